@@ -1,0 +1,286 @@
+"""Serve OpenAI-compatible chat completions on loopback, on time or with scripted faults, with a ledger of all requests.
+
+    with FakeServer(reply=lambda body: "YES", faults=["429", None, "drop"]) as server:
+        client = AsyncOpenAI(base_url=server.url, api_key="x")        # the first request meets "429", the third "drop"
+        assert [entry["fault"] for entry in server.ledger] == [...]
+
+It runs in a thread of its own (own event loop; callables and the ledger stay plain Python). As its own process, for
+benchmarks: `python tests/fake_server.py --port 0 --latency 0.1`; the first line it prints is the URL, `GET /ledger`
+counts the requests, and it ends after `--seconds` or when its parent does.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import email.utils
+import hashlib
+import json
+import math
+import os
+import random
+import re
+import threading
+import time
+
+from aiohttp import web
+
+
+def default_reply(body):
+    """Return `reply-<8 hex of the messages>`, so that equal requests get equal replies."""
+    return "reply-" + hashlib.sha256(json.dumps(body.get("messages"), sort_keys=True).encode()).hexdigest()[:8]
+
+
+def instance(schema):
+    """Return a valid instance of a JSON schema: its first enum value wherever there is one."""
+    for key in ("anyOf", "oneOf"):
+        if schema.get(key):
+            return instance(schema[key][0])
+    if "const" in schema or schema.get("enum"):
+        return schema["const"] if "const" in schema else schema["enum"][0]
+    kind = schema.get("type", "object")
+    if kind == "object":
+        return {name: instance(part) for name, part in schema.get("properties", {}).items()}
+    if kind == "array":
+        return [instance(schema.get("items", {"type": "string"}))] * schema.get("minItems", 0)
+    return {"string": "text", "integer": 1, "number": schema.get("minimum", 0.5), "boolean": True}.get(kind)
+
+
+def logprobs(text, k):
+    """Return OpenAI's logprobs object: one token per word, itself first, then YES, NO and fillers."""
+
+    def entry(token, value):
+        return {"token": token, "logprob": value, "bytes": list(token.encode("utf-8", "replace"))}
+
+    rows = []
+    for token in re.findall(r"\s*\S+", text):
+        names = [token, *(name for name in ("YES", "NO") if name != token), *(f"t{i}" for i in range(k))]
+        rows.append({**entry(token, -0.1), "top_logprobs": [entry(n, -0.1 - i) for i, n in enumerate(names[:k])]})
+    return {"content": rows, "refusal": None}
+
+
+def completion(body, text, cost=None):
+    """Return the body of a good response to the request `body`."""
+    prompt = sum(len(str(message.get("content"))) for message in body.get("messages") or []) // 4 + 1
+    made = len(text.split()) + 1
+    usage = {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
+    usage |= {"prompt_tokens_details": {"cached_tokens": prompt // 2}}
+    usage |= {"completion_tokens_details": {"reasoning_tokens": 0}} | ({} if cost is None else {"cost": cost})
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, "refusal": None}, "finish_reason": "stop"}
+    choice["logprobs"] = logprobs(text, body.get("top_logprobs") or 0) if body.get("logprobs") else None
+    head = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": body.get("model")}
+    return {**head, "choices": [choice], "usage": usage}
+
+
+def error(message, code=None, kind="invalid_request_error", **more):
+    return {"error": {"message": message, "type": kind, "code": code, "param": None, **more}}
+
+
+RATE = error("Rate limit reached for requests", "rate_limit_exceeded", "requests")
+QUOTA = error("You exceeded your current quota, please check your plan.", "insufficient_quota", "insufficient_quota")
+TEMPERATURE = "Unsupported value: 'temperature' does not support this value. Only the default (1) is supported."
+MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+
+# name -> (status, body, headers from the seconds to wait): answers that need no good response.
+ANSWERS = {
+    "429": (429, RATE, lambda s: {"Retry-After": str(math.ceil(s))}),
+    "429-date": (429, RATE, lambda s: {"Retry-After": email.utils.formatdate(math.ceil(time.time() + s), usegmt=True)}),
+    "429-ms": (429, RATE, lambda s: {"Retry-After-Ms": str(round(1000 * s))}),
+    "429-none": (429, RATE, None),
+    "429-hour": (429, RATE, lambda s: {"Retry-After": "3600"}),
+    "429-quota": (429, QUOTA, None),
+    "402": (402, error("Insufficient credits. Add more credits to continue.", 402), None),
+    "403": (403, error("Your country, region, or territory is not supported.", "unsupported_country"), None),
+    "400": (400, error("Invalid request", "bad_request"), None),
+    "400-temperature": (400, error(TEMPERATURE, "unsupported_value", param="temperature"), None),
+    "400-max_tokens": (400, error(MAX_TOKENS, "unsupported_parameter", param="max_tokens"), None),
+    "500": (500, error("The server had an error while processing your request.", None, "server_error"), None),
+    "502": (502, b"<html><body>Bad gateway</body></html>", None),
+    "503": (503, error("The engine is currently overloaded.", None, "overloaded"), None),
+    "empty": (200, b"", None),
+    "html": (200, b"<!doctype html><html><script>alert(1)</script><p>Log in to continue</p></html>", None),
+    "bad-utf8": (200, b'{"choices": [{"message": {"content": "\xff\xfe\xc3("}, "finish_reason": "stop"}]}', None),
+    "200-error": (200, error("Provider returned error", 502), None),
+    "null": (200, b"null", None),
+}
+
+
+def message(finish="stop", reasoning=0, **fields):
+    """Return an edit that sets the reply's message fields and finish reason in a good response."""
+
+    def edit(data):
+        data["choices"][0]["message"].update(fields)
+        data["choices"][0]["finish_reason"] = finish
+        data["usage"]["completion_tokens_details"]["reasoning_tokens"] = reasoning
+        data["usage"]["completion_tokens"] += reasoning
+
+    return edit
+
+
+# name -> edit of a good response
+EDITS = {
+    "choices-null": lambda data: data.update(choices=None),
+    "choices-empty": lambda data: data.update(choices=[]),
+    "finish-error": message("error", content="partial ans"),
+    "empty-content": message(content=""),
+    "null-content": message(content=None),
+    "length": message("length", 64, content=""),
+    "cut": message("length", content="An answer that was cut o"),
+    "filtered": message("content_filter", content=""),
+    "refusal": message(content=None, refusal="I'm sorry, I can't help with that."),
+    "surrogate": message(content="lone \ud800 surrogate"),
+    "nul": message(content="before\x00after"),
+}
+ECHOES = ("401", "404")  # their text repeats part of the request
+WIRE = ("drop", "short", "truncated", "hang", "trickle")  # they break the transport, see FakeServer._wire
+FAULTS = (*ANSWERS, *EDITS, *ECHOES, *WIRE)
+
+
+class FakeServer:
+    """A server for a `with` block; `url` ends in /v1, `ledger` has one dict per request, in order of arrival.
+
+    reply: callable body -> text, a text, or a list of texts used up in turn; default `default_reply`, or the first
+        valid instance where the request has a JSON schema.
+    faults: a list (entry i for request i, None is good, good after its end), a dict {i: name}, or a callable
+        (i, body) -> name or None; else each attempt of each request draws a fault of `fault_names` with probability
+        `fault_rate`, seeded by request and attempt, whatever the order of arrival. "400-temperature" and
+        "400-max_tokens" strike only requests that have the parameter, like the models that refuse it.
+    retry_after: seconds that a 429 asks for; hang: seconds until hang, and trickle, give up.
+    """
+
+    def __init__(self, reply=None, *, latency=0.0, faults=(), fault_rate=0.0, fault_names=FAULTS, seed=0,
+                 retry_after=1.0, hang=30.0, cost=None, port=0):  # fmt: skip
+        self.reply, self.latency, self.faults, self.fault_rate = reply, latency, faults, fault_rate
+        self.fault_names, self.seed, self.retry_after, self.hang, self.cost = fault_names, seed, retry_after, hang, cost
+        scripted = faults.values() if isinstance(faults, dict) else () if callable(faults) else faults
+        if unknown := {*scripted, *fault_names} - {*FAULTS, None}:
+            raise ValueError(f"unknown faults {sorted(unknown)}; known: {', '.join(FAULTS)}")
+        self.port, self.ledger, self.replies, self.attempts = port, [], 0, {}
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self):
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready.set)), daemon=True)
+        self._thread.start()
+        if not ready.wait(10):
+            raise RuntimeError("the fake server did not start within 10 s")
+        return self
+
+    def __exit__(self, *exc):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    async def _serve(self, ready):
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", self.port, backlog=1024).start()
+        self.port = runner.addresses[0][1]
+        ready()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    def _fault(self, index, body):
+        if callable(self.faults):
+            name = self.faults(index, body)
+        elif isinstance(self.faults, dict):
+            name = self.faults.get(index)
+        else:
+            name = self.faults[index] if index < len(self.faults) else None
+        if not name and self.fault_rate:
+            key = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+            self.attempts[key] = self.attempts.get(key, 0) + 1
+            draw = random.Random(f"{self.seed} {key} {self.attempts[key]}")
+            name = draw.choice(self.fault_names) if draw.random() < self.fault_rate else None
+        return None if name and name.startswith("400-") and name[4:] not in body else name
+
+    def _text(self, body):
+        if isinstance(self.reply, list):
+            self.replies += 1
+            return self.reply[self.replies - 1]
+        if self.reply is not None:
+            return self.reply(body) if callable(self.reply) else self.reply
+        form = body.get("response_format") or {}
+        return json.dumps(instance(form["json_schema"]["schema"])) if "json_schema" in form else default_reply(body)
+
+    async def _handle(self, request):
+        if request.path == "/ledger":
+            return web.json_response({"requests": len(self.ledger), "faults": [e["fault"] for e in self.ledger]})
+        if request.path.endswith("/models"):
+            return web.json_response({"object": "list", "data": [{"id": "fake", "object": "model"}]})
+        raw, headers = await request.read(), dict(request.headers)
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            body = None
+        index, entry = len(self.ledger), {"time": time.time(), "path": request.path, "headers": headers}
+        self.ledger.append(entry)
+        entry.update(body=body, authorized="Authorization" in headers, fault=None, status=404)
+        if not isinstance(body, dict) or not request.path.endswith("/chat/completions"):
+            return web.json_response(error(f"No JSON object, or unknown URL {request.path}"), status=404)
+        fault = self._fault(index, body)
+        entry.update(fault=fault, status=200)
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        extra = {"x-request-id": f"req-{index}"}
+        if fault in WIRE:
+            return await self._wire(fault, request, body)
+        if fault == "401":
+            data = error(f"Incorrect API key provided: {headers.get('Authorization', '')[7:]}.", "invalid_api_key")
+            entry["status"] = 401
+        elif fault == "404":
+            data = error(f"The model `{body.get('model')}` does not exist.", "model_not_found")
+            entry["status"] = 404
+        elif fault in ANSWERS:
+            entry["status"], data, wait = ANSWERS[fault]
+            extra |= wait(self.retry_after) if wait else {}
+        else:
+            data = completion(body, self._text(body), self.cost)
+            EDITS.get(fault, lambda data: None)(data)
+        kind = "text/html" if isinstance(data, bytes) and data.startswith(b"<") else "application/json"
+        data = data if isinstance(data, bytes) else json.dumps(data).encode()
+        return web.Response(status=entry["status"], body=data, content_type=kind, headers=extra)
+
+    async def _wire(self, fault, request, body):
+        """Break the connection: no answer, half an answer, an answer that is not JSON, or one that never ends."""
+        data = json.dumps(completion(body, default_reply(body))).encode()
+        if fault == "truncated":  # well-formed HTTP, half of the JSON
+            return web.Response(body=data[: len(data) // 2], content_type="application/json")
+        if fault == "hang":
+            await asyncio.sleep(self.hang)
+        elif fault in ("short", "trickle"):
+            response = web.StreamResponse(headers={"Content-Type": "application/json"})
+            response.content_length = len(data)
+            await response.prepare(request)
+            await response.write(data[:40])
+            end = time.monotonic() + (self.hang if fault == "trickle" else 0)
+            for byte in data[40:-1]:
+                if time.monotonic() > end:
+                    break
+                await asyncio.sleep(0.2)
+                await response.write(bytes([byte]))
+        if request.transport:
+            request.transport.close()  # flushes what was written, then closes
+        return web.Response()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds per request")
+    parser.add_argument("--fault-rate", type=float, default=0.0)
+    parser.add_argument("--fault-names", nargs="+", default=FAULTS, metavar="NAME", help=", ".join(FAULTS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=900, help="end after this time whatever happens")
+    args = vars(parser.parse_args())
+    end, parent = time.monotonic() + args.pop("seconds"), os.getppid()
+    with FakeServer(**args) as server, contextlib.suppress(KeyboardInterrupt):
+        print(server.url, flush=True)
+        while time.monotonic() < end and os.getppid() == parent:
+            time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    main()
