@@ -1,0 +1,343 @@
+"""Read an answer out of a reply, or say that there is none.
+
+`parse_choice` finds the candidate that a reply names, `parse_yes_no` its YES or NO. Both go from the most explicit
+statement to the least: the first step that finds any answer decides, and where that step finds two different ones
+there is no answer. Nothing is guessed, nothing has a default, the order of the candidates is never looked at.
+All patterns see text that `normalise` has made plain, and look at bounded stretches of it, so that time grows
+linearly with the reply.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from selfeval.errors import InputError
+
+# --- patterns of both parsers -----------------------------------------------------------------------------------------
+_THINK = re.compile(r"(</?think(?:ing)?>)")
+# {"answer": "Grok 4"}: a pair of a JSON object whose value is text
+_PAIR = re.compile(r'"([^"\n]{1,40})" ?: ?"([^"\n]*)"')
+_ANSWER_KEYS = {"final_answer", "final answer", "answer", "author", "model", "prediction", "choice", "verdict"}
+# "Final answer: X", "my final choice is X"
+_FINAL = re.compile(r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?: is\b| would be\b)?")
+# "Answer: X", "my best guess is X", "I'd go with X", "I would say X", "if I had to guess: X"
+_CHOSEN = re.compile(
+    r"(?<!first )(?<!second )(?<!initial )\b(?:answer|guess|choice|prediction|verdict|conclusion|pick)\b"
+    r"(?:[^\w\n]{0,6}[:=]| is\b| would be\b)"
+    r"|\bi(?:'d|'ll| would| will| must| have to| had to)? "
+    r"(?:choose|pick|guess|go with|select|opt for|settle on|say|answer|lean(?: towards?)?|vote)\b"
+    r"|\bi(?:'m| am) (?:going with|choosing|leaning(?: towards?)?)\b"
+)
+_SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
+
+# --- patterns of parse_choice -----------------------------------------------------------------------------------------
+# "distil-gpt-5" on the left; "gpt-5o", "gpt-5.1", "gpt-5-mini", "kimi-k2:free", "Grok 4 Fast", "Kimi K2 0905" on the
+# right: the name of another model. "GPT-5 90%" is a confidence.
+_LEFT_EDGE = r"(?<!\w)(?<!\w-)"
+_RIGHT_EDGE = (
+    r"(?![\w+])(?![-@:]\w)(?!\.\d)(?! v?\d[\d.]*\b(?! ?%))(?! \(?(?:mini|nano|micro|lite|air|fast|heavy|pro|max|plus"
+    r"|ultra|turbo|thinking|preview|instruct|chat|codex|code|vision|base|flash|small|medium|large|opus|haiku|sonnet)\b)"
+)
+# where a new thought begins, so that a denial before it does not reach further
+_BREAK = re.compile(
+    r"[.;:!?](?=\s)|\n|, | - |[()]|\b(?:but|however|though|although|so|therefore|because|whereas|while|yet|then)\b"
+    r"|\brather\b(?! than)|\binstead\b(?! of)"
+)
+_NO_DENIAL = re.compile(
+    r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b"
+)
+# "not X", "isn't X", "neither X nor Y", "ruled out X", "cannot tell whether X", "if it were X"
+_DENIED_BEFORE = re.compile(
+    r"\b(?:not|never|no|neither|nor|cannot|without|unlike|unlikely|except|excluding|whether|if|rather than|instead of"
+    r"|other than|rul(?:e|es|ed|ing) out)\b|n't\b|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
+)
+# "As GPT-5, I ..." is about the speaker
+_SPEAKER = re.compile(r"\s*as(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*")
+# "X is not", "X didn't", "X is unlikely", "X can be ruled out"
+_DENIED_AFTER = re.compile(
+    r"[\"')]{0,2} (?:(?:is|was|did|does|would|could|can|has|seems|looks)(?:n't| not)\b|(?:is|was|seems|looks)(?: \w+)? "
+    r"(?:unlikely|out|excluded|ruled out)\b|(?:can|could|may) be (?:ruled out|excluded)\b|can't\b|cannot\b|won't\b)"
+)
+_QUESTION = re.compile(r"(?:[^.?!\n]|\.(?=\S)){0,200}\?")
+_LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
+
+# --- patterns of parse_yes_no -----------------------------------------------------------------------------------------
+_BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
+_ADVERB = (
+    r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|so|thus|hence|therefore),? )"
+)
+# "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but neither "no idea" nor "no-one" nor "No. 7"
+_WORD = (
+    rf"(?:{_ADVERB}{{0,2}}(?P<word>yes|yeah|yep|no|nope)\b(?!-\w)(?!\. ?\d)"
+    rf"(?= ?[^\w\s]| ?$|\n| (?:i|it|this|that|the|because|since|my|yes|no)\b)"
+    rf"|{_ADVERB}(?P<not>not)\b(?= ?[^\w\s]| ?$|\n))"
+)
+_FREE_WORD = re.compile(rf"(?:(?P<line>(?:^|\n)[^\w\n]{{0,8}})|(?<=[^\w\s'\"])[ \"'(]{{0,3}}){_WORD}")
+_MARKED_WORD = re.compile(rf"[\s\"'(:\-]{{0,6}}{_WORD}")
+# "No, I cannot tell": the word answers another question; "Yes, I can help", "Yes, I understand": so does this
+_NOT_AN_ANSWER = re.compile(
+    r"(?:, | |! | - )(?:but )?(?:i (?:cannot|can't|do not know|don't know|could|will|would|understand|have read"
+    r"|can(?! (?:see|tell|recogni[sz]e|confirm|say)))\b|i'(?:d|ll)\b"
+    r"|i(?: am|'m) (?:not sure|not able|unable|happy|ready)\b)"
+)
+_MADE = r"(?:wrote|write|written|authored?|generated?|produced?|created?|composed?)"
+_THIS = (
+    r"(?:this|that|it|the)(?: (?:text|essay|passage|piece|writing|paragraph|response|output|above|myself))?"
+    r"(?=[^\w\s]|\s?$|\n| (?:and|because|since|as)\b)"
+)
+_MINE = r"(?:mine|my (?:own )?(?:text|essay|writing|work|words|output|piece))\b"
+# "I did not write this", "generated by me", "this is mine", "not my text", "I am the author"
+_CLAIM = re.compile(
+    rf"\bi (?:[\w']+ ){{0,3}}?{_MADE} {_THIS}|\b(?:{_MADE}|not) by me\b"
+    rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: \w+){{0,2}}? {_MINE}"
+    r"|\bi(?:'m| am)(?: \w+){0,2}? the author\b"
+)
+# "another model wrote this", "written by someone else"
+_OTHER = re.compile(
+    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone else) (?:has )?{_MADE} {_THIS}"
+    rf"|\b{_MADE} by (?:another|a different|some other|someone else|somebody else|a human|a person)\b"
+)
+_NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
+_DOUBTED = re.compile(
+    r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure|uncertain|unable|impossible)\b"
+    r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain|clear|say|tell)\b|\?"
+)
+_ASKS_AUTHOR = re.compile(rf"\b{_MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b")
+
+
+def normalise(text: str) -> str:
+    """Fold away how a reply is typed: width, hyphens, quotes, markdown, spacing and case.
+
+    Line breaks stay, because an answer on a line of its own is a clear one. Characters are folded one at a time:
+    NFKC over a whole text is quadratic where somebody piles up accents.
+    """
+    text = re.sub(r"[^\x00-\x7f]", _fold, text)
+    text = re.sub(r"[^\S\n]+", " ", "\n".join(text.splitlines())).casefold()
+    text = re.sub(r"(?m)^ ?(?:```\w*|(?:#+|>+)(?= ))", "", text)
+    text = re.sub(r"(?m)^ ?[*+•] ", "- ", text)  # a bullet is no emphasis
+    text = re.sub(r"[*`]+|(?<![^\W_])_+|_+(?![^\W_])", "", text)
+    return re.sub(r" ?\n ?", "\n", re.sub(r" +", " ", text)).strip()
+
+
+def _fold(match: re.Match[str]) -> str:
+    char = match[0]
+    if char == "—":
+        return " - "  # a dash between thoughts, never part of a name
+    if unicodedata.category(char) == "Pd" or char == "−":
+        return "-"
+    if char in "‘’‚‛′´":
+        return "'"
+    if char in "“”„‟″«»":
+        return '"'
+    return "" if unicodedata.category(char) == "Cf" else unicodedata.normalize("NFKC", char)
+
+
+def plain_answer(reply: str | None) -> str:
+    """Return the part of a reply that can hold an answer, normalised; empty where there is none.
+
+    Dropped: reasoning between think tags (from an unclosed tag on; up to a closing tag that was never opened),
+    texts that begin with "error", and of a JSON object all but its answer (or its text values if no key says so).
+    """
+    kept: list[str] = []
+    thinking = False
+    for piece in _THINK.split(normalise(reply or "")):
+        if piece.startswith("<think"):
+            thinking = True
+        elif _THINK.fullmatch(piece):
+            if not thinking:
+                kept.clear()
+            thinking = False
+        elif not thinking:
+            kept.append(piece)
+    text = "".join(kept).strip()
+    if re.match(r"\W{0,8}error\b", text):
+        return ""
+    if text.startswith("{") and text.endswith("}"):
+        pairs = _PAIR.findall(text)
+        return "\n".join([value for key, value in pairs if key in _ANSWER_KEYS] or [value for _, value in pairs])
+    return text
+
+
+def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the id of the one candidate that a reply names, or None.
+
+    `candidates` maps ids to further names. The id and its last path part are names too, the last part only while no
+    other candidate lays claim to it. Case, hyphens, spaces and quotes do not matter; the longest name wins, and a name
+    inside the longer name of a model that is no candidate ("gpt-4.1-nano") is not named. A name in a question, denied
+    ("not X", "X is unlikely", "rather than X") or doubted ("whether X") does not count.
+
+    What counts as a clear choice, the first that names anybody deciding:
+    1. the sentence after "final answer" (choice, guess, ...);
+    2. the sentence after "answer:", "my guess is", "I would choose" and the like;
+    3. lines that hold a name and nothing else, list items apart;
+    4. the whole reply.
+    Two candidates at the deciding step are no answer. Raises `InputError` when two candidates share a name.
+    """
+    table = ((owner, (names,) if isinstance(names, str) else tuple(names)) for owner, names in candidates.items())
+    pattern, owners = _names(tuple(sorted(table)))
+    text = plain_answer(reply)
+    mentions = [(m.start(), m.end(), owners[_key(m[0])]) for m in pattern.finditer(text)]
+    if not mentions:
+        return None
+    starts = [start for start, _, _ in mentions]
+
+    def named(begin: int, end: int) -> set[str]:
+        return _affirmed(text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin)
+
+    for marker in (_FINAL, _CHOSEN):
+        if found := set().union(*(named(*span) for span in _spans_after(marker, text))):
+            return _only(found)
+    alone = set()
+    begin = 0
+    for line in text.split("\n"):
+        inside = mentions[bisect_left(starts, begin) : bisect_left(starts, begin + len(line))]
+        if len(inside) == 1:
+            start, end, owner = inside[0]
+            around = text[begin:start], text[end : begin + len(line)]
+            if not re.search(r"\w|^-", around[0]) and not re.search(r"[\w?]", around[1]):
+                alone.add(owner)
+        begin += len(line) + 1
+    return _only(alone or named(0, len(text)))
+
+
+def parse_yes_no(reply: str | None) -> bool | None:
+    """Return True for YES, False for NO, None for anything else.
+
+    What counts, the first that finds an answer deciding:
+    1. the word after "final answer" (verdict, ...);
+    2. the word after "answer:", "I would say" and the like;
+    3. the word as the first of the reply or of a line, or as the last of the reply, set off by punctuation or followed
+       by a clause ("No, I did not"); not in "no idea", "maybe yes", "yes or no", "Yes, I can help", "No, I cannot
+       tell", and not in reply to the writer's own question unless that asks who wrote the text;
+    4. a sentence on who wrote the text ("I did not write this", "this is mine"), unless it doubts or asks.
+    Two different answers at the deciding step are no answer, nor is a word whose own sentence says the opposite.
+    Style ("does not sound like me") says nothing about authorship, and "cannot know" holds no NO.
+    """
+    text = _BOTH.sub(" ", plain_answer(reply))
+    for marker in (_FINAL, _CHOSEN):
+        words = [_MARKED_WORD.match(text, m.end()) for m in marker.finditer(text)]
+        if found := set().union(*(_word_verdicts(text, m) for m in words if m)):
+            return _only(found)
+    last = len(text)
+    while last and not text[last - 1].isalnum():
+        last -= 1
+    found = set()
+    for match in _FREE_WORD.finditer(text):
+        if match["line"] is None and match.end() < last:
+            continue
+        before = text[max(0, match.start() - 300) : match.start()].rstrip()
+        if before.endswith("?") and not _ASKS_AUTHOR.search(_SENTENCE_END.split(before[:-1])[-1]):
+            continue
+        found |= _word_verdicts(text, match)
+    return _only(found or _claims(text))
+
+
+def _only(found: set):
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _spans_after(marker: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the sentence after each marker begins and ends; a heading's sentence may be on a later line."""
+    for match in marker.finditer(text):
+        begin = match.end()
+        while begin < len(text) and text[begin] in " \n:=-\"'" and begin < match.end() + 8:
+            begin += 1
+        end = _SENTENCE_END.search(text, begin, begin + 400)
+        yield begin, end.start() if end else min(len(text), begin + 400)
+
+
+def _key(name: str) -> str:
+    return "".join(_tokens(name)).replace("(", "")
+
+
+def _tokens(name: str) -> list[str]:
+    """Split a name into words, numbers (4.1 is one) and the few signs that tell names apart."""
+    return re.findall(r"[^\W\d_]+|\d+(?:\.\d+)*|[/:@+(]", name)
+
+
+@lru_cache(maxsize=64)
+def _names(candidates: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[re.Pattern[str], dict[str, str]]:
+    """Build the pattern of all names, longest first, and the table from a name's key to its owner."""
+    owners: dict[str, str] = {}
+    written: dict[str, str] = {}
+    for owner, names in candidates:
+        for name in (owner, *names):
+            plain = normalise(name)
+            key = _key(plain)
+            other = owners.setdefault(key, owner) if key else owner
+            if other != owner:
+                raise InputError(f"candidates `{other}` and `{owner}` share the name {name!r}: give each its own.")
+            written[key] = plain
+    parts = [(normalise(owner.rpartition("/")[2]), owner) for owner, _ in candidates]
+    keys = [_key(plain) for plain, _ in parts]
+    for (plain, owner), key in zip(parts, keys, strict=True):
+        if key not in owners and keys.count(key) == 1:
+            owners[key], written[key] = owner, plain
+    written.pop("", None)
+    owners.pop("", None)
+    if not owners:
+        return re.compile(r"(?!)"), {}
+    choices = "|".join(_name_pattern(written[key]) for key in sorted(owners, key=lambda key: (-len(key), key)))
+    return re.compile(f"{_LEFT_EDGE}(?:{choices}){_RIGHT_EDGE}"), owners
+
+
+def _name_pattern(name: str) -> str:
+    """Match a name however its parts are joined: "GPT-4.1 mini", "gpt 4.1-mini", "GPT4.1_mini"."""
+    pattern, before, bracket = "", "", False
+    for token in _tokens(name):
+        if token == "(":
+            bracket = True
+            continue
+        if before:
+            join = r"(?:[-_]| ?\(| )" if bracket else "[-_ ]"
+            signs = not (before[-1].isalnum() and token[0].isalnum())
+            pattern += " ?" if signs else join + ("?" if before[-1].isdigit() != token[0].isdigit() else "")
+        pattern, before, bracket = pattern + re.escape(token), token, False
+    return pattern
+
+
+def _affirmed(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> set[str]:
+    """Return who is named and not denied; `begin` is where the thought starts at the earliest."""
+    yes: set[str] = set()
+    no: set[str] = set()
+    denied_until = -1
+    for start, end, owner in mentions:
+        window = text[max(begin, start - 100) : start]
+        clause = _NO_DENIAL.sub(" ", _BREAK.split(window)[-1])
+        listed = denied_until >= 0 and start - denied_until < 12 and _LIST_LINK.fullmatch(text, denied_until, start)
+        if listed or _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(text, end):
+            no.add(owner)
+            denied_until = end
+        else:
+            denied_until = -1
+            if not _QUESTION.match(text, end):
+                yes.add(owner)
+    return yes - no
+
+
+def _word_verdicts(text: str, match: re.Match[str]) -> set[bool]:
+    """Read one YES or NO: nothing where it answers something else, both where its sentence contradicts it."""
+    if _NOT_AN_ANSWER.match(text, match.end()):
+        return set()
+    end = _SENTENCE_END.search(text, match.end(), match.end() + 400)
+    said = match["not"] is None and match["word"].startswith("y")
+    return {said} | _claims(text[match.end() : end.start() if end else match.end() + 400])
+
+
+def _claims(text: str) -> set[bool]:
+    """Collect what whole sentences say about who wrote the text."""
+    found = set()
+    for pattern, verdict in ((_CLAIM, True), (_OTHER, False)):
+        for match in pattern.finditer(text):
+            before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
+            after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])
+            sentence = before + match[0]
+            if _DOUBTED.search(sentence + (after[0] if after else "")):
+                continue
+            if not _NEGATED.search(sentence):
+                found.add(verdict)
+            elif verdict:  # "not written by a human" does not say by whom
+                found.add(False)
+    return found
