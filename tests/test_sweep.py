@@ -1,0 +1,286 @@
+"""Sweeps on tiny notebooks that the test makes: what is checked before the start, what runs, resumes, fails, stops."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import psutil
+import pytest
+
+from selfeval import ROOT, sweep
+from selfeval.errors import InputError
+
+PARAMETERS = """models: list = ["sim/perfect"]  # one id or several
+limit: int = 0
+temperature: float = 0.7
+name: str = "x"
+tables: list = []
+tags: list[str] = []
+out: str = ""
+"""
+REPORT = """import json, os, pathlib, time
+def progress(**counts):
+    path = pathlib.Path(os.environ["SELFEVAL_PROGRESS"])
+    path.with_suffix(".new").write_text(json.dumps(counts))
+    path.with_suffix(".new").replace(path)
+"""
+GOOD = 'progress(label="a", done=4, total=4, calls=3, stored=1, failed=0, tokens=50, cost=0.5)'
+SAVE = 'pathlib.Path(out, "rows.csv").write_text(str(models))'
+
+
+def make_notebook(path, *code, parameters=PARAMETERS):
+    cells = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+    cells += [nbformat.v4.new_code_cell(source) for source in code]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    make_notebook(tmp_path / "rows.ipynb", REPORT, GOOD, SAVE)
+    make_notebook(
+        tmp_path / "read.ipynb", "import pathlib", 'assert all(pathlib.Path(t, "rows.csv").exists() for t in tables)'
+    )
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def fixed_code(monkeypatch):
+    monkeypatch.setattr(sweep, "code_version", lambda: {"commit": "test", "hash": "test"})
+
+
+def write(folder, *stages, name="demo"):
+    path = folder / "sweep.yaml"
+    path.write_text(json.dumps({"name": name, "stages": stages}))
+    return path
+
+
+def check(folder, text):
+    """Return the InputError's text for a sweep file of this text."""
+    path = folder / "sweep.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        sweep.load(path, folder / "out")
+    return str(caught.value)
+
+
+# The file
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("{limt: 3}", "the notebook has no parameter 'limt'; did you mean 'limit'?; it declares models, limit"),
+        ("{limit: yes}", "`limit` is true, but must be int"),
+        ("{limit: '3'}", '`limit` is "3", but must be int: write it without quotes'),
+        ("{limit: null}", "`limit` is null, but must be int"),
+        ("{temperature: 1e-3}", "YAML 1.1 reads 1e-3 as text, write 1.0e-3"),
+        ("{temperature: 2.5e3}", "YAML 1.1 reads 2.5e3 as text, write 2.5e+3"),
+        ("{temperature: .nan}", "`temperature` has nan, which is no plain literal"),
+        ("{name: no}", "`name` is false, but must be str: YAML reads no, yes, on and off as booleans, quote it"),
+        ("{name: 4}", "`name` is 4, but must be str: quote it"),
+        ("{name: 2026-01-31}", "`name` has 2026-01-31, which is no plain literal; quote it if text is meant"),
+        ("{models: on}", "`models` is true, but must be a list or one string: YAML reads no, yes"),
+        ("{models: [a, off]}", "`models` is false, but must be text or a number: YAML reads"),
+        ("{tags: [a, 1]}", "`tags` is 1, but must be str: quote it"),
+        ("{'x=1;import os': 1}", "'x=1;import os' is no parameter name"),
+        ("{class: 1}", "'class' is no parameter name"),
+        ("{api_key: abc}", "`api_key` looks like a secret; keys come from the environment"),
+        ("{name: sk-abcdefghijklmnop1234}", "`name` looks like a secret"),
+        ("{models: [{openAIToken: abc}]}", "`models` looks like a secret"),
+        ("{tables: '{rowz}'}", "`tables` refers to the unknown stage 'rowz'; did you mean 'rows'?; stages before"),
+        ("{name: '{rows}'}", "`name` is ["),
+    ],
+)
+def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, parameters, message):
+    first = "{notebook: rows, grid: {limit: [1, 2]}}"
+    text = check(folder, f"name: a\nstages:\n- {first}\n- {{notebook: read, parameters: {parameters}}}\n")
+    assert message in text
+    assert "abcdefghijklmnop" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: a\nstages: !!python/object/apply:os.system ['touch pwned']\n", "not plain YAML in line 2: could not"),
+        ("name: a\nname: b\nstages: []\n", "the key 'name' twice"),
+        ("name: [a\n", "not plain YAML in line 2"),
+        ("&a [*a]", "not plain YAML: Circular reference"),
+        ("just text", "a sweep file is a mapping with `name` and `stages`"),
+        ("name: ../a\nstages: [{notebook: rows}]", "`name` is '../a', but must be letters"),
+        ("name: a\nstage: 1\nstages: [{notebook: rows}]", "unknown key 'stage'; did you mean 'stages'?"),
+        ("name: a\nstages: [{notebook: rows, parameter: {}}]", "unknown key 'parameter'; did you mean 'parameters'?"),
+        ("name: a\nstages: [{notebook: rowz}]", "there is no notebook 'rowz'"),
+        ("name: a\nstages: [{notebook: rows}, {notebook: rows}]", "stage 'rows': the name is used twice"),
+        ("name: a\nstages: [{notebook: rows, name: a/b}]", "stage 'a/b': a name must be letters"),
+        ("name: a\nstages: [{notebook: rows, zip: {limit: [1], name: [a, b]}}]", "the lists of `zip` differ in length"),
+        (
+            "name: a\nstages: [{notebook: rows, grid: {limit: 1}}]",
+            "the values of `limit` in grid or zip are not a list",
+        ),
+        ("name: a\nstages: [{notebook: rows, grid: {limit: [1, 1]}}]", "the same parameters stand in the grid twice"),
+        ("name: a\nstages: [{notebook: rows, grid: {limit: [1]}, zip: {name: [a]}}]", "of which there is one"),
+        ("name: a\nstages: [{notebook: rows, grid: {limit: [1]}, parameters: {limit: 2}}]", "both fixed and varying"),
+    ],
+)
+def test_a_file_that_breaks_a_rule_is_one_clear_sentence(folder, text, message, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert message in check(folder, text)
+    assert not (folder / "pwned").exists() and not (folder / "out").exists()
+
+
+def test_all_problems_come_in_one_error(folder):
+    text = check(folder, "name: a\nstages:\n- {notebook: rows, parameters: {limt: 1, name: no}}\n- {notebook: nope}\n")
+    assert "limt" in text and "`name` is false" in text and "nope" in text
+    assert text.count("\n  - ") == 3
+
+
+def test_hostile_model_ids_stay_inside_and_apart(folder):
+    ids = ["a/b:free", "A/B:free", "a-b-free", "../../x", "x" * 300, "", "..", "/etc", "日本", "a\x00b", "~"]
+    path = write(folder, {"notebook": "rows", "grid": {"models": ids}})
+    runs = sweep.load(path, folder / "out").stages[0].runs
+    assert len({run.folder.name.lower() for run in runs}) == len(ids)
+    for run, model in zip(runs, ids, strict=True):
+        assert run.folder.parent == folder / "out" / "rows" and len(run.folder.name) < 100
+        assert run.parameters == {"models": model, "out": str(run.folder)}
+    (folder / "out").mkdir()
+    (folder / "out" / "rows").symlink_to(folder)
+    with pytest.raises(InputError, match="leads out of"):
+        sweep.load(path, folder / "out")
+
+
+def test_code_version_changes_with_the_package(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    (tmp_path / "selfeval").mkdir()
+    monkeypatch.setattr(sweep, "ROOT", tmp_path)
+    monkeypatch.setattr(sweep, "DATA", tmp_path / "data")
+    before = sweep.code_version()
+    (tmp_path / "selfeval" / "a.py").write_text("x = 1\n")
+    assert sweep.code_version()["hash"] != before["hash"]
+
+
+# Running
+
+
+def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    stages = [{"notebook": "rows", "grid": {"models": ["a/b:free", ["c", "d"]]}}]
+    stages += [{"notebook": "read", "name": "end", "parameters": {"tables": "{rows}"}}]
+    path, out = write(folder, *stages), folder / "out"
+    assert sweep.run_file(path, 2, out) == 0
+    said = capsys.readouterr().out
+    assert "rows  2 ok, 0 failed" in said and "6 calls, 1.0000 USD, 2 replies from the store" in said
+    assert "outputs: out" in said
+    loaded = sweep.load(path, out)
+    manifest = json.loads((loaded.stages[0].runs[1].folder / "manifest.json").read_text())
+    assert manifest["status"] == "ok" and manifest["parameters"]["models"] == ["c", "d"]
+    assert manifest["outputs"] == ["notebook.ipynb", "rows.csv"]
+    assert manifest["counts"] == {"calls": 3, "stored": 1, "failed": 0, "tokens": 50, "cost": 0.5}
+    assert manifest["packages"]["papermill"] and manifest["code"] == {"commit": "test", "hash": "test"}
+    assert loaded.stages[1].runs[0].parameters["tables"] == [str(run.folder) for run in loaded.stages[0].runs]
+
+    assert sweep.run_file(path, 2, out) == 0
+    said = capsys.readouterr().out
+    assert "rows  0 ok, 2 skipped, 0 failed" in said and "\n0 calls, 0 replies from the store" in said
+
+    monkeypatch.setattr(sweep, "_run_stage", lambda stage, workers, common, *rest: plan(stage, common))
+    statuses = []
+
+    def plan(stage, common):
+        for run in stage.runs:
+            sweep._plan(run, common)
+            statuses.append(run.status)
+            run.status = "skipped"
+
+    (loaded.stages[0].runs[1].folder / "rows.csv").unlink()  # an output is gone
+    make_notebook(folder / "read.ipynb", "1 + 1")  # the code of a notebook is another
+    sweep.run_file(path, 2, out)
+    assert statuses == ["skipped", "waiting", "waiting"]
+    monkeypatch.setattr(sweep, "code_version", lambda: {"commit": "test", "hash": "other"})
+    statuses.clear()
+    sweep.run_file(path, 2, out)
+    assert statuses == ["waiting"] * 3
+
+
+def test_a_failed_run_is_named_with_its_cause_and_stops_what_needs_it(folder, capsys):
+    make_notebook(folder / "rows.ipynb", 'import os\nif name == "dead": os.kill(os.getpid(), 9)',
+                  f'{REPORT}\nif name == "bad": raise ValueError("\\x1b[31mno such corpus")', SAVE)  # fmt: skip
+    stages = [{"notebook": "rows", "grid": {"name": ["good", "bad", "dead"]}}]
+    stages += [{"notebook": "read", "parameters": {"tables": "{rows}"}}]
+    path, out = write(folder, *stages), folder / "out"
+    old = out / "rows"
+    assert sweep.run_file(path, 2, out) == 1
+    said = capsys.readouterr().out
+    assert "rows  1 ok, 2 failed" in said
+    assert "ValueError: [31mno such corpus\n" in said and "DeadKernelError" in said
+    assert "not started because rows/bad" in said and "run the same command again" in said
+    assert not (out / "read").exists() and len([*old.iterdir()]) == 3
+
+    make_notebook(folder / "rows.ipynb", "import pathlib", SAVE.replace("rows.csv", "new.csv"))
+    stages = [{"notebook": "rows", "grid": {"name": ["good"]}}]
+    [good] = old.glob("good_*")
+    assert sweep.run_file(write(folder, *stages), 1, out) == 0
+    assert (good / "new.csv").exists() and not (good / "rows.csv").exists(), "an older run's output stays"
+
+
+def test_a_signal_ends_everything_and_the_same_command_resumes(folder, capsys):
+    make_notebook(folder / "rows.ipynb", REPORT, "flag = pathlib.Path(out, '..', 'go')",
+                  "while not flag.exists():\n    time.sleep(0.1)", SAVE)  # fmt: skip
+    path, out = write(folder, {"notebook": "rows", "grid": {"limit": [1, 2]}}), folder / "out"
+    script = f"from selfeval.sweep import run_file; raise SystemExit(run_file({str(path)!r}, 2, {str(out)!r}))"
+
+    def start():
+        process = subprocess.Popen([sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, text=True)
+        end = time.monotonic() + 20
+        family = []
+        while len(family) < 4 and time.monotonic() < end:  # two papermills, two kernels
+            family = psutil.Process(process.pid).children(recursive=True)
+            time.sleep(0.1)
+        time.sleep(0.5)
+        return process, family
+
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        process, family = start()
+        began = time.monotonic()
+        os.kill(process.pid, number)
+        said, _ = process.communicate(timeout=10)
+        assert psutil.wait_procs(family, timeout=5)[1] == [] and len(family) == 4
+        assert time.monotonic() - began < 5
+        if number == signal.SIGTERM:
+            assert process.returncode == 128 + number
+            assert "stopped by SIGTERM; run the same command again to resume" in said
+    (out / "rows" / "go").touch()
+    assert sweep.run_file(path, 2, out) == 0
+    assert "2 ok" in capsys.readouterr().out
+
+
+def test_two_sweeps_do_not_share_a_folder(folder, monkeypatch):
+    loaded = sweep.load(write(folder, {"notebook": "rows"}), folder / "out")
+    loaded.folder.mkdir()
+    clock = iter(range(0, 1000, 6))
+    monkeypatch.setattr(sweep.time, "monotonic", lambda: next(clock))
+    with sweep._lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
+        sweep.run(loaded)
+
+
+def test_the_live_line_counts_calls_and_is_safe_to_print(folder):
+    [stage] = sweep.load(write(folder, {"notebook": "rows", "grid": {"limit": [1, 2]}}), folder / "out").stages
+    run = stage.runs[0]
+    run.folder.mkdir(parents=True)
+    line = sweep._Line(stage)
+    counts = {"label": "bin\x1b[31m\nary", "done": 3, "total": 12, "calls": 2, "stored": 1, "failed": 1, "tokens": 9}
+    (run.folder / "progress.json").write_text(json.dumps(counts))
+    text = line.text([run])
+    assert text.startswith("rows: 0/2 runs · now bin [31m ary 3/12 · 2 calls, 1 stored, 1 failed · about")
+    for broken in ('{"calls": "many", "done": null}', "[]", "\x00", '{"done":'):
+        (run.folder / "progress.json").write_text(broken)
+        assert line.text([run]) == "rows: 0/2 runs · 0 calls, 0 stored, 0 failed"
+
+
+def test_the_repositorys_own_sweep_files_pass_the_checks(tmp_path):
+    for path in sorted((ROOT / "notebooks" / "sweeps").glob("*.yaml")):
+        assert sweep.load(path, tmp_path / "out").stages
