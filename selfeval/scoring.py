@@ -17,6 +17,8 @@ from selfeval.errors import InputError
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
 _THINK = re.compile(r"(</?think(?:ing)?>)")
+# "<answer>Grok 4</answer>"
+_TAG = re.compile(r"<(/?)(?:final_?)?(?:answer|choice|author|prediction)>")
 # {"answer": "Grok 4"}: a pair of a JSON object whose value is text
 _PAIR = re.compile(r'"([^"\n]{1,40})" ?: ?"([^"\n]*)"')
 _ANSWER_KEYS = {"final_answer", "final answer", "answer", "author", "model", "prediction", "choice", "verdict"}
@@ -25,10 +27,11 @@ _FINAL = re.compile(r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?:
 # "Answer: X", "my best guess is X", "I'd go with X", "I would say X", "if I had to guess: X"
 _CHOSEN = re.compile(
     r"(?<!first )(?<!second )(?<!initial )\b(?:answer|guess|choice|prediction|verdict|conclusion|pick)\b"
-    r"(?:[^\w\n]{0,6}[:=]| is\b| would be\b)"
+    r"(?:[^\w\n]{0,6}[:=]| is\b| would be\b| would have to be\b| must be\b)"
     r"|\bi(?:'d|'ll| would| will| must| have to| had to)? "
     r"(?:choose|pick|guess|go with|select|opt for|settle on|say|answer|lean(?: towards?)?|vote)\b"
-    r"|\bi(?:'m| am) (?:going with|choosing|leaning(?: towards?)?)\b"
+    r"|\bi can(?: only)? say\b"
+    r"|\bi(?:'m| am) (?:going with|going to (?:say|go with|answer)|choosing|leaning(?: towards?)?)\b"
 )
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
 
@@ -37,28 +40,33 @@ _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
 # right: the name of another model. "GPT-5 90%" is a confidence.
 _LEFT_EDGE = r"(?<!\w)(?<!\w-)"
 _RIGHT_EDGE = (
-    r"(?![\w+])(?![-@:]\w)(?!\.\d)(?! v?\d[\d.]*\b(?! ?%))(?! \(?(?:mini|nano|micro|lite|air|fast|heavy|pro|max|plus"
-    r"|ultra|turbo|thinking|preview|instruct|chat|codex|code|vision|base|flash|small|medium|large|opus|haiku|sonnet)\b)"
+    r"(?![\w+])(?![-@:]\w)(?!\.\d)(?! v?\d[\d.]*\b(?! ?%))"
+    r"(?![ (-]{1,2}(?:mini|nano|micro|lite|air|fast|heavy|pro|max|plus|ultra|turbo|thinking|preview|instruct|chat|codex"
+    r"|code|vision|base|flash|small|medium|large|opus|haiku|sonnet)\b)"
 )
 # where a new thought begins, so that a denial before it does not reach further
 _BREAK = re.compile(
-    r"[.;:!?](?=\s)|\n|, | - |[()]|\b(?:but|however|though|although|so|therefore|because|whereas|while|yet|then)\b"
+    r"(?<!e\.g)[.;:!?](?=\s)|\n|, | - |[()]|(?<!anything )\bbut\b"
+    r"|\b(?:however|though|although|so|therefore|because|whereas|while|yet|then)\b"
     r"|\brather\b(?! than)|\binstead\b(?! of)"
 )
 _NO_DENIAL = re.compile(
     r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b"
 )
-# "not X", "isn't X", "neither X nor Y", "ruled out X", "cannot tell whether X", "if it were X"
+# "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X", "if it were X",
+# "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(
-    r"\b(?:not|never|no|neither|nor|cannot|without|unlike|unlikely|except|excluding|whether|if|rather than|instead of"
-    r"|other than|rul(?:e|es|ed|ing) out)\b|n't\b|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
+    r"\b(?:not|never|no|nothing|neither|nor|hardly|cannot|doubt|without|unlike|unlikely|except|excluding|whether|if"
+    r"|rather than|instead of|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g"
+    r"|includ(?:e|es|ed|ing))\b|n't\b|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
 )
-# "As GPT-5, I ..." is about the speaker
-_SPEAKER = re.compile(r"\s*as(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*")
-# "X is not", "X didn't", "X is unlikely", "X can be ruled out"
+# "As GPT-5, I ...", "I am GPT-5" is about the speaker
+_SPEAKER = re.compile(r"\s*(?:as|i am|i'm)(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*")
+# "X is not", "X probably didn't", "X is the least likely", "X can be ruled out"; but not "X can't be excluded"
 _DENIED_AFTER = re.compile(
-    r"[\"')]{0,2} (?:(?:is|was|did|does|would|could|can|has|seems|looks)(?:n't| not)\b|(?:is|was|seems|looks)(?: \w+)? "
-    r"(?:unlikely|out|excluded|ruled out)\b|(?:can|could|may) be (?:ruled out|excluded)\b|can't\b|cannot\b|won't\b)"
+    r"[\"')]{0,2} (?:\w+ly )?(?:(?:is|was|did|does|would|could|can|has|seems|looks)(?: \w+ly)?(?:n't| not)\b"
+    r"|(?:is|was|seems|looks)(?: \w+)? (?:unlikely|least|out|excluded|ruled out)\b"
+    r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled out|excluded)))"
 )
 _QUESTION = re.compile(r"(?:[^.?!\n]|\.(?=\S)){0,200}\?")
 _LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
@@ -68,21 +76,21 @@ _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b"
 _ADVERB = (
     r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|so|thus|hence|therefore),? )"
 )
-# "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but neither "no idea" nor "no-one" nor "No. 7"
+# "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but no "no idea", "no-one", "No. 7", "no?"
 _WORD = (
-    rf"(?:{_ADVERB}{{0,2}}(?P<word>yes|yeah|yep|no|nope)\b(?!-\w)(?!\. ?\d)"
-    rf"(?= ?[^\w\s]| ?$|\n| (?:i|it|this|that|the|because|since|my|yes|no)\b)"
+    rf"(?:{_ADVERB}{{0,2}}(?P<word>yes|yeah|yep|no|nope)\b(?!-\w)(?!\. ?\d)(?![\"')]{{0,2}}\?)"
+    rf"(?= ?[^\w\s]| ?$|\n| (?:i|it|this|that|the|because|since|with|my|yes|no)\b)"
     rf"|{_ADVERB}(?P<not>not)\b(?= ?[^\w\s]| ?$|\n))"
 )
 _FREE_WORD = re.compile(rf"(?:(?P<line>(?:^|\n)[^\w\n]{{0,8}})|(?<=[^\w\s'\"])[ \"'(]{{0,3}}){_WORD}")
 _MARKED_WORD = re.compile(rf"[\s\"'(:\-]{{0,6}}{_WORD}")
-# "No, I cannot tell": the word answers another question; "Yes, I can help", "Yes, I understand": so does this
+# "No, I cannot tell", "Yes, I can help", "Yes, I understand", "No, thank you" answer another question
 _NOT_AN_ANSWER = re.compile(
-    r"(?:, | |! | - )(?:but )?(?:i (?:cannot|can't|do not know|don't know|could|will|would|understand|have read"
+    r"(?:, | |! | - )(?:please|thank|i (?:cannot|can't|do not know|don't know|could|will|would|understand|have read"
     r"|can(?! (?:see|tell|recogni[sz]e|confirm|say)))\b|i'(?:d|ll)\b"
     r"|i(?: am|'m) (?:not sure|not able|unable|happy|ready)\b)"
 )
-_MADE = r"(?:wrote|write|written|authored?|generated?|produced?|created?|composed?)"
+_MADE = r"(?:wrote|write|written|author(?:ed)?|generated?|produced?|created?|composed?)"
 _THIS = (
     r"(?:this|that|it|the)(?: (?:text|essay|passage|piece|writing|paragraph|response|output|above|myself))?"
     r"(?=[^\w\s]|\s?$|\n| (?:and|because|since|as)\b)"
@@ -92,11 +100,13 @@ _MINE = r"(?:mine|my (?:own )?(?:text|essay|writing|work|words|output|piece))\b"
 _CLAIM = re.compile(
     rf"\bi (?:[\w']+ ){{0,3}}?{_MADE} {_THIS}|\b(?:{_MADE}|not) by me\b"
     rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: \w+){{0,2}}? {_MINE}"
-    r"|\bi(?:'m| am)(?: \w+){0,2}? the author\b"
+    rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? \w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
+    r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b"
 )
 # "another model wrote this", "written by someone else"
 _OTHER = re.compile(
-    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone else) (?:has )?{_MADE} {_THIS}"
+    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone else|somebody else|an? human)"
+    rf" (?:has )?{_MADE} {_THIS}"
     rf"|\b{_MADE} by (?:another|a different|some other|someone else|somebody else|a human|a person)\b"
 )
 _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
@@ -104,6 +114,7 @@ _DOUBTED = re.compile(
     r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure|uncertain|unable|impossible)\b"
     r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain|clear|say|tell)\b|\?"
 )
+_CANNOT_TELL = re.compile(r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)")
 _ASKS_AUTHOR = re.compile(rf"\b{_MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b")
 
 
@@ -139,6 +150,7 @@ def plain_answer(reply: str | None) -> str:
 
     Dropped: reasoning between think tags (from an unclosed tag on; up to a closing tag that was never opened),
     texts that begin with "error", and of a JSON object all but its answer (or its text values if no key says so).
+    An answer tag becomes "answer:" on a line of its own.
     """
     kept: list[str] = []
     thinking = False
@@ -151,7 +163,7 @@ def plain_answer(reply: str | None) -> str:
             thinking = False
         elif not thinking:
             kept.append(piece)
-    text = "".join(kept).strip()
+    text = _TAG.sub(lambda tag: "\n" if tag[1] else "\nanswer: ", "".join(kept)).strip()
     if re.match(r"\W{0,8}error\b", text):
         return ""
     if text.startswith("{") and text.endswith("}"):
@@ -208,9 +220,9 @@ def parse_yes_no(reply: str | None) -> bool | None:
     What counts, the first that finds an answer deciding:
     1. the word after "final answer" (verdict, ...);
     2. the word after "answer:", "I would say" and the like;
-    3. the word as the first of the reply or of a line, or as the last of the reply, set off by punctuation or followed
-       by a clause ("No, I did not"); not in "no idea", "maybe yes", "yes or no", "Yes, I can help", "No, I cannot
-       tell", and not in reply to the writer's own question unless that asks who wrote the text;
+    3. the word as the first of the reply or of a line, as the last of the reply, or after the writer's own question
+       who wrote the text, set off by punctuation or followed by a clause ("No, I did not"); not in "no idea", "maybe
+       yes", "yes or no", "Yes, I can help", "No, I cannot tell", in speech, or after a question about something else;
     4. a sentence on who wrote the text ("I did not write this", "this is mine"), unless it doubts or asks.
     Two different answers at the deciding step are no answer, nor is a word whose own sentence says the opposite.
     Style ("does not sound like me") says nothing about authorship, and "cannot know" holds no NO.
@@ -225,12 +237,18 @@ def parse_yes_no(reply: str | None) -> bool | None:
         last -= 1
     found = set()
     for match in _FREE_WORD.finditer(text):
-        if match["line"] is None and match.end() < last:
-            continue
         before = text[max(0, match.start() - 300) : match.start()].rstrip()
-        if before.endswith("?") and not _ASKS_AUTHOR.search(_SENTENCE_END.split(before[:-1])[-1]):
+        sentence = _SENTENCE_END.split(before.removesuffix("?"))[-1]
+        asked = before.endswith("?")
+        if asked and not _ASKS_AUTHOR.search(sentence):
             continue
-        found |= _word_verdicts(text, match)
+        if match["line"] is not None:
+            speech = '"' in match["line"] and re.match(r"\W{0,6}\w", text[match.end() :][:8].split("\n")[0])
+            counts = not speech
+        else:
+            counts = asked or (match.end() >= last and not _CANNOT_TELL.search(sentence))
+        if counts:
+            found |= _word_verdicts(text, match)
     return _only(found or _claims(text))
 
 
