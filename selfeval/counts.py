@@ -1,0 +1,247 @@
+"""Prediction records to integer codes and counts: what every statistic of recognition starts from.
+
+Rows are never dropped: no answer stays a row without an answer. Each distinct (task, condition) is one `Tally`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from selfeval.errors import InputError
+
+NAMING, BINARY, PAIRWISE = ("exact_model", "lineup"), "binary_self", "pairwise_self"
+TASKS = (*NAMING, BINARY, PAIRWISE)
+NONE, NOT_SELF = "none", "not_self"  # labels in confusion tables: no answer; the answer "not mine"
+_FIRST, _SECOND = {"1", "first", "a", "left"}, {"2", "second", "b", "right"}
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """The rows of one task under one condition, as codes.
+
+    prompt, evaluator, author, answer, other, position: one integer per row. `answer` is -1 for no answer; the
+    author's index, or len(authors) for a name outside them (naming tasks); 1 for "mine" and 0 for "not mine" (the
+    others). `other` and `position` (1 or 2, where the own text stood, 0 unknown) belong to pairs. `own` maps
+    evaluators to their author index, -1 for one that wrote nothing.
+    """
+
+    task: str
+    condition: str
+    evaluators: np.ndarray
+    authors: np.ndarray
+    own: np.ndarray
+    n_prompts: int
+    prompt: np.ndarray
+    evaluator: np.ndarray
+    author: np.ndarray
+    answer: np.ndarray
+    score: np.ndarray
+    other: np.ndarray
+    position: np.ndarray
+    note: str = ""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Prompts, evaluators, authors."""
+        return self.n_prompts, len(self.evaluators), len(self.authors)
+
+    def count(self, rows=None, weights=None, author=None) -> np.ndarray:
+        """Count rows (a mask), or sum weights, by prompt, evaluator and author (or another author-like code)."""
+        author = self.author if author is None else author
+        cell = (self.prompt * self.shape[1] + self.evaluator) * self.shape[2] + author
+        if rows is not None:
+            cell = cell[rows]
+        return np.bincount(cell, weights, minlength=np.prod(self.shape)).reshape(self.shape)
+
+    def regrouped(self, group: np.ndarray, n_groups: int) -> Tally:
+        """Return the same rows with prompts merged into groups."""
+        return Tally(**{**vars(self), "prompt": group[self.prompt], "n_prompts": n_groups})
+
+
+def condition_label(condition) -> str:
+    """Write a condition (mapping, "k=v;k=v" text or null) in one form: keys sorted, true and false in lower case."""
+    if isinstance(condition, dict):
+        parts = [f"{k}={'' if v is None else v}" for k, v in condition.items()]
+    elif condition is None or condition is pd.NA or condition != condition:
+        return ""
+    else:
+        parts = [part.strip() for part in str(condition).split(";") if part.strip()]
+    pairs = [part.partition("=") for part in parts]
+    return ";".join(sorted(k + s + (v.lower() if v in ("True", "False") else v) for k, s, v in pairs))
+
+
+def _conditions(frame: pd.DataFrame) -> pd.Categorical:
+    """Return the condition labels of the rows; text is normalised once per distinct value."""
+    if "condition" not in frame:
+        return pd.Categorical([""] * len(frame))
+    try:
+        codes, unique = pd.factorize(frame["condition"])
+    except TypeError:  # mappings
+        return pd.Categorical([condition_label(c) for c in frame["condition"]])
+    labels = np.array([*map(condition_label, unique), ""], object)
+    return pd.Categorical(labels[codes])
+
+
+def _truth(values: pd.Series, column: str) -> np.ndarray:
+    """Return 1, 0 or -1 (null) for True, False and null, as booleans, numbers or text."""
+    codes, unique = pd.factorize(values)
+    table = {"true": 1, "1": 1, "1.0": 1, "false": 0, "0": 0, "0.0": 0, "": -1, "none": -1, "null": -1, "nan": -1}
+    try:
+        mapped = [table[str(value).strip().lower()] for value in unique]
+    except KeyError as error:
+        raise InputError(f"Column `{column}` must hold true, false or null, got {error.args[0]!r}.") from None
+    return np.append(np.array(mapped, int), -1)[codes]
+
+
+def _column(frame: pd.DataFrame, name: str) -> pd.Series:
+    if name not in frame:
+        raise InputError(f"Column `{name}` is missing from the predictions; found {', '.join(map(str, frame))}.")
+    return frame[name]
+
+
+def _ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
+    """Return a column of ids as a categorical in sorted order; a null is an error."""
+    codes, unique = pd.factorize(_column(frame, name), sort=True)
+    if (codes < 0).any():
+        raise InputError(f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is.")
+    return pd.Categorical.from_codes(codes, unique)
+
+
+def _prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
+    """Return cluster codes from prompt_id, else the prompt's text, else the text itself (and a note)."""
+    for name in ("prompt_id", "prompt_used"):
+        if name in frame and frame[name].notna().all():
+            return pd.factorize(frame[name])[0], ""
+    return pd.factorize(frame["text_id"])[0], "clusters_are_texts"
+
+
+def _answers(frame: pd.DataFrame, task: np.ndarray, authors: pd.Index) -> tuple[np.ndarray, np.ndarray]:
+    """Return the answer code of each row, and the name codes of naming tasks with their labels last."""
+    answer = np.full(len(frame), -1)
+    naming = np.isin(task, NAMING)
+    if naming.any():
+        names = _column(frame, "predicted_model")
+        codes, unique = pd.factorize(names)
+        index = authors.get_indexer(pd.Index(unique))
+        index[index < 0] = len(authors)
+        blank = pd.Index(unique).astype(str).str.strip() == ""
+        index[blank] = -1
+        answer[naming] = np.append(index, -1)[codes[naming]]
+    if not naming.all():
+        answer[~naming] = _truth(_column(frame, "predicted_self")[~naming], "predicted_self")
+    return answer, naming
+
+
+def _positions(frame: pd.DataFrame) -> np.ndarray:
+    if "position" not in frame:
+        return np.zeros(len(frame), int)
+    codes, unique = pd.factorize(frame["position"])
+    words = [str(value).strip().lower().removesuffix(".0") for value in unique]
+    if "0" in words:
+        raise InputError("Column `position` must hold 1 or 2 (first or second), got 0.")
+    return np.append([1 if w in _FIRST else 2 if w in _SECOND else 0 for w in words], 0).astype(int)[codes]
+
+
+def _check_unique(frame: pd.DataFrame, group: np.ndarray, evaluator: pd.Categorical, labels: pd.DataFrame) -> None:
+    """Raise on the first item that one evaluator has twice under one task and condition."""
+    key = group * len(evaluator.categories) + evaluator.codes
+    for name in ("text_id", "position", "other_text_id", "repeat"):
+        if name in frame:
+            codes, unique = pd.factorize(frame[name], use_na_sentinel=False)
+            key = pd.factorize(key)[0] * np.int64(len(unique)) + codes
+    twice = pd.Series(key).duplicated().to_numpy()
+    if twice.any():
+        row = int(np.argmax(twice))
+        task, condition = labels.iloc[group[row]]
+        raise InputError(
+            f"Evaluator {evaluator[row]!r} has text_id {frame['text_id'].iloc[row]} twice under task {task!r}, "
+            f"condition {condition!r} (row {row}); keep one."
+        )
+
+
+def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
+    """Yield one Tally for each (task, condition) of the prediction records, checked, in sorted order."""
+    frame = predictions.reset_index(drop=True)
+    _column(frame, "text_id")
+    if frame.empty:
+        raise InputError("There are no prediction records to analyse.")
+    task, evaluator, author = (_ids(frame, name) for name in ("task_type", "evaluator_model", "true_model"))
+    unknown = sorted(set(task.categories) - set(TASKS))
+    if unknown:
+        raise InputError(f"Column `task_type` must be one of {', '.join(TASKS)}, got {unknown[0]!r}.")
+    condition = _conditions(frame)
+    group = task.codes.astype(np.int64) * len(condition.categories) + condition.codes
+    present = np.unique(group)
+    group = np.searchsorted(present, group)
+    labels = pd.DataFrame(
+        {
+            "task": task.categories[present // len(condition.categories)],
+            "condition": condition.categories[present % len(condition.categories)],
+        }
+    )
+    _check_unique(frame, group, evaluator, labels)
+    prompt, note = _prompts(frame)
+    answer, _ = _answers(frame, np.asarray(task), author.categories)
+    other = pd.factorize(frame["other_model"])[0] if "other_model" in frame else np.full(len(frame), -1)
+    other_names = pd.Index(pd.unique(frame["other_model"].dropna())) if "other_model" in frame else pd.Index([])
+    position = _positions(frame)
+    score = pd.to_numeric(frame["score"], errors="coerce").to_numpy(float) if "score" in frame else None
+    for g, (name, label) in enumerate(labels.itertuples(index=False)):
+        rows = np.flatnonzero(group == g) if len(labels) > 1 else slice(None)
+        yield _tally(name, label, note, rows, evaluator, author, prompt, answer, score, other, other_names, position)
+
+
+def _tally(task, condition, note, rows, evaluator, author, prompt, answer, score, other, other_names, position):
+    """Recode one group's rows to the evaluators, authors and prompts that occur in it."""
+    who, e = np.unique(evaluator.codes[rows], return_inverse=True)
+    if task == PAIRWISE:  # the author that matters is the rival: the own text is in every pair
+        wrote, t = np.unique(other[rows], return_inverse=True)
+        authors = np.array([other_names[i] if i >= 0 else "" for i in wrote], object)
+        a = answer[rows]
+    else:
+        wrote, t = np.unique(author.codes[rows], return_inverse=True)
+        authors = np.asarray(author.categories[wrote], object)
+        a = answer[rows]
+        if task in NAMING:  # codes of all authors of the file -> of this group, others are outside
+            recode = np.full(len(author.categories) + 2, len(wrote))
+            recode[wrote], recode[-1] = np.arange(len(wrote)), -1
+            a = recode[a]
+    seen, p = np.unique(prompt[rows], return_inverse=True)
+    evaluators = np.asarray(evaluator.categories[who], object)
+    own = pd.Index(authors).get_indexer(pd.Index(evaluators))
+    return Tally(
+        task, condition, evaluators, authors, own, len(seen), p, e, t, a,
+        np.full(len(p), np.nan) if score is None else score[rows], other[rows], position[rows], note,
+    )  # fmt: skip
+
+
+def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Count answers: task, condition, evaluator, author, predicted, n; one row per combination that occurs.
+
+    `predicted` is the name given (also one outside the candidates), "none" for no answer; in the binary task the
+    evaluator's own id for "mine" and "not_self" for "not mine". Pairs are not in it.
+    """
+    frame = predictions.reset_index(drop=True)
+    list(tallies(frame))  # the same checks as everywhere
+    task = frame["task_type"].astype(str).to_numpy()
+    evaluator = frame["evaluator_model"].astype(str).to_numpy()
+    predicted = np.full(len(frame), NONE, object)
+    naming, binary = np.isin(task, NAMING), task == BINARY
+    if naming.any():
+        names = frame["predicted_model"]
+        given = naming & names.notna().to_numpy() & (names.astype(str).str.strip() != "").to_numpy()
+        predicted[given] = names[given].astype(str)
+    if binary.any():
+        truth = _truth(frame["predicted_self"], "predicted_self")
+        predicted[binary & (truth == 1)] = evaluator[binary & (truth == 1)]
+        predicted[binary & (truth == 0)] = NOT_SELF
+    condition = _conditions(frame).astype(object)
+    long = pd.DataFrame(
+        {"task": task, "condition": condition, "evaluator": evaluator, "author": frame["true_model"].astype(str),
+         "predicted": predicted}
+    )[naming | binary]  # fmt: skip
+    return long.groupby([*long], sort=True).size().rename("n").reset_index()
