@@ -106,41 +106,44 @@ def load(path, out=None):
     """Read a sweep file, expand its runs and check them all; raise one InputError that lists every problem."""
     path = Path(path)
     spec = _read_yaml(path)
-    problems = []
+    where, problems = "the file", []
 
-    def keys(where, mapping, known):
-        for key in mapping.keys() - set(known):
-            problems.append(f"{where} has the unknown key {key!r}{_suggest(key, known)}")
+    def say(problem):
+        problems.append(f"{where}: {problem}")
+
+    def check_keys(mapping, known):
+        for key in mapping.keys() - {*known}:
+            say(f"there is no key {key!r}{_suggest(key, known)}")
 
     stages = spec.get("stages") if isinstance(spec, dict) else None
     if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
         raise InputError(f"{path}: a sweep file is a mapping with `name` and `stages`, a list of mappings")
-    keys("the file", spec, ("name", "stages"))
+    check_keys(spec, ("name", "stages"))
     if not _is_name(spec.get("name")):
-        problems.append(f"`name` is {spec.get('name')!r}, but must be letters, digits, dots, dashes or underscores")
+        say(f"`name` is {spec.get('name')!r}, but must be letters, digits, dots, dashes or underscores")
     folder = Path(out or DATA / "runs" / str(spec.get("name"))).absolute()
     done = []
     for number, entry in enumerate(stages, 1):
         where = f"stage {number}"
-        keys(where, entry, ("notebook", "name", "parameters", "grid", "zip"))
-        notebook = _find_notebook(entry.get("notebook"), path.parent, where, problems)
+        check_keys(entry, ("notebook", "name", "parameters", "grid", "zip"))
+        notebook = _find_notebook(entry.get("notebook"), path.parent, say)
         name = entry.get("name", notebook.stem if notebook else f"stage-{number}")
         where = f"stage {name!r}"
         if not _is_name(name):
-            problems.append(f"{where}: a name must be letters, digits, dots, dashes or underscores; give `name`")
+            say("a name must be letters, digits, dots, dashes or underscores; give `name`")
         elif str(name).lower() in {stage.name.lower() for stage in done}:
-            problems.append(f"{where}: the name is used twice; give one of them another `name`")
+            say("the name is used twice; give one of them another `name`")
         known, before = {stage.name: stage for stage in done}, len(problems)
-        sets = _expand(entry, where, problems)
+        sets = _expand(entry, say)
         stage = Stage(str(name), [], set())
-        declared = _declared(notebook, where, problems)
+        declared = _declared(notebook, say)
         for given, varying in sets:
-            run = _make_run(stage, notebook, given, varying, declared, folder, known, where, problems)
+            run = _make_run(stage, notebook, given, varying, declared, folder, known, say)
             if len(problems) == before:
                 stage.runs.append(run)
         twice = [run.folder.name for run in stage.runs]
         if len({*map(str.lower, twice)}) < len(twice):
-            problems.append(f"{where}: the same parameters stand in the grid twice")
+            say("the same parameters stand in the grid twice")
         done.append(stage)
     if other := _other_kernel():
         problems.append(f"the kernel python3 is {other}, not {sys.executable}: set JUPYTER_PREFER_ENV_PATH=1")
@@ -175,20 +178,20 @@ def _read_yaml(path):
         raise InputError(f"{path}: not plain YAML{line}: {getattr(error, 'problem', None) or error}") from None
 
 
-def _find_notebook(given, base, where, problems):
+def _find_notebook(given, base, say):
     known = {file.stem: file for file in sorted((ROOT / "notebooks").glob("*.ipynb"))}
     if not isinstance(given, str):
-        problems.append(f"{where}: `notebook` is missing")
+        say("`notebook` is missing")
         return None
     stem = given.removesuffix(".ipynb")
     for file in (known.get(stem), base / given, base / f"{given}.ipynb"):
         if file and file.is_file():
             return file.resolve()
-    problems.append(f"{where}: there is no notebook {given!r}{_suggest(stem, known)}")
+    say(f"there is no notebook {given!r}{_suggest(stem, known)}")
     return None
 
 
-def _declared(notebook, where, problems):
+def _declared(notebook, say):
     """Return {parameter: annotation} of a notebook; None when it cannot be read."""
     if notebook is None:
         return None
@@ -197,45 +200,43 @@ def _declared(notebook, where, problems):
     try:
         return {name: each["inferred_type_name"] for name, each in inspect_notebook(str(notebook)).items()}
     except Exception as error:  # papermill and nbformat raise many kinds
-        problems.append(f"{where}: {notebook.name} is no readable notebook ({type(error).__name__})")
+        say(f"{notebook.name} is no readable notebook ({type(error).__name__})")
         return None
 
 
-def _expand(entry, where, problems):
+def _expand(entry, say):
     """Return [(parameters, names that vary)], one per run."""
     fixed, grid, pairs = (entry.get(part) or {} for part in ("parameters", "grid", "zip"))
     if not all(isinstance(part, dict) for part in (fixed, grid, pairs)) or (grid and pairs):
-        problems.append(f"{where}: `parameters` is a mapping, and so is `grid` or `zip`, of which there is one")
+        say("`parameters` is a mapping, and so is `grid` or `zip`, of which there is one")
         return []
     varying = grid or pairs
     if wrong := [name for name, values in varying.items() if not isinstance(values, list) or not values]:
-        problems.append(f"{where}: the values of `{wrong[0]}` in grid or zip are not a list with entries")
+        say(f"the values of `{wrong[0]}` in grid or zip are not a list with entries")
         return []
     if both := varying.keys() & fixed.keys():
-        problems.append(f"{where}: {', '.join(sorted(map(repr, both)))} is both fixed and varying")
+        say(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
     lengths = {name: len(values) for name, values in varying.items()}
     if pairs and len({*lengths.values()}) > 1:
-        problems.append(f"{where}: the lists of `zip` differ in length: {lengths}")
+        say(f"the lists of `zip` differ in length: {lengths}")
         return []
     if grid and (count := math.prod(lengths.values())) > MAX_RUNS:
-        problems.append(f"{where}: the grid has {count} runs; at most {MAX_RUNS} are possible in a stage")
+        say(f"the grid has {count} runs; at most {MAX_RUNS} are possible in a stage")
         return []
     rows = zip(*pairs.values(), strict=True) if pairs else itertools.product(*grid.values())
     return [({**fixed, **dict(zip(varying, row, strict=True))}, list(varying)) for row in rows]
 
 
-def _make_run(stage, notebook, given, varying, declared, folder, known, where, problems):
+def _make_run(stage, notebook, given, varying, declared, folder, known, say):
     """Return the run of one set of parameters, with stage references and `out` filled in."""
     portable, actual = {}, {}
     for name, value in given.items():
         if fault := _parameter_fault(name, value, declared):
-            problems.append(f"{where}: {fault}")
+            say(fault)
             continue
         runs, wrong = _referenced(value, known)
         if wrong:
-            problems.append(
-                f"{where}: `{name}` refers to {wrong}; stages before this one: {', '.join(known) or 'none'}"
-            )
+            say(f"`{name}` refers to {wrong}; stages before this one: {', '.join(known) or 'none'}")
             continue
         kind = (declared or {}).get(name, "None")
         portable[name] = actual[name] = value
@@ -245,11 +246,11 @@ def _make_run(stage, notebook, given, varying, declared, folder, known, where, p
             if kind == "str" and len(runs) == 1:
                 actual[name] = actual[name][0]
         if fault := _type_fault(actual[name], kind):
-            problems.append(f"{where}: `{name}` {fault}")
+            say(f"`{name}` {fault}")
     key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
     target = folder / stage.name / _slug({name: given[name] for name in varying}, key)
     if not target.resolve().is_relative_to(folder.resolve()):
-        problems.append(f"{where}: the folder {target} leads out of {folder}")
+        say(f"the folder {target} leads out of {folder}")
     if declared and "out" in declared and "out" not in given:
         actual["out"] = str(target)
     return Run(stage.name, notebook, target, actual, key)
@@ -397,9 +398,12 @@ def _read_json(path):
 
 
 def _write(path, text):
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, "utf-8")
-    part.replace(path)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _write_manifest(run):
@@ -415,7 +419,7 @@ def _outputs(folder, tidy):
         for file in [file for file, changed in files.items() if changed < since]:
             file.unlink()
             del files[file]
-    return [file.relative_to(folder).as_posix() for file in files if file.name not in own]
+    return [file.relative_to(folder).as_posix() for file in files if file.name not in own and file.suffix != ".part"]
 
 
 # Executing
@@ -452,21 +456,22 @@ def _run_stage(stage, workers, common, lock, stop):
         _plan(run, common)
     waiting, running = [run for run in stage.runs if run.status == "waiting"], []
     line = _Line(stage)
-    while (waiting or running) and not stop:
-        while waiting and len(running) < workers:
-            run = waiting.pop(0)
-            if _start(run, lock):
-                running.append(run)
-        for run in [run for run in running if run.process.poll() is not None]:
-            running.remove(run)
-            _finish(run)
-        line.show(running)
-        time.sleep(0.1)
-    if running:
+    try:
+        while (waiting or running) and not stop:
+            while waiting and len(running) < workers:
+                run = waiting.pop(0)
+                if _start(run, lock):
+                    running.append(run)
+            for run in [run for run in running if run.process.poll() is not None]:
+                running.remove(run)
+                _finish(run)
+            line.show(running)
+            time.sleep(0.1)
+    finally:
         _end(running)
         for run in running:
-            _finish(run, f"interrupted by {signal.Signals(stop[0]).name}")
-    line.close()
+            _finish(run, f"interrupted by {signal.Signals(stop[0]).name if stop else 'an error'}")
+        line.close()
 
 
 def _plan(run, common):
@@ -481,7 +486,8 @@ def _plan(run, common):
     old = _read_json(run.folder / "manifest.json")
     same = all(old.get(key) == run.manifest[key] for key in ("parameters_hash", "notebook_hash", "inputs"))
     same = same and (old.get("code") or {}).get("hash") == run.manifest["code"]["hash"]
-    files = old.get("outputs") or ["notebook.ipynb"]
+    files = ["notebook.ipynb", *(old.get("outputs") or ())]
+    same = same and ("out" not in run.parameters or Path(ROOT, str(run.parameters["out"])).exists())
     if same and old.get("status") == "ok" and all((run.folder / file).is_file() for file in files):
         run.status, run.manifest = "skipped", old
 
@@ -521,10 +527,8 @@ def _finish(run, cause=None):
         run.manifest["outputs"] = _outputs(run.folder, tidy=not cause)
         _write_manifest(run)
     except OSError as error:
-        cause = cause or f"cannot write {_relative(run.folder / 'manifest.json')}: {error.strerror}"
-    run.status, run.cause = run.manifest["status"], cause or ""
-    if cause:
-        run.status = "failed"
+        cause = f"{cause + '; ' if cause else ''}cannot write {_relative(run.folder)}/manifest.json: {error.strerror}"
+    run.status, run.cause = "failed" if cause else "ok", cause or ""
 
 
 def _cause(run):
@@ -664,14 +668,14 @@ def _report(sweep, seconds, stop):
         print(f"{stage.name:{width}}  " + ", ".join(f"{statuses.count(state)} {state}" for state in states))
     counts = [run.manifest["counts"] for run in runs if run.status in ("ok", "failed")]
     total = {key: sum(each[key] for each in counts) for key in COUNTERS}
-    costs = [each["cost"] for each in counts if each["cost"] is not None]
-    money = f", {sum(costs):.4f} USD" if costs else ""
+    cost = sum(each["cost"] or 0 for each in counts)
+    money = f", {cost:.4f} USD" if cost else ""
     print(f"{total['calls']} calls{money}, {total['stored']} replies from the store, {_duration(seconds)}")
     print(f"outputs: {_relative(sweep.folder)}")
     for run in runs:
         if run.cause:
             print(f"{run.status}: {run.name}: {run.cause}")
-            if run.status == "failed":
+            if run.status == "failed" and (run.folder / "notebook.ipynb").is_file():
                 print(f"  see {_relative(run.folder / 'notebook.ipynb')}")
     if stop:
         print(f"stopped by {signal.Signals(stop[0]).name}; run the same command again to resume: replies are stored")
