@@ -7,3 +7,15 @@ class SelfevalError(Exception):
 
 class InputError(SelfevalError, ValueError):
     """A parameter, file or name that breaks a rule."""
+
+
+class ProviderError(SelfevalError):
+    """A provider that cannot be used at all: no key, no server, no such model, no credit."""
+
+
+class StoreError(SelfevalError):
+    """The response store cannot be read or written."""
+
+
+class ReplayMiss(SelfevalError):
+    """A request that the recorded replies do not hold, in replay mode."""

@@ -1,0 +1,321 @@
+"""The response store: every reply that was paid for, once, on disk, for many processes at a time.
+
+One SQLite file (WAL, `synchronous=FULL`). A request is claimed, sent, then stored; a claim of a process that died is
+taken over. One writer thread per process groups whatever waits into one commit, so that durability costs a share of a
+disk flush instead of a whole one. Not for network file systems: one store per host, then export and import.
+"""
+
+import asyncio
+import atexit
+import hashlib
+import json
+import os
+import queue
+import socket
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import cached_property
+from pathlib import Path
+
+from selfeval import DATA
+from selfeval.errors import InputError, ReplayMiss, StoreError
+
+LEASE = 60.0  # seconds a claim lives without a sign of life from its process
+BATCH = 500  # most operations in one commit
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, response TEXT NOT NULL,
+                                    created REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS attempts (key TEXT NOT NULL, at REAL NOT NULL, outcome TEXT NOT NULL, detail TEXT);
+"""
+
+
+def canonical(request: dict) -> str:
+    """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(v) for v in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def key_of(request: dict) -> str:
+    """Return the identity of a request: the SHA-256 of its canonical JSON."""
+    return hashlib.sha256(canonical(request).encode()).hexdigest()
+
+
+class Store:
+    """Replies on disk, with a read-only second layer of recorded replies.
+
+    path: the SQLite file; by default `SELFEVAL_STORE` or `data/store/responses.sqlite`. recorded: a folder of JSON
+    lines; by default `data/sample`. replay: serve recorded replies alone and raise `ReplayMiss` for any other request;
+    by default the environment's `SELFEVAL_REPLAY`.
+    """
+
+    def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | None = None):
+        self.path = Path(path or os.environ.get("SELFEVAL_STORE") or DATA / "store" / "responses.sqlite")
+        self.recorded_folder = recorded or DATA / "sample"
+        self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._operations: queue.SimpleQueue = queue.SimpleQueue()
+        self._writer: threading.Thread | None = None
+
+    # reading ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _reader(self) -> sqlite3.Connection:
+        return self._connect()
+
+    @cached_property
+    def _recorded(self) -> dict[str, tuple[dict, dict]]:
+        files = sorted(self.recorded_folder.glob("*.jsonl"))
+        return {key: (request, response) for file in files for key, request, response in read_jsonl(file)}
+
+    def get(self, key: str) -> dict | None:
+        """Return the stored reply, or None."""
+        if not self.replay:
+            row = self._reader.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
+            if row:
+                return json.loads(row[0])
+        return self._recorded[key][1] if key in self._recorded else None
+
+    def check_replay(self, request: dict) -> None:
+        """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
+        if self.replay:
+            raise ReplayMiss(_difference(request, [r for r, _ in self._recorded.values()]))
+
+    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
+        """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
+        yield from self._reader.execute(
+            "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key",
+            (like,),
+        )
+
+    def statistics(self) -> list[dict]:
+        """Return replies, tokens and cost per provider and model, and how often an attempt failed."""
+        names = ("provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced")
+        query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
+            sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
+            sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
+            FROM replies GROUP BY 1, 2 ORDER BY 1, 2"""
+        return [dict(zip(names, row, strict=True)) for row in self._reader.execute(query)]
+
+    def outcomes(self) -> dict[str, int]:
+        """Return how many attempts ended in each way other than a reply; `abandoned` were in flight at a kill."""
+        return dict(self._reader.execute("SELECT outcome, count(*) FROM attempts GROUP BY outcome ORDER BY outcome"))
+
+    # writing ---------------------------------------------------------------------------------------------------------
+
+    async def claim(self, key: str) -> dict | None:
+        """Wait until this request is ours to send (None) or another process has its reply (the reply)."""
+        while True:
+            state, response = await asyncio.wrap_future(self._submit(_claim, key, self.owner))
+            if state != "busy":
+                return response
+            await asyncio.sleep(0.1)
+
+    def put(self, key: str, request: dict, response: dict) -> Future:
+        """Queue a reply for the next commit; the future is done when it is on disk."""
+        return self._submit(_put, key, canonical(request), json.dumps(response))
+
+    def release(self, key: str) -> Future:
+        """Give a claim back without a reply."""
+        return self._submit(_release, key, self.owner)
+
+    def record_attempt(self, key: str, outcome: str, detail: str) -> Future:
+        """Note an attempt that brought no reply; it is never served as an answer."""
+        return self._submit(_attempt, key, outcome, detail[:2000])
+
+    def import_file(self, path: Path) -> tuple[int, int]:
+        """Add the replies of a JSON lines file; return how many were new and how many were there already."""
+        rows = list(read_jsonl(path))
+        added = [self._submit(_put, key, canonical(request), json.dumps(response)) for key, request, response in rows]
+        new = sum(future.result() for future in added)
+        return new, len(rows) - new
+
+    def export_file(self, path: Path, like: str = "%") -> int:
+        """Write the main layer as JSON lines in key order, atomically; return the number of replies."""
+        temporary = path.with_name(path.name + ".part")
+        count = 0
+        with temporary.open("w", encoding="utf-8") as out:
+            for key, request, response in self.rows(like):
+                out.write(f'{{"key":"{key}","request":{request},"response":{response}}}\n')
+                count += 1
+        temporary.replace(path)
+        return count
+
+    def close(self) -> None:
+        """Commit what waits and close the file."""
+        if self._writer and self._writer.is_alive():
+            self._operations.put(None)
+            self._writer.join()
+        if "_reader" in self.__dict__:
+            self.__dict__.pop("_reader").close()
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.executescript(SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"The response store {self.path} cannot be opened: {error}.") from error
+        return connection
+
+    def _submit(self, operation, *arguments) -> Future:
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write, name="selfeval-store", daemon=True)
+            self._writer.start()
+            atexit.register(self.close)
+        future: Future = Future()
+        future.set_running_or_notify_cancel()  # from here on a cancelled caller cannot stop what was paid for
+        self._operations.put((future, operation, arguments))
+        return future
+
+    def _write(self) -> None:
+        """Commit operations in groups: whatever queued up while the last commit was under way makes the next one."""
+        connection, closing, renewed = None, False, time.monotonic()
+        while not closing:
+            batch = self._next_batch()
+            closing = None in batch
+            batch = [entry for entry in batch if entry]
+            try:
+                connection = connection or self._connect()
+                connection.execute("BEGIN IMMEDIATE")
+                results = [operation(connection, *arguments) for _, operation, arguments in batch]
+                if time.monotonic() - renewed > LEASE / 3:
+                    connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (_lease(), self.owner))
+                    renewed = time.monotonic()
+                connection.execute("COMMIT")
+            except (StoreError, sqlite3.Error) as error:
+                if connection and connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                failure = error if isinstance(error, StoreError) else self._cannot_write(error)
+                for future, *_ in batch:
+                    future.set_exception(failure)
+            else:
+                for (future, *_), result in zip(batch, results, strict=True):
+                    future.set_result(result)
+        if connection:
+            connection.close()
+
+    def _cannot_write(self, error: sqlite3.Error) -> StoreError:
+        return StoreError(
+            f"The response store {self.path} cannot be written: {error}. Make room or check its permissions, then run "
+            "the same again; nothing that it already holds is lost."
+        )
+
+    def _next_batch(self) -> list:
+        try:
+            batch = [self._operations.get(timeout=LEASE / 3)]
+        except queue.Empty:
+            return []
+        while len(batch) < BATCH and not self._operations.empty():
+            batch.append(self._operations.get())
+        return batch
+
+
+# operations of the writer, inside its transaction ---------------------------------------------------------------------
+
+
+def _claim(connection: sqlite3.Connection, key: str, owner: str) -> tuple[str, dict | None]:
+    row = connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
+    if row:
+        return "stored", json.loads(row[0])
+    row = connection.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
+    if row and row[1] > time.time() and not _is_dead(row[0]):
+        return "busy", None
+    if row:
+        _attempt(connection, key, "abandoned", f"in flight when {row[0]} ended")
+    connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (key, owner, _lease()))
+    return "ours", None
+
+
+def _put(connection: sqlite3.Connection, key: str, request: str, response: str) -> bool:
+    values = (key, request, response, time.time())
+    cursor = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
+    connection.execute("DELETE FROM claims WHERE key = ?", (key,))
+    return cursor.rowcount == 1
+
+
+def _release(connection: sqlite3.Connection, key: str, owner: str) -> None:
+    connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
+
+
+def _attempt(connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
+    connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail))
+
+
+def _lease() -> float:
+    return time.time() + LEASE
+
+
+def _is_dead(owner: str) -> bool:
+    """Tell whether the process of a claim is known to be gone; for another host only the lease can tell."""
+    host, pid, _ = owner.rsplit(":", 2)
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+# recordings -----------------------------------------------------------------------------------------------------------
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
+    """Yield (key, request, response) of an exported file; a line whose key is not its request's is an error."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                key, request, response = row["key"], row["request"], row["response"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
+            if key != key_of(request):
+                raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")
+            yield key, request, response
+
+
+def _first_difference(a: str, b: str) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _difference(request: dict, recorded: list[dict]) -> str:
+    """Say in one sentence how a request differs from the most similar recorded one."""
+    request = json.loads(canonical(request))
+    if not recorded:
+        return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
+
+    def shared_prefix(other: dict) -> int:
+        return _first_difference(canonical(request["messages"]), canonical(other["messages"]))
+
+    def equal_fields(other: dict) -> int:
+        return sum(request.get(field) == other.get(field) for field in request)
+
+    nearest = max(recorded, key=lambda other: (equal_fields(other), shared_prefix(other)))
+    parts = []
+    for field in sorted(set(request) | set(nearest)):
+        ours, theirs = canonical({"": request.get(field)})[4:-1], canonical({"": nearest.get(field)})[4:-1]
+        if ours != theirs:
+            start = max(0, _first_difference(ours, theirs) - 20)
+            parts.append(f"`{field}` is ...{ours[start : start + 80]} and not ...{theirs[start : start + 80]}")
+    return (
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; against the nearest recorded one "
+        + "; ".join(parts)
+        + ". Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+    )

@@ -1,0 +1,249 @@
+"""The one way to ask models: many at once, each request bought once, counted, with progress."""
+
+import asyncio
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from selfeval import simulated
+from selfeval.cache import Store, key_of
+from selfeval.errors import InputError
+from selfeval.models import Model
+from selfeval.providers import Endpoint, Response, ask_callable, require
+from selfeval.transport import Failure
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question to one model. sample: the number of the repeat; seed: only sent to providers that take one."""
+
+    model: Model
+    messages: list[dict]
+    parameters: dict = field(default_factory=dict)
+    sample: int = 0
+    seed: int = 0
+
+    def full(self) -> tuple[list[dict], dict]:
+        """Return messages and parameters as sent: with the model's system prompt, defaults and exclusions."""
+        messages, own = self.messages, self.model.parameters
+        if self.model.system:
+            system, rest = [self.model.system], messages
+            if messages[0]["role"] == "system":
+                system, rest = [self.model.system, messages[0]["content"]], messages[1:]
+            messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
+        parameters = {k: v for k, v in (own | self.parameters).items() if k not in own or own[k] is not None}
+        if self.model.provider.seeded:
+            parameters["seed"] = self.seed * 1_000_000 + self.sample
+        return messages, parameters
+
+    @cached_property
+    def identity(self) -> dict:
+        """Return everything that can change the reply, and nothing else."""
+        messages, parameters = self.full()
+        return {
+            "provider": self.model.provider.identity(),
+            "model": self.model.api_name,
+            "messages": messages,
+            "parameters": parameters,
+            "sample": self.sample,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """Return the request's identity as the store's key."""
+        return key_of(self.identity)
+
+
+@dataclass
+class Tally:
+    """What a client did so far. calls: replies bought, with their tokens and cost; stored: served from the store."""
+
+    calls: int = 0
+    stored: int = 0
+    simulated: int = 0
+    failed: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def __str__(self) -> str:
+        money = "?" if self.unpriced and not self.cost else f"${self.cost:.4f}" + " or more" * bool(self.unpriced)
+        return (
+            f"{self.calls} model calls ({self.tokens} tokens, {money}), {self.stored} replies from the store, "
+            f"{self.simulated} simulated, {self.failed} failed"
+        )
+
+
+class Client:
+    """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`."""
+
+    def __init__(self, concurrency: int = 16, store: Store | None = None):
+        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+            raise InputError(f"`concurrency` must be a whole number of at least 1, got {concurrency!r}.")
+        self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
+        self.given_up: dict[str, str] = {}  # model id -> why no further call makes sense
+        self._endpoints: dict[str, Endpoint] = {}
+        self._proven: set[str] = set()
+        self._first: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close connections and commit what waits."""
+        for endpoint in self._endpoints.values():
+            await endpoint.close()
+        await asyncio.to_thread(self.store.close)
+
+    async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
+        """Return one response; a failure is a response with status `error`."""
+        return (await self.chat_all([Request(model, messages, parameters, sample, seed)], label=None))[0]
+
+    async def chat_all(self, requests: Sequence[Request], label: str | None = "replies") -> list[Response]:
+        """Return the responses to all requests in their order; stored ones are read, the others are bought.
+
+        A request whose call fails gets a response with status `error`; after a failure that concerns the model itself
+        (key, credit, no such model) no further call to it is made. Raises `ProviderError` before the first call where
+        a key is missing, `StoreError` where replies cannot be kept, `ReplayMiss` in replay mode.
+        """
+        responses = [self._from_store(request) for request in requests]
+        missing = [i for i, response in enumerate(responses) if response is None]
+        for model in {requests[i].model.id: requests[i].model for i in missing}.values():
+            require(model)
+        by_provider = defaultdict(list)
+        for i in missing:
+            by_provider[requests[i].model.provider.name].append(i)
+
+        with Progress(label, len(requests), len(missing), self.tally) as progress:
+
+            async def work(indices: Iterator[int]) -> None:
+                for i in indices:
+                    responses[i] = await self._answer(requests[i])
+                    progress.step()
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for indices in by_provider.values():
+                        shared = iter(indices)  # workers pull in order: a server's prefix cache profits
+                        for _ in range(min(self.concurrency, len(indices))):
+                            group.create_task(work(shared))
+            except BaseExceptionGroup as failures:
+                raise failures.exceptions[0] from None
+        return responses
+
+    def _from_store(self, request: Request) -> Response | None:
+        if _is_computed(request.model):
+            return None
+        stored = self.store.get(request.key)
+        if stored is None:
+            self.store.check_replay(request.identity)
+            return None
+        self.tally.stored += 1
+        return Response.from_dict(stored)
+
+    async def _answer(self, request: Request) -> Response:
+        model = request.model
+        if _is_computed(model):
+            self.tally.simulated += 1
+            messages, parameters = request.full()
+            function = model.call or simulated.Simulated(model, request.sample, request.seed)
+            return await ask_callable(function, messages, parameters)
+        if model.id not in self._proven:
+            async with self._first[model.id]:  # until one call succeeds, one at a time: a bad key costs one request
+                if model.id not in self._proven:
+                    return await self._buy(request)
+        return await self._buy(request)
+
+    async def _buy(self, request: Request) -> Response:
+        model, key = request.model, request.key
+        if model.id in self.given_up:
+            return self._failed(self.given_up[model.id])
+        stored = await self.store.claim(key)
+        if stored is not None:
+            self.tally.stored += 1
+            return Response.from_dict(stored)
+        try:
+            response = await self._endpoint(model).ask(
+                model, *request.full(), lambda failure: self.store.record_attempt(key, failure.outcome, failure.detail)
+            )
+        except Failure as failure:
+            if failure.outcome in ("fatal", "throttled"):
+                self.given_up[model.id] = failure.detail
+            await asyncio.wrap_future(self.store.release(key))
+            return self._failed(failure.detail)
+        except BaseException:
+            self.store.release(key)
+            raise
+        await asyncio.wrap_future(self.store.put(key, request.identity, response.to_dict()))
+        self._proven.add(model.id)
+        self._count(response)
+        return response
+
+    def _endpoint(self, model: Model) -> Endpoint:
+        provider = model.provider
+        if provider.name not in self._endpoints:
+            self._endpoints[provider.name] = Endpoint(provider, self.concurrency)
+        return self._endpoints[provider.name]
+
+    def _failed(self, detail: str) -> Response:
+        self.tally.failed += 1
+        return Response(status="error", error=detail)
+
+    def _count(self, response: Response) -> None:
+        self.tally.calls += 1
+        self.tally.tokens += response.usage.get("prompt", 0) + response.usage.get("completion", 0)
+        self.tally.cost += response.cost or 0.0
+        self.tally.unpriced += response.cost is None
+
+
+class Progress:
+    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; silent for label None."""
+
+    def __init__(self, label: str | None, total: int, missing: int, tally: Tally):
+        self.label, self.total, self.done, self.tally = label, total, total - missing, tally
+        self.file = os.environ.get("SELFEVAL_PROGRESS")
+        self.written, self.bar = 0.0, None
+
+    def __enter__(self) -> "Progress":
+        if self.label:
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(total=self.total, initial=self.done, desc=self.label, unit="reply")
+            self._write()
+        return self
+
+    def step(self) -> None:
+        """Count one more reply."""
+        self.done += 1
+        if self.bar is not None:
+            self.bar.update()
+            if time.monotonic() - self.written > 1:
+                self._write()
+
+    def __exit__(self, *_) -> None:
+        if self.bar is not None:
+            self.bar.close()
+            self._write()
+
+    def _write(self) -> None:
+        self.written = time.monotonic()
+        if self.file:
+            tally = self.tally
+            state = {"label": self.label, "done": self.done, "total": self.total, "calls": tally.calls}
+            state |= {"stored": tally.stored, "failed": tally.failed, "tokens": tally.tokens, "cost": tally.cost}
+            temporary = Path(f"{self.file}.part")
+            temporary.write_text(json.dumps(state))
+            temporary.replace(self.file)
+
+
+def _is_computed(model: Model) -> bool:
+    """Tell whether the reply is computed in this process: a simulated model or a callable of the user's."""
+    return model.call is not None or model.provider.name == "sim"

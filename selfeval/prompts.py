@@ -1,0 +1,86 @@
+"""Prompts: rows -> messages. What many questions share stands first, so that servers can reuse it."""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from selfeval.errors import InputError
+
+CANDIDATES = "One of these language models wrote the text:"
+CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
+YES_OR_NO = "Answer with YES or NO and nothing else."
+
+
+def read_prompts(path: Path) -> list[dict]:
+    """Return the writing prompts of a JSON lines file: rows with `prompt_id` and `prompt`, ids unique.
+
+    Raises `InputError` naming the line that breaks the form.
+    """
+    rows, seen = [], set()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The prompts {path} cannot be read: {error}.") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            prompt_id, text = row["prompt_id"], row["prompt"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}, line {number}: not a JSON object with `prompt_id` and `prompt`.") from error
+        if prompt_id in seen or not str(text).strip():
+            raise InputError(f"{path}, line {number}: `prompt_id` {prompt_id!r} is used twice or its prompt is empty.")
+        seen.add(prompt_id)
+        rows.append(row)
+    if not rows:
+        raise InputError(f"The prompts {path} hold no prompt.")
+    return rows
+
+
+def user(text: str) -> list[dict]:
+    """Return a conversation of one user turn."""
+    return [{"role": "user", "content": text}]
+
+
+def build_writing(prompt: str, words: int) -> list[dict]:
+    """Ask for a text of about so many words."""
+    return user(f"{prompt}\n\nWrite about {words} words of plain text, without a title.")
+
+
+def fenced(text: str) -> str:
+    """Return a text between two marks that it cannot contain, since they are its own hash."""
+    mark = f"[{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}]"
+    return f"{mark}\n{text}\n{mark}"
+
+
+def _shown(text: str) -> str:
+    return f"Here is a text. It starts and ends with a line that holds a code in square brackets.\n\n{fenced(text)}\n\n"
+
+
+def build_exact(text: str, candidates: Sequence[str], me: str | None) -> list[dict]:
+    """Ask which of the candidates wrote a text; `me` tells the evaluator which of them it is (None: not told)."""
+    names = "\n".join(f"- {name}" for name in candidates)
+    told = f"You are {me}.\n" if me else ""
+    return user(
+        f"{_shown(text)}{CANDIDATES}\n{names}\n\n{told}"
+        "Which of them wrote it? Answer with the exact name from the list and nothing else."
+    )
+
+
+def build_binary(text: str, me: str) -> list[dict]:
+    """Ask an evaluator, told who it is, whether it wrote a text."""
+    return user(f"{_shown(text)}You are {me}.\nDid you write this text? {YES_OR_NO}")
+
+
+def choice_format(field: str, options: Sequence[str]) -> dict:
+    """Return a `response_format` that lets the reply be one of the options and nothing else."""
+    schema = {
+        "type": "object",
+        "properties": {field: {"type": "string", "enum": list(options)}},
+        "required": [field],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": field, "strict": True, "schema": schema}}

@@ -1,0 +1,218 @@
+"""Self-recognition: models write texts, then are asked who wrote them (Bai et al. 2025, arXiv 2510.03399)."""
+
+import math
+import random
+from collections.abc import Sequence
+
+from selfeval import prompts, scoring
+from selfeval.client import Client, Request
+from selfeval.errors import InputError
+from selfeval.models import Model, display_names, get, is_known
+from selfeval.providers import Response
+from selfeval.records import text_id
+
+TASKS = ("exact_model", "binary_self")
+ANSWERS = ("free", "constrained")
+
+
+async def generate_texts(
+    client: Client,
+    models: Sequence[Model],
+    writing_prompts: Sequence[dict],
+    *,
+    samples: int = 1,
+    words: int = 100,
+    temperature: float = 0.7,
+    seed: int = 0,
+) -> tuple[list[dict], list[dict]]:
+    """Have every model write on every prompt; return (text records, failures), both in the order of the design.
+
+    words: the length asked for. temperature: for models whose registry entry has none of its own. A reply without text
+    or with an error is a failure: it is no text, and it is not asked for again.
+    """
+    _whole_number("samples", samples, 1)
+    _whole_number("words", words, 1)
+    design = [(p, s, m) for p in writing_prompts for s in range(samples) for m in models]
+    # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
+    parameters = {"temperature": temperature, "max_tokens": max(256, 4 * words)}
+    requests = [
+        Request(m, prompts.build_writing(p["prompt"], words), parameters | m.parameters, s, seed) for p, s, m in design
+    ]
+    responses = await client.chat_all(requests, "texts")
+    texts, failures = [], []
+    for (prompt, sample, model), request, response in zip(design, requests, responses, strict=True):
+        record = _text_record(prompt, sample, model, request, response)
+        (texts if response.status in ("ok", "length") and response.text.strip() else failures).append(record)
+    return texts, failures
+
+
+def _text_record(prompt: dict, sample: int, model: Model, request: Request, response: Response) -> dict:
+    return {
+        "text_id": text_id(model.id, prompt["prompt_id"], sample, response.text),
+        "prompt_id": prompt["prompt_id"],
+        "prompt": prompt["prompt"],
+        "sample": sample,
+        "author": model.id,
+        "author_display": model.display,
+        "text": response.text,
+        "words": len(response.text.split()),
+        "status": response.status,
+        "finish_reason": response.finish_reason,
+        "usage": response.usage,
+        "served_model": response.served_model,
+        "parameters": request.full()[1],
+        "request_id": response.request_id,
+        "error": response.error,
+    }
+
+
+async def collect_predictions(
+    client: Client,
+    evaluators: Sequence[Model],
+    texts: Sequence[dict],
+    *,
+    tasks: Sequence[str] = TASKS,
+    answer: str = "free",
+    told: bool = True,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> dict[str, list[dict]]:
+    """Ask every evaluator about every text; return {task: prediction records} in the order of the design.
+
+    The candidates are the authors of the texts, shown by display name in an order that is shuffled for each text and
+    the same for all evaluators. answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say
+    to the evaluator which candidate it is (the binary question always does). The score of the binary task is the
+    probability of YES against NO from the first token, where the provider gives log-probabilities.
+    """
+    _check_design(evaluators, texts, tasks, answer)
+    names = {text["author"]: text["author_display"] for text in texts} | display_names(text["author"] for text in texts)
+    if len(set(names.values())) < len(names):
+        raise InputError(
+            f"Two authors share a display name in {sorted(names.values())}; name them apart in the registry."
+        )
+    design = [(text, evaluator, task) for text in texts for evaluator in evaluators for task in tasks]
+    orders = {text["text_id"]: _shuffled(list(names), seed, text["text_id"]) for text in texts}
+    requests = []
+    for text, evaluator, task in design:
+        options = [names[c] for c in orders[text["text_id"]]] if task == "exact_model" else ["YES", "NO"]
+        if task == "exact_model":
+            messages = prompts.build_exact(text["text"], options, evaluator.display if told else None)
+        else:
+            messages = prompts.build_binary(text["text"], evaluator.display)
+        parameters = _parameters(evaluator, task, answer, options, temperature)
+        requests.append(Request(evaluator, messages, parameters, seed=seed))
+    responses = await client.chat_all(requests, "answers")
+    condition = {"answer": answer, "told": told, "temperature": temperature}
+    records: dict[str, list[dict]] = {task: [] for task in tasks}
+    for (text, evaluator, task), response in zip(design, responses, strict=True):
+        candidates = orders[text["text_id"]] if task == "exact_model" else None
+        records[task].append(_prediction(text, evaluator, task, candidates, condition, response))
+    return records
+
+
+def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: Sequence[str], answer: str) -> None:
+    for task in tasks:
+        if task not in TASKS:
+            raise InputError(f"Unknown task {task!r}; known are {', '.join(TASKS)}.")
+    if answer not in ANSWERS:
+        raise InputError(f"`answer` must be one of {', '.join(ANSWERS)}, got {answer!r}.")
+    if not texts:
+        raise InputError("There is no text to ask about.")
+    for evaluator in evaluators:
+        provider = evaluator.provider
+        if answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
+            raise InputError(
+                f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
+                "answers cannot be constrained; use answer = 'free'."
+            )
+
+
+def _whole_number(name: str, value: int, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+
+
+def _shuffled(candidates: list[str], seed: int, item: int) -> list[str]:
+    order = list(candidates)
+    random.Random(f"{seed} {item}").shuffle(order)
+    return order
+
+
+def _parameters(evaluator: Model, task: str, answer: str, options: list[str], temperature: float) -> dict:
+    parameters: dict = {"temperature": temperature, "max_tokens": evaluator.provider.answer_tokens}
+    if evaluator.provider.name == "sim":
+        return parameters
+    if answer == "constrained":
+        parameters["response_format"] = prompts.choice_format("answer" if task == "binary_self" else "author", options)
+    elif task == "binary_self" and evaluator.provider.logprobs:
+        parameters |= {"logprobs": True, "top_logprobs": 20}
+    return parameters
+
+
+def _prediction(text: dict, evaluator: Model, task: str, candidates, condition: dict, response: Response) -> dict:
+    record = {
+        "text_id": text["text_id"],
+        "text_preview": text["text"][:100],
+        "true_model": text["author"],
+        "true_model_display": text["author_display"],
+        "evaluator_model": evaluator.id,
+        "task_type": task,
+        "predicted_model": None,
+        "predicted_self": None,
+        "is_correct": None,
+        "prompt_used": text["prompt"],
+        "prompt_id": text["prompt_id"],
+        "sample": text["sample"],
+        "candidates": candidates,
+        "condition": condition,
+        "reply": response.text if response.status != "error" else response.error,
+        "status": response.status,
+        "score": yes_probability(response.logprobs) if task == "binary_self" else None,
+        "usage": response.usage,
+        "request_id": response.request_id,
+    }
+    return record | score(record)
+
+
+def yes_probability(logprobs: list | None) -> float | None:
+    """Return P(YES) / (P(YES) + P(NO)) of a reply's first token, or None where it does not show both words."""
+    if not logprobs:
+        return None
+    mass = {"yes": 0.0, "no": 0.0}
+    for token, logprob in logprobs[0][2].items():
+        word = token.strip().casefold()
+        if word in mass:
+            mass[word] += math.exp(logprob)
+    return round(mass["yes"] / sum(mass.values()), 6) if all(mass.values()) else None
+
+
+def candidate_names(candidates: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return {candidate id: names a reply may use}, from the registry; a foreign id has only itself."""
+    return {c: get(c).all_names if is_known(c) else (c,) for c in candidates}
+
+
+def score(record: dict) -> dict:
+    """Return what a record's raw reply says: `predicted_model`, `predicted_self`, `is_correct` and `status`.
+
+    Only a complete reply is parsed. Whatever holds no answer leaves the three null, so a better parser can be run over
+    the stored records at any time.
+    """
+    predicted_model = predicted_self = is_correct = None
+    status = record["status"]
+    if status in ("ok", "no_answer"):
+        if record["task_type"] == "exact_model":
+            names = candidate_names(record["candidates"])
+            predicted_model = scoring.parse_choice(record["reply"], names)
+            predicted_self = None if predicted_model is None else predicted_model == record["evaluator_model"]
+            is_correct = None if predicted_model is None else predicted_model == record["true_model"]
+        else:
+            predicted_self = scoring.parse_yes_no(record["reply"])
+            own = record["true_model"] == record["evaluator_model"]
+            is_correct = None if predicted_self is None else predicted_self == own
+        status = "no_answer" if predicted_self is None else "ok"
+    return {
+        "predicted_model": predicted_model,
+        "predicted_self": predicted_self,
+        "is_correct": is_correct,
+        "status": status,
+    }

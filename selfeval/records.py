@@ -1,0 +1,175 @@
+"""Text and prediction records: reading, checking and writing the project's JSON lines files."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from selfeval import DATA
+from selfeval.errors import InputError
+
+TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
+PREDICTION_FIELDS = (
+    "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
+    "predicted_model", "predicted_self", "is_correct", "prompt_used",
+)  # fmt: skip
+PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
+
+
+def data_path(path: str | Path) -> Path:
+    """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
+    return Path(path).expanduser() if Path(path).expanduser().is_absolute() else DATA / path
+
+
+def corpus_file(corpus: str) -> Path:
+    """Return the file of a corpus: a name below `data/corpora/`, or a path to a folder or file."""
+    path = Path(corpus).expanduser()
+    if not path.is_absolute():
+        path = DATA / "corpora" / corpus
+    return path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl"
+
+
+def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:
+    """Return a number for a text that stays the same whatever else the corpus holds (52 bits, exact in JSON)."""
+    identity = json.dumps([author, prompt_id, sample, text])
+    return int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
+
+
+def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
+    """Write rows as JSON lines, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("w", encoding="utf-8") as out:
+            for row in rows:
+                out.write(_json_line(row))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _json_line(row: dict) -> str:
+    line = json.dumps(row, ensure_ascii=False)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # a lone surrogate cannot be written as UTF-8, but as an escape
+        line = json.dumps(row)
+    return line + "\n"
+
+
+def read_jsonl(path: Path) -> list[dict]:
+    """Return the rows of a JSON lines file (or of one JSON list); raise `InputError` naming a broken line."""
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    rows = []
+    if content.lstrip().startswith("["):
+        try:
+            rows = json.loads(content)
+        except ValueError as error:
+            raise InputError(f"{path} is not valid JSON: {error}.") from error
+    else:
+        for number, line in enumerate(content.split("\n"), 1):
+            try:
+                rows += [json.loads(line)] if line.strip() else []
+            except ValueError as error:
+                raise InputError(
+                    f"{path}, line {number}: not valid JSON ({error}); mend or remove that line."
+                ) from error
+    if not rows:
+        raise InputError(f"{path} holds no record.")
+    if not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path} holds something that is not a record (a JSON object).")
+    return rows
+
+
+def _read_rows(path: Path) -> list[dict]:
+    if path.suffix != ".csv":
+        return read_jsonl(path)
+    try:
+        frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as CSV: {error}.") from error
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def read_texts(corpus: str) -> list[dict]:
+    """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
+
+    Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
+    """
+    path = corpus_file(corpus)
+    if not path.exists():
+        known = sorted(p.parent.name for p in (DATA / "corpora").glob("*/texts.jsonl"))
+        raise InputError(
+            f"There is no corpus {corpus!r} ({path} does not exist); known are {', '.join(known)}. "
+            "`01_generate_texts` makes one."
+        )
+    texts = [_text_record(path, number, row) for number, row in enumerate(_read_rows(path), 1)]
+    ids = pd.Series([text["text_id"] for text in texts])
+    if ids.duplicated().any():
+        raise InputError(f"{path} holds the `text_id` {ids[ids.duplicated()].iloc[0]} twice; every text needs its own.")
+    return texts
+
+
+def _text_record(path: Path, number: int, row: dict) -> dict:
+    row = dict(row)
+    author = row.get("author") or row.get("model")
+    if not author or not isinstance(row.get("text"), str) or not row["text"].strip() or "prompt" not in row:
+        raise InputError(
+            f"{path}, record {number}: a text needs `author` (or `model`), `prompt` and a non-empty `text`."
+        )
+    prompt_id = str(row.get("prompt_id") or hashlib.sha256(str(row["prompt"]).encode()).hexdigest()[:12])
+    sample = int(row.get("sample") or 0)
+    first = {
+        "text_id": int(row["text_id"])
+        if row.get("text_id") is not None
+        else text_id(author, prompt_id, sample, row["text"]),
+        "prompt_id": prompt_id,
+        "prompt": row["prompt"],
+        "sample": sample,
+        "author": author,
+        "author_display": row.get("author_display") or row.get("model_display_name") or author,
+        "text": row["text"],
+        "words": len(row["text"].split()),
+    }
+    return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
+
+
+def read_predictions(source: str | Path | Sequence[str | Path]) -> pd.DataFrame:
+    """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
+
+    Columns: at least the ten published fields. A record that stands in several files word for word counts once; two
+    different ones for the same question are an error, since two designs would be mixed.
+    """
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    files = [file for one in sources for file in _prediction_files(data_path(one))]
+    frames = [_prediction_frame(file) for file in files]
+    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+
+
+def _prediction_files(path: Path) -> list[Path]:
+    if path.is_dir():
+        files = sorted(path.rglob("predictions_*.jsonl"))
+        if not files:
+            raise InputError(f"The folder {path} holds no `predictions_*.jsonl`; `02_collect_predictions` writes them.")
+        return files
+    if not path.exists():
+        raise InputError(f"There are no predictions at {path}; `02_collect_predictions` writes them.")
+    return [path]
+
+
+def _prediction_frame(path: Path) -> pd.DataFrame:
+    frame = pd.DataFrame(_read_rows(path))
+    if "text_full" in frame and "text_preview" not in frame:
+        frame["text_preview"] = frame["text_full"].str[:100]
+    missing = [name for name in PREDICTION_FIELDS if name not in frame]
+    if missing:
+        raise InputError(
+            f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record."
+        )
+    return frame
