@@ -37,10 +37,10 @@ _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
 
 # --- patterns of parse_choice -----------------------------------------------------------------------------------------
 # "distil-gpt-5" on the left; "gpt-5o", "gpt-5.1", "gpt-5-mini", "kimi-k2:free", "Grok 4 Fast", "Kimi K2 0905" on the
-# right: the name of another model. "GPT-5 90%" is a confidence.
+# right: the name of another model. "GPT-5 90%" is a confidence, "1) Grok 4 2) GPT-5" a list.
 _LEFT_EDGE = r"(?<!\w)(?<!\w-)"
 _RIGHT_EDGE = (
-    r"(?![\w+])(?![-@:]\w)(?!\.\d)(?! v?\d[\d.]*\b(?! ?%))"
+    r"(?![\w+])(?![-@:]\(?\w)(?!\.\d)(?! v?(?!\d\d?\))\d[\d.]*\b(?! ?%))"
     r"(?![ (-]{1,2}(?:mini|nano|micro|lite|air|fast|heavy|pro|max|plus|ultra|turbo|thinking|preview|instruct|chat|codex"
     r"|code|vision|base|flash|small|medium|large|opus|haiku|sonnet)\b)"
 )
@@ -56,7 +56,7 @@ _NO_DENIAL = re.compile(
 # "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X", "if it were X",
 # "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(
-    r"\b(?:not|never|no|nothing|neither|nor|hardly|cannot|doubt|without|unlike|unlikely|except|excluding|whether|if"
+    r"\b(?:not|never|no|nothing|neither|nor|hardly|lacks?|cannot|doubt|without|unlike|unlikely|except|excluding|whether|if"
     r"|rather than|instead of|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g"
     r"|includ(?:e|es|ed|ing))\b|n't\b|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
 )
@@ -74,7 +74,7 @@ _LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
 # --- patterns of parse_yes_no -----------------------------------------------------------------------------------------
 _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
 _ADVERB = (
-    r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|so|thus|hence|therefore),? )"
+    r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|but|so|thus|hence|therefore),? )"
 )
 # "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but no "no idea", "no-one", "No. 7", "no?"
 _WORD = (
@@ -309,7 +309,7 @@ def _name_pattern(name: str) -> str:
             bracket = True
             continue
         if before:
-            join = r"(?:[-_]| ?\(| )" if bracket else "[-_ ]"
+            join = r"(?:[-_ ]?\(|[-_ ])" if bracket else "[-_ ]"
             signs = not (before[-1].isalnum() and token[0].isalnum())
             pattern += " ?" if signs else join + ("?" if before[-1].isdigit() != token[0].isdigit() else "")
         pattern, before, bracket = pattern + re.escape(token), token, False
