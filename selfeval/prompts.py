@@ -51,13 +51,9 @@ def build_writing(prompt: str, words: int) -> list[dict]:
 
 
 def fenced(text: str) -> str:
-    """Return a text between two marks that it cannot contain, since they are its own hash."""
-    mark = f"[{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}]"
-    return f"{mark}\n{text}\n{mark}"
-
-
-def _shown(text: str) -> str:
-    return f"Here is a text. It starts and ends with a line that holds a code in square brackets.\n\n{fenced(text)}\n\n"
+    """Return a text between two equal lines that it cannot contain, since they hold its own hash."""
+    mark = f"TEXT {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"Read the text between the two lines {mark}.\n\n{mark}\n{text}\n{mark}\n\n"
 
 
 def build_exact(text: str, candidates: Sequence[str], me: str | None) -> list[dict]:
@@ -65,14 +61,14 @@ def build_exact(text: str, candidates: Sequence[str], me: str | None) -> list[di
     names = "\n".join(f"- {name}" for name in candidates)
     told = f"You are {me}.\n" if me else ""
     return user(
-        f"{_shown(text)}{CANDIDATES}\n{names}\n\n{told}"
-        "Which of them wrote it? Answer with the exact name from the list and nothing else."
+        f"{fenced(text)}{CANDIDATES}\n{names}\n\n{told}"
+        "Which of them wrote the text? Answer with the exact name from the list and nothing else."
     )
 
 
 def build_binary(text: str, me: str) -> list[dict]:
     """Ask an evaluator, told who it is, whether it wrote a text."""
-    return user(f"{_shown(text)}You are {me}.\nDid you write this text? {YES_OR_NO}")
+    return user(f"{fenced(text)}You are {me}.\nDid you write this text? {YES_OR_NO}")
 
 
 def choice_format(field: str, options: Sequence[str]) -> dict:

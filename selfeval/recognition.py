@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from collections.abc import Sequence
 
 from selfeval import prompts, scoring
@@ -82,7 +83,7 @@ async def collect_predictions(
     The candidates are the authors of the texts, shown by display name in an order that is shuffled for each text and
     the same for all evaluators. answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say
     to the evaluator which candidate it is (the binary question always does). The score of the binary task is the
-    probability of YES against NO from the first token, where the provider gives log-probabilities.
+    probability of YES against NO (`yes_probability`), where the provider gives log-probabilities.
     """
     _check_design(evaluators, texts, tasks, answer)
     names = {text["author"]: text["author_display"] for text in texts} | display_names(text["author"] for text in texts)
@@ -144,7 +145,7 @@ def _parameters(evaluator: Model, task: str, answer: str, options: list[str], te
         return parameters
     if answer == "constrained":
         parameters["response_format"] = prompts.choice_format("answer" if task == "binary_self" else "author", options)
-    elif task == "binary_self" and evaluator.provider.logprobs:
+    if task == "binary_self" and evaluator.provider.logprobs:
         parameters |= {"logprobs": True, "top_logprobs": 20}
     return parameters
 
@@ -167,23 +168,33 @@ def _prediction(text: dict, evaluator: Model, task: str, candidates, condition: 
         "condition": condition,
         "reply": response.text if response.status != "error" else response.error,
         "status": response.status,
-        "score": yes_probability(response.logprobs) if task == "binary_self" else None,
+        "score": yes_probability(response.logprobs, condition["answer"]) if task == "binary_self" else None,
         "usage": response.usage,
         "request_id": response.request_id,
     }
     return record | score(record)
 
 
-def yes_probability(logprobs: list | None) -> float | None:
-    """Return P(YES) / (P(YES) + P(NO)) of a reply's first token, or None where it does not show both words."""
-    if not logprobs:
-        return None
-    mass = {"yes": 0.0, "no": 0.0}
-    for token, logprob in logprobs[0][2].items():
-        word = token.strip().casefold()
-        if word in mass:
-            mass[word] += math.exp(logprob)
+def yes_probability(logprobs: list | None, answer: str) -> float | None:
+    """Return P(YES) / (P(YES) + P(NO)) where a reply decides between them, or None where it does not show both.
+
+    That is its first token, or in a constrained reply the first one inside the quotes of the JSON value. A token counts
+    for the word that it begins ("Y" for YES).
+    """
+    mass, before = {"yes": 0.0, "no": 0.0}, ""
+    for token, _, alternatives in logprobs or []:
+        if answer == "free" or re.search(r':\s*"$', before):
+            for alternative, logprob in alternatives.items():
+                if word := _begins(alternative):
+                    mass[word] += math.exp(logprob)
+            break
+        before += token
     return round(mass["yes"] / sum(mass.values()), 6) if all(mass.values()) else None
+
+
+def _begins(token: str) -> str | None:
+    letters = token.strip(' ."\n').casefold()
+    return next((word for word in ("yes", "no") if letters and word.startswith(letters)), None)
 
 
 def candidate_names(candidates: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -20,7 +20,7 @@ _THINK = re.compile(r"(</?think(?:ing)?>)")
 # "<answer>Grok 4</answer>"
 _TAG = re.compile(r"<(/?)(?:final_?)?(?:answer|choice|author|prediction)>")
 # {"answer": "Grok 4"}: a pair of a JSON object whose value is text
-_PAIR = re.compile(r'"([^"\n]{1,40})" ?: ?"([^"\n]*)"')
+_PAIR = re.compile(r'"([^"\n]{1,40})"\s*:\s*"([^"\n]*)"')
 _ANSWER_KEYS = {"final_answer", "final answer", "answer", "author", "model", "prediction", "choice", "verdict"}
 # "Final answer: X", "my final choice is X"
 _FINAL = re.compile(r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?: is\b| would be\b)?")
@@ -302,17 +302,16 @@ def _names(candidates: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[re.Patt
 
 
 def _name_pattern(name: str) -> str:
-    """Match a name however its parts are joined: "GPT-4.1 mini", "gpt 4.1-mini", "GPT4.1_mini"."""
-    pattern, before, bracket = "", "", False
+    """Match a name however its parts are joined: "GPT-4.1 mini", "gpt 4.1-mini", "GPT4.1_mini", "GPT-4.1 (mini"."""
+    pattern, before = "", ""
     for token in _tokens(name):
         if token == "(":
-            bracket = True
             continue
         if before:
-            join = r"(?:[-_ ]?\(|[-_ ])" if bracket else "[-_ ]"
             signs = not (before[-1].isalnum() and token[0].isalnum())
-            pattern += " ?" if signs else join + ("?" if before[-1].isdigit() != token[0].isdigit() else "")
-        pattern, before, bracket = pattern + re.escape(token), token, False
+            join = r"(?:[-_ ]?\(|[-_ ])" + "?" * (before[-1].isdigit() != token[0].isdigit())
+            pattern += " ?" if signs else join
+        pattern, before = pattern + re.escape(token), token
     return pattern
 
 

@@ -1,0 +1,189 @@
+"""The `selfeval` command: sweeps, the registry, the store, and what works on this machine."""
+
+import importlib.metadata
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from selfeval.errors import SelfevalError
+
+
+class _OneSentence(click.Group):
+    """Print this package's errors as one sentence instead of a traceback."""
+
+    def invoke(self, context: click.Context):
+        try:
+            return super().invoke(context)
+        except SelfevalError as error:
+            click.echo(f"selfeval: {error}", err=True)
+            context.exit(1)
+
+
+@click.group(cls=_OneSentence, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(importlib.metadata.version("selfeval"))
+def main() -> None:
+    """Measure what a language model knows about itself."""
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Notebooks at a time.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the runs instead of data/runs/NAME.")
+def sweep(file: Path, workers: int, out: Path | None) -> None:
+    """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing."""
+    from selfeval.sweep import run_file
+
+    sys.exit(run_file(file, workers=workers, out=out))
+
+
+@main.command()
+def models() -> None:
+    """List the registry, and whether each model can be asked from here."""
+    from selfeval import models as registry
+    from selfeval.errors import ProviderError
+    from selfeval.providers import require
+
+    rows, ready = [("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY")], {}
+    for model in registry.models().values():
+        name = model.provider.name
+        if name not in ready:
+            try:
+                require(model)
+                ready[name] = "yes"
+            except ProviderError:
+                ready[name] = (
+                    f"no: set {model.provider.keys[0]}" if model.provider.keys else "no: see `selfeval doctor`"
+                )
+        free = bool(model.provider.embedded) or name == "sim"
+        price = "0" if free else "{input:g}/{output:g}".format(**model.price) if model.price else "?"
+        rows.append((model.id, model.display, name, price, ready[name]))
+    _table(rows)
+
+
+@main.group()
+def store() -> None:
+    """Look at, share and merge the stored replies."""
+
+
+@store.command()
+def stats() -> None:
+    """Count the stored replies with their tokens and cost per model, and what went wrong."""
+    from selfeval.cache import Store
+
+    replies = Store()
+    rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
+    for row in replies.statistics():
+        money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
+        rows.append(
+            (row["provider"], row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"], money)
+        )
+    _table(rows)
+    for outcome, count in replies.outcomes().items():
+        click.echo(f"{count} attempts without a reply: {outcome}")
+    click.echo(str(replies.path))
+
+
+@store.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+def export(file: Path, model: str) -> None:
+    """Write the stored replies to FILE as JSON lines."""
+    from selfeval.cache import Store
+
+    click.echo(f"{Store().export_file(file, model)} replies written to {file}")
+
+
+@store.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def import_(files: tuple[Path, ...]) -> None:
+    """Add the replies of exported FILES to the store."""
+    from selfeval.cache import Store
+
+    replies = Store()
+    for file in files:
+        new, known = replies.import_file(file)
+        click.echo(f"{file}: {new} new replies, {known} already stored")
+    replies.close()
+
+
+@main.command()
+def doctor() -> None:
+    """Say what works on this machine, and the remedy for what does not."""
+    checks = (_python, _packages, _embedded_model, _keys, _store, _disk)
+    fine = [check() for check in checks]
+    sys.exit(0 if all(fine) else 1)
+
+
+def _say(fine: bool, text: str, remedy: str = "") -> bool:
+    click.echo(f"{'ok     ' if fine else 'MISSING'}  {text}" + (f"\n         {remedy}" if not fine and remedy else ""))
+    return fine
+
+
+def _python() -> bool:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return _say(sys.version_info >= (3, 11), f"Python {version}", "selfeval needs Python 3.11 or newer.")
+
+
+def _packages() -> bool:
+    from selfeval import ROOT
+
+    wrong = []
+    for line in (ROOT / "requirements.txt").read_text().splitlines():
+        name, _, version = line.partition("==")
+        if version and (installed := _version(name.partition("[")[0])) != version:
+            wrong.append(f"{name} {installed or 'missing'} instead of {version}")
+    return _say(
+        not wrong,
+        "packages as in requirements.txt" if not wrong else "; ".join(wrong),
+        "pip install -r requirements.txt",
+    )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _embedded_model() -> bool:
+    from selfeval import embedded
+    from selfeval.models import providers
+
+    try:
+        return _say(True, f"embedded model, served at {embedded.url(providers()['local'])}")
+    except SelfevalError as error:
+        return _say(False, "embedded model", str(error))
+
+
+def _keys() -> bool:
+    from selfeval.models import providers
+
+    for provider in providers().values():
+        if provider.keys:
+            state = "set" if provider.key else f"not set ({provider.keys[0]}): needed only for its models"
+            click.echo(f"         key of {provider.name}: {state}")
+    return True
+
+
+def _store() -> bool:
+    from selfeval.cache import Store
+
+    replies = Store()
+    count = sum(row["replies"] for row in replies.statistics())
+    return _say(True, f"response store with {count} replies at {replies.path}")
+
+
+def _disk() -> bool:
+    from selfeval import DATA
+
+    free = shutil.disk_usage(DATA).free / 1e9
+    return _say(free > 1, f"{free:.0f} GB free for data/", "Make room: a full disk stops a sweep.")
+
+
+def _table(rows: list[tuple]) -> None:
+    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(f"{cell!s:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
