@@ -15,6 +15,8 @@ power, detectable_difference            planning
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -230,6 +232,15 @@ def cluster_weights(clusters: int, n_resamples: int, rng: np.random.Generator, d
     return weights
 
 
+def _sort_rows(samples: np.ndarray) -> None:
+    """Sort each row in place, large arrays in threads (numpy sorts outside the interpreter lock)."""
+    if samples.size < 500_000:
+        return samples.sort(axis=1)
+    blocks = np.array_split(samples, os.cpu_count() or 1)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda block: block.sort(axis=1), blocks))
+
+
 def _row_quantiles(ordered: np.ndarray, finite: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Interpolate linearly in rows sorted in place, NaN last; q has one probability per row."""
     at = np.nan_to_num(q) * np.maximum(finite - 1, 0)
@@ -244,13 +255,14 @@ def bootstrap_intervals(samples, value, contrib, level: float) -> tuple[np.ndarr
     """Return percentile low, high, BCa low, high, and where BCa fell back to the percentile interval.
 
     samples: (statistics, resamples), overwritten by sorting; value: (statistics,); contrib: (clusters, statistics).
+    Samples in single precision give bounds rounded to six decimals.
     BCa: Efron 1987, with ties counted half and the acceleration from the cluster contributions (those of the
     jackknife in a balanced design). It is undefined where the resamples do not vary or lie on one side of the value.
     """
     value = np.asarray(value, float)
     tie = 1e-9 if samples.dtype == np.float64 else 2e-6  # equal resamples differ in the last digit
     size = samples.shape[1]
-    samples.sort(axis=1)
+    _sort_rows(samples)
     missing = np.isnan(samples[:, -1]).any()
     finite = size - np.isnan(samples).sum(1) if missing else np.full(len(samples), size)
     below = np.array([np.searchsorted(row, v - tie) for row, v in zip(samples, value, strict=True)])
@@ -268,8 +280,8 @@ def bootstrap_intervals(samples, value, contrib, level: float) -> tuple[np.ndarr
     fallback = ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
     bca = [_row_quantiles(samples, finite, side) for side in q]
     bca = [np.where(fallback, plain, side) for plain, side in zip((low, high), bca, strict=True)]
-    gone = finite == 0
-    return (*(np.where(gone, np.nan, x) for x in (low, high, *bca)), fallback)
+    bounds = np.where(finite == 0, np.nan, [low, high, *bca])
+    return (*(bounds if samples.dtype == np.float64 else bounds.round(6)), fallback)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -277,36 +277,35 @@ def kappa(cells: Naming) -> Measure:
 def resample_naming(cells: Naming, weights: np.ndarray, found: dict[str, Measure], per_author_done: Callable) -> None:
     """Fill the measures' samples; per_author_done(e, {name: samples (T, B)}) takes those of one evaluator at a time.
 
-    weights: (prompts, B). One evaluator at a time bounds memory to a few arrays (authors, B). A resample that misses
-    a cell keeps the cell's full-sample rate.
+    weights: (prompts, B). One evaluator at a time bounds memory to a few arrays (authors, B), in single precision,
+    which holds counts exactly and sorts five times faster. A resample that misses a cell keeps its full-sample rate.
     """
     prompts, n_eval, n_auth = cells.shape
     size = weights.shape[1]
-    kind = np.float64 if n_eval * n_auth <= 2_500 else np.float32
     linear = not cells.crossed and float(n_eval) * n_auth**2 * prompts * size > EXACT_WORK
     for name in found:
-        found[name].samples = np.full((n_eval, size), np.nan, kind)
+        found[name].samples = np.full((n_eval, size), np.nan, np.float32)
     put = {name: m.samples for name, m in found.items()}
-    operator = cells.third_parties().astype(kind)
-    own_third = np.full((n_eval, size), np.nan, kind)
+    operator = cells.third_parties().astype(np.float32)
+    own_third = np.full((n_eval, size), np.nan, np.float32)
     best = cells.best_peer(cells.right)[1]
-    best_rate = np.full((n_eval, size), np.nan, kind)
-    sums = {name: np.zeros((n_auth, size), kind) for name in ("right", "j", "third")}
+    best_rate = np.full((n_eval, size), np.nan, np.float32)
+    sums = {name: np.zeros((n_auth, size), np.float32) for name in ("right", "j", "third")}
     for e in range(n_eval):
-        n, hit, named = _weighted(cells, e, weights, kind)
+        n, hit, named = _weighted(cells, e, weights)
         full = (cells.right.value[e][:, None], cells.false.value[e][:, None])
         right = _rate(hit, n, full[0])
         if cells.crossed:
             false = _rate(named - hit, (n_auth - 1) * n, full[1])
         elif linear:
-            false = (full[1] + cells.false.contrib[:, e].astype(np.float32).T @ weights).astype(kind)
+            false = (full[1] + cells.false.contrib[:, e].astype(np.float32).T @ weights).astype(np.float32)
         else:
             false = _false_resampled(cells, e, weights, n, full[1])
         j = right - false
         valid = (cells.valid[e] & ~np.isnan(full[1][:, 0]))[:, None]
-        third = operator[e] @ np.where(valid, j, 0)
+        third = operator[e] @ _known(j, valid)
         for name, value in (("right", right), ("j", j), ("third", third)):
-            sums[name] += np.where(valid if name != "right" else cells.valid[e][:, None], value, 0)
+            sums[name] += _known(value, cells.valid[e][:, None] if name == "right" else valid)
         best_rate[best == e] = right[cells.at[best == e]]
         rows = n.sum(0) if len(n) > 1 else n[0] * n_auth
         put["overall_accuracy"][e] = hit.sum(0) / np.maximum(rows, 1)
@@ -341,13 +340,18 @@ def _resample_peers(cells: Naming, put: dict, sums: dict, own_third, best_rate) 
             put[out][:] = mine - (sums[name][cells.at] - mine) / np.where(peers > 0, peers, np.nan)[:, None]
 
 
-def _weighted(cells: Naming, e: int, weights, kind):
+def _weighted(cells: Naming, e: int, weights):
     """Return the resampled counts n, hit, named of one evaluator, (authors, B); n is (1, B) in a crossed design."""
     n = cells.n[:, e, :1] if cells.crossed else cells.n[:, e]
     stack = np.concatenate([n, cells.hit[:, e], cells.named[:, e]], axis=1).astype(weights.dtype)
-    product = (stack.T @ weights).astype(kind, copy=False)
+    product = stack.T @ weights
     width, size = n.shape[1], cells.shape[2]
     return product[:width], product[width : width + size], product[width + size :]
+
+
+def _known(value, valid):
+    """Return the values with 0 where there is no cell."""
+    return value if valid.all() else np.where(valid, value, 0)
 
 
 def _rate(hits, n, full):
@@ -440,10 +444,10 @@ def binary_measures(cells: Binary) -> tuple[list[Measure], list[Measure]]:
 def resample_binary(cells: Binary, weights: np.ndarray, found: dict[str, Measure], per_author_done: Callable) -> None:
     """Fill the measures' samples (weights: (prompts, B)); as `resample_naming`."""
     size, rate = weights.shape[1], ratio(cells.claim.sum(0), cells.total)
-    put = {name: np.full((len(cells.own), size), np.nan) for name, m in found.items() if m.contrib is not None}
+    put = {name: np.full((len(cells.own), size), np.nan, np.float32) for name, m in found.items() if m.contrib is not None}
     for e in range(len(cells.own)):
         stack = np.concatenate([cells.n[:, e], cells.claim[:, e]], axis=1).astype(weights.dtype)
-        n, claim = np.split((stack.T @ weights).astype(float), 2)
+        n, claim = np.split(stack.T @ weights, 2)
         claims = _rate(claim, n, rate[e][:, None])
         own, others = cells.is_own[e], cells.valid[e] & ~cells.is_own[e]
         h = claims[own][0] if own.any() else np.full(size, np.nan)
