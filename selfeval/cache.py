@@ -39,6 +39,8 @@ def canonical(request: dict) -> str:
     """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
 
     def plain(value):
+        if isinstance(value, str):
+            return value
         if isinstance(value, dict):
             return {str(k): plain(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
@@ -48,9 +50,9 @@ def canonical(request: dict) -> str:
     return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def key_of(request: dict) -> str:
-    """Return the identity of a request: the SHA-256 of its canonical JSON."""
-    return hashlib.sha256(canonical(request).encode()).hexdigest()
+def key_of(canonical_request: str) -> str:
+    """Return the store's key of a request: the SHA-256 of its canonical JSON."""
+    return hashlib.sha256(canonical_request.encode()).hexdigest()
 
 
 class Store:
@@ -88,10 +90,10 @@ class Store:
                 return json.loads(row[0])
         return self._recorded[key][1] if key in self._recorded else None
 
-    def check_replay(self, request: dict) -> None:
+    def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
-            raise ReplayMiss(_difference(request, [r for r, _ in self._recorded.values()]))
+            raise ReplayMiss(_difference(json.loads(request), [r for r, _ in self._recorded.values()]))
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
@@ -123,9 +125,9 @@ class Store:
                 return response
             await asyncio.sleep(0.1)
 
-    def put(self, key: str, request: dict, response: dict) -> Future:
-        """Queue a reply for the next commit; the future is done when it is on disk."""
-        return self._submit(_put, key, canonical(request), json.dumps(response))
+    def put(self, key: str, request: str, response: dict) -> Future:
+        """Queue a reply to a canonical request for the next commit; the future is done when it is on disk."""
+        return self._submit(_put, key, request, json.dumps(response))
 
     def release(self, key: str) -> Future:
         """Give a claim back without a reply."""
@@ -286,7 +288,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
                 key, request, response = row["key"], row["request"], row["response"]
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
-            if key != key_of(request):
+            if key != key_of(canonical(request)):
                 raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")
             yield key, request, response
 
@@ -297,7 +299,6 @@ def _first_difference(a: str, b: str) -> int:
 
 def _difference(request: dict, recorded: list[dict]) -> str:
     """Say in one sentence how a request differs from the most similar recorded one."""
-    request = json.loads(canonical(request))
     if not recorded:
         return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from selfeval import simulated
-from selfeval.cache import Store, key_of
+from selfeval.cache import Store, canonical, key_of
 from selfeval.errors import InputError
 from selfeval.models import Model
 from selfeval.providers import Endpoint, Response, ask_callable, require
@@ -42,16 +42,18 @@ class Request:
         return messages, parameters
 
     @cached_property
-    def identity(self) -> dict:
-        """Return everything that can change the reply, and nothing else."""
+    def identity(self) -> str:
+        """Return everything that can change the reply, and nothing else, as canonical JSON."""
         messages, parameters = self.full()
-        return {
-            "provider": self.model.provider.identity(),
-            "model": self.model.api_name,
-            "messages": messages,
-            "parameters": parameters,
-            "sample": self.sample,
-        }
+        return canonical(
+            {
+                "provider": self.model.provider.identity(),
+                "model": self.model.api_name,
+                "messages": messages,
+                "parameters": parameters,
+                "sample": self.sample,
+            }
+        )
 
     @cached_property
     def key(self) -> str:

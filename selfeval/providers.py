@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 
 from selfeval import embedded
 from selfeval.errors import ProviderError
@@ -38,7 +38,7 @@ class Response:
 
     def to_dict(self) -> dict:
         """Return the fields that hold something, for JSON."""
-        return {k: v for k, v in asdict(self).items() if v not in (None, {}, [])}
+        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
 
     @classmethod
     def from_dict(cls, values: dict) -> "Response":
@@ -177,7 +177,7 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
         cost=_cost(body.get("usage") or {}, usage, model),
         served_model=body.get("model"),
         served_by=body.get("provider"),
-        request_id=body.get("id") or reply.headers.get("x-request-id"),
+        request_id=body.get("id") or reply.request_id,
         latency=round(reply.latency, 3),
         attempts=reply.attempts,
         reasoning=message.get("reasoning") or message.get("reasoning_content"),

@@ -40,15 +40,23 @@ def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:
 
 def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
     """Write rows as JSON lines, whole or not at all."""
+    write_whole(path, "".join(map(_json_line, rows)))
+
+
+def write_whole(path: Path, content: str) -> None:
+    """Write a file whole or not at all, and tell the sweep that runs this notebook, if any, that it was written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with temporary.open("w", encoding="utf-8") as out:
-            for row in rows:
-                out.write(_json_line(row))
+        temporary.write_text(content, encoding="utf-8")
         temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; make room or choose another folder.") from error
     finally:
         temporary.unlink(missing_ok=True)
+    if listing := os.environ.get("SELFEVAL_WRITTEN"):
+        with Path(listing).open("a", encoding="utf-8") as out:
+            out.write(f"{path.resolve()}\n")
 
 
 def _json_line(row: dict) -> str:

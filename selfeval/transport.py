@@ -95,7 +95,7 @@ class Reply:
     """A raw body that holds a choice, with the number of HTTP attempts and the last one's seconds."""
 
     body: dict
-    headers: dict
+    request_id: str | None
     attempts: int
     latency: float
 
@@ -127,7 +127,7 @@ async def call(
             failure = error
         else:
             gate.succeeded()
-            return Reply(body, dict(response.headers), attempts, time.monotonic() - started)
+            return Reply(body, response.headers.get("x-request-id"), attempts, time.monotonic() - started)
         finally:
             gate.leave()
         note(failure)

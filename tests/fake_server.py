@@ -270,6 +270,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds per request")
+    parser.add_argument("--reply", help="answer every request with this text instead of one made from its messages")
     parser.add_argument("--fault-rate", type=float, default=0.0)
     parser.add_argument("--fault-names", nargs="+", default=FAULTS, metavar="NAME", help=", ".join(FAULTS))
     parser.add_argument("--seed", type=int, default=0)

@@ -30,6 +30,9 @@ def progress(**counts):
 """
 GOOD = 'progress(label="a", done=4, total=4, calls=3, stored=1, failed=0, tokens=50, cost=0.5)'
 SAVE = 'pathlib.Path(out, "rows.csv").write_text(str(models))'
+CORPUS = """corpus = pathlib.Path(out, "..", "..", "corpus.jsonl").resolve()
+corpus.write_text("{}")
+pathlib.Path(os.environ["SELFEVAL_WRITTEN"]).write_text(f"{corpus}\\n")"""
 
 
 def make_notebook(path, *code, parameters=PARAMETERS):
@@ -41,7 +44,7 @@ def make_notebook(path, *code, parameters=PARAMETERS):
 
 @pytest.fixture
 def folder(tmp_path):
-    make_notebook(tmp_path / "rows.ipynb", REPORT, GOOD, SAVE)
+    make_notebook(tmp_path / "rows.ipynb", REPORT, GOOD, SAVE, CORPUS)
     make_notebook(
         tmp_path / "read.ipynb", "import pathlib", 'assert all(pathlib.Path(t, "rows.csv").exists() for t in tables)'
     )
@@ -203,6 +206,10 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     make_notebook(folder / "read.ipynb", "1 + 1")  # the code of a notebook is another
     sweep.run_file(path, 2, out)
     assert statuses == ["skipped", "waiting", "waiting"]
+    (out / "corpus.jsonl").write_text("by hand")  # what a run wrote elsewhere is another
+    statuses.clear()
+    sweep.run_file(path, 2, out)
+    assert statuses == ["waiting"] * 3
     monkeypatch.setattr(sweep, "code_version", lambda: {"commit": "test", "hash": "other"})
     statuses.clear()
     sweep.run_file(path, 2, out)

@@ -1,0 +1,324 @@
+"""Sweep files: read one, expand its grids into runs, and check everything before the first call.
+
+    name: demo
+    stages:
+    - notebook: 01_generate_texts            # a stem in notebooks/, or a path relative to the sweep file
+      parameters: {corpus: demo, limit: 40}  # the same for all runs
+      grid: {models: [sim/perfect, sim/chance], seed: [0, 1]}     # four runs; `zip` pairs equally long lists
+    - notebook: 03_self_recognition
+      name: analysis                         # the notebook's stem unless given
+      parameters: {predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
+"""
+
+import difflib
+import hashlib
+import itertools
+import json
+import keyword
+import math
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from selfeval import DATA, ROOT
+from selfeval.errors import InputError
+
+MAX_RUNS = 10_000  # of one stage
+SECRET_WORDS = {"key", "apikey", "token", "secret", "secrets", "password", "passwords", "passwd", "credentials"}
+SECRET_VALUE = re.compile(
+    r"\b(sk|pk|rk)-[\w-]{12,}|\b(hf|ghp|gsk|xox[bp])[_-]\w{16,}|\bAIza[\w-]{20,}|\bBearer \S{12,}"
+)
+
+
+@dataclass
+class Run:
+    """One execution of one notebook; `status` is ok, skipped, failed or `not started`."""
+
+    stage: str
+    notebook: Path
+    folder: Path
+    parameters: dict  # as the notebook gets them
+    key: str  # hash of the parameters, the same wherever the outputs lie
+    status: str = "waiting"
+    cause: str = ""
+    manifest: dict = field(default_factory=dict)
+    process: subprocess.Popen | None = None
+    clock: float = 0.0
+
+    @property
+    def name(self):
+        return f"{self.stage}/{self.folder.name}"
+
+
+@dataclass
+class Stage:
+    name: str
+    runs: list[Run]
+    needs: set[str]  # names of the earlier stages whose run folders are parameters here
+
+
+@dataclass
+class Sweep:
+    name: str
+    folder: Path
+    stages: list[Stage]
+
+
+def load(path, out=None):
+    """Read a sweep file, expand its runs and check them all; raise one InputError that lists every problem."""
+    path = Path(path)
+    spec = _read_yaml(path)
+    where, problems = "the file", []
+
+    def say(problem):
+        problems.append(f"{where}: {problem}")
+
+    def check_keys(mapping, known):
+        for key in mapping.keys() - {*known}:
+            say(f"there is no key {key!r}{_suggest(key, known)}")
+
+    stages = spec.get("stages") if isinstance(spec, dict) else None
+    if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
+        raise InputError(f"{path}: a sweep file is a mapping with `name` and `stages`, a list of mappings")
+    check_keys(spec, ("name", "stages"))
+    if not _is_name(spec.get("name")):
+        say(f"`name` is {spec.get('name')!r}, but must be letters, digits, dots, dashes or underscores")
+    folder = Path(out or DATA / "runs" / str(spec.get("name"))).absolute()
+    done = []
+    for number, entry in enumerate(stages, 1):
+        where = f"stage {number}"
+        check_keys(entry, ("notebook", "name", "parameters", "grid", "zip"))
+        notebook = _find_notebook(entry.get("notebook"), path.parent, say)
+        name = entry.get("name", notebook.stem if notebook else f"stage-{number}")
+        where = f"stage {name!r}"
+        if not _is_name(name):
+            say("a name must be letters, digits, dots, dashes or underscores; give `name`")
+        elif str(name).lower() in {stage.name.lower() for stage in done}:
+            say("the name is used twice; give one of them another `name`")
+        known, before = {stage.name: stage for stage in done}, len(problems)
+        sets = _expand(entry, say)
+        stage = Stage(str(name), [], set())
+        declared = _declared(notebook, say)
+        for given, varying in sets:
+            run = _make_run(stage, notebook, given, varying, declared, folder, known, say)
+            if len(problems) == before:
+                stage.runs.append(run)
+        twice = [run.folder.name for run in stage.runs]
+        if len({*map(str.lower, twice)}) < len(twice):
+            say("the same parameters stand in the grid twice")
+        done.append(stage)
+    if other := _other_kernel():
+        problems.append(f"the kernel python3 is {other}, not {sys.executable}: set JUPYTER_PREFER_ENV_PATH=1")
+    if problems:
+        problems = list(dict.fromkeys(problems))
+        lines = problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in problems)
+        raise InputError(f"{path}: {lines}")
+    return Sweep(spec["name"], folder, done)
+
+
+def _read_yaml(path):
+    """Read YAML without tags that make objects, and without keys that silently win over an earlier one."""
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node, deep=False):
+            names = [key.value for key, _ in node.value if not isinstance(key.value, list)]
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} twice", node.start_mark)
+            return super().construct_mapping(node, deep)
+
+    try:
+        data = yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
+        json.dumps(data, default=str)  # no mapping inside itself, no keys but scalars
+        return data
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the sweep file: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: the sweep file is not UTF-8 text") from None
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:  # without the line's text: it may be a key
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        raise InputError(f"{path}: not plain YAML{line}: {getattr(error, 'problem', None) or error}") from None
+
+
+def _find_notebook(given, base, say):
+    known = {file.stem: file for file in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+    if not isinstance(given, str):
+        say("`notebook` is missing")
+        return None
+    stem = given.removesuffix(".ipynb")
+    for file in (known.get(stem), base / given, base / f"{given}.ipynb"):
+        if file and file.is_file():
+            return file.resolve()
+    say(f"there is no notebook {given!r}{_suggest(stem, known)}")
+    return None
+
+
+def _declared(notebook, say):
+    """Return {parameter: annotation} of a notebook; None when it cannot be read."""
+    if notebook is None:
+        return None
+    from papermill import inspect_notebook
+
+    try:
+        return {name: each["inferred_type_name"] for name, each in inspect_notebook(str(notebook)).items()}
+    except Exception as error:  # papermill and nbformat raise many kinds
+        say(f"{notebook.name} is no readable notebook ({type(error).__name__})")
+        return None
+
+
+def _expand(entry, say):
+    """Return [(parameters, names that vary)], one per run."""
+    fixed, grid, pairs = (entry.get(part) or {} for part in ("parameters", "grid", "zip"))
+    if not all(isinstance(part, dict) for part in (fixed, grid, pairs)) or (grid and pairs):
+        say("`parameters` is a mapping, and so is `grid` or `zip`, of which there is one")
+        return []
+    varying = grid or pairs
+    if wrong := [name for name, values in varying.items() if not isinstance(values, list) or not values]:
+        say(f"the values of `{wrong[0]}` in grid or zip are not a list with entries")
+        return []
+    if both := varying.keys() & fixed.keys():
+        say(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
+    lengths = {name: len(values) for name, values in varying.items()}
+    if pairs and len({*lengths.values()}) > 1:
+        say(f"the lists of `zip` differ in length: {lengths}")
+        return []
+    if grid and (count := math.prod(lengths.values())) > MAX_RUNS:
+        say(f"the grid has {count} runs; at most {MAX_RUNS} are possible in a stage")
+        return []
+    rows = zip(*pairs.values(), strict=True) if pairs else itertools.product(*grid.values())
+    return [({**fixed, **dict(zip(varying, row, strict=True))}, list(varying)) for row in rows]
+
+
+def _make_run(stage, notebook, given, varying, declared, folder, known, say):
+    """Return the run of one set of parameters, with stage references and `out` filled in."""
+    portable, actual = {}, {}
+    for name, value in given.items():
+        if fault := _parameter_fault(name, value, declared):
+            say(fault)
+            continue
+        runs, wrong = _referenced(value, known)
+        if wrong:
+            say(f"`{name}` refers to {wrong}; stages before this one: {', '.join(known) or 'none'}")
+            continue
+        kind = (declared or {}).get(name, "None")
+        portable[name] = actual[name] = value
+        if runs is not None:
+            stage.needs.update(run.stage for run in runs)
+            portable[name], actual[name] = [run.name for run in runs], [str(run.folder) for run in runs]
+            if kind == "str" and len(runs) == 1:
+                actual[name] = actual[name][0]
+        if fault := _type_fault(actual[name], kind):
+            say(f"`{name}` {fault}")
+    key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
+    target = folder / stage.name / _slug({name: given[name] for name in varying}, key)
+    if not target.resolve().is_relative_to(folder.resolve()):
+        say(f"the folder {target} leads out of {folder}")
+    if declared and "out" in declared and "out" not in given:
+        actual["out"] = str(target)
+    return Run(stage.name, notebook, target, actual, key)
+
+
+def _referenced(value, known):
+    """Return the runs that `"{stage}"`, or a list of such, stands for (None for a plain value), and unknown names."""
+    parts = value if isinstance(value, list) else [value]
+    names = [part[1:-1] for part in parts if isinstance(part, str) and re.fullmatch(r"\{[^{}]*\}", part)]
+    if not names:
+        return None, None
+    if wrong := [name for name in names if name not in known]:
+        return None, f"the unknown stage {wrong[0]!r}{_suggest(wrong[0], known)}"
+    if len(names) < len(parts):
+        return None, "stages and other values in one list"
+    return [run for name in names for run in known[name].runs], None
+
+
+def _parameter_fault(name, value, declared):
+    """Return what forbids to pass a parameter on: papermill injects names as code and stores values three times."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        return f"{str(name)[:60]!r} is no parameter name"
+    leaves = [*_leaves(name, value)]
+    if any(_is_secret(*leaf) for leaf in leaves):
+        return f"`{name}` looks like a secret; keys come from the environment (or .env), never from parameters"
+    if declared is not None and name not in declared:
+        listed = ", ".join(declared) or "none"
+        return f"the notebook has no parameter {name!r}{_suggest(name, declared)}; it declares {listed}"
+    for key, leaf in leaves:
+        finite = not isinstance(leaf, float) or math.isfinite(leaf)
+        if not isinstance(key, str) or not isinstance(leaf, str | int | float | None) or not finite:
+            return f"`{name}` has {leaf or key!s:.40}, which is no plain literal; quote it if text is meant"
+    return None
+
+
+def _leaves(name, value):
+    """Yield (name, value) for each scalar inside a parameter, and (key, None) for each key of a mapping."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield key, None
+            yield from _leaves(key, part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _leaves(name, part)
+    else:
+        yield name, value
+
+
+def _is_secret(name, value):
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", str(name))
+    return bool(SECRET_WORDS & {*map(str.lower, words)} or (isinstance(value, str) and SECRET_VALUE.search(value)))
+
+
+def _type_fault(value, kind):
+    """Return how a value breaks its annotation, with the trap of YAML that it fell into; None when it keeps it."""
+    outer, _, inner = kind.replace(" ", "").partition("[")
+    if outer == "list":
+        if not isinstance(value, list):
+            return None if isinstance(value, str) else _mismatch(value, "a list or one string")
+        faults = (_type_fault(part, inner.removesuffix("]") or "plain") for part in value)
+        return next(filter(None, faults), None)
+    types = {"int": int, "float": int | float, "str": str, "bool": bool, "dict": dict, "plain": object}
+    fits = isinstance(value, types.get(outer, object))
+    if fits and (outer in ("bool", "dict", "str") or outer not in types or not isinstance(value, bool)):
+        return None
+    return _mismatch(value, "text or a number" if outer == "plain" else outer)
+
+
+def _mismatch(value, kind):
+    text = f"is {json.dumps(value, default=str)[:60]}, but must be {kind}"
+    if kind in ("int", "float") and isinstance(value, str):
+        if match := re.fullmatch(r"([+-]?\d+)(\.\d*)?[eE]([+-]?)(\d+)", value):
+            whole, part, sign, power = match.groups()
+            return f"{text}: YAML 1.1 reads {value} as text, write {whole}{part or '.0'}e{sign or '+'}{power}"
+        return f"{text}: write it without quotes"
+    if kind in ("int", "float", "bool", "dict") or not isinstance(value, int | float):
+        return text
+    return f"{text}: {'YAML reads no, yes, on and off as booleans, ' * isinstance(value, bool)}quote it"
+
+
+def _slug(varying, key):
+    """Return a folder name that shows what varies; the hash keeps apart what looks alike, also in letter case."""
+    parts = []
+    for name, value in varying.items():
+        text = value if isinstance(value, str) else f"{name}-{json.dumps(value, default=str)}"
+        parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:40])
+    return "_".join([*[*filter(None, parts)][:4], key])
+
+
+def _is_name(text):
+    return isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII) is not None
+
+
+def _suggest(name, known):
+    near = difflib.get_close_matches(str(name), [*known], 1, 0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _other_kernel():
+    """Return the interpreter that a kernel would run on where it is not this one, else None."""
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    command = KernelSpecManager().get_kernel_spec("python3").argv[0]
+    same = re.fullmatch(r"python(3(\.\d+)?)?", command) or Path(command).absolute() == Path(sys.executable).absolute()
+    return None if same else command  # jupyter_client replaces a bare `python` by sys.executable
