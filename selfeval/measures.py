@@ -444,7 +444,8 @@ def binary_measures(cells: Binary) -> tuple[list[Measure], list[Measure]]:
 def resample_binary(cells: Binary, weights: np.ndarray, found: dict[str, Measure], per_author_done: Callable) -> None:
     """Fill the measures' samples (weights: (prompts, B)); as `resample_naming`."""
     size, rate = weights.shape[1], ratio(cells.claim.sum(0), cells.total)
-    put = {name: np.full((len(cells.own), size), np.nan, np.float32) for name, m in found.items() if m.contrib is not None}
+    resampled = [name for name, m in found.items() if m.contrib is not None]
+    put = {name: np.full((len(cells.own), size), np.nan, np.float32) for name in resampled}
     for e in range(len(cells.own)):
         stack = np.concatenate([cells.n[:, e], cells.claim[:, e]], axis=1).astype(weights.dtype)
         n, claim = np.split(stack.T @ weights, 2)

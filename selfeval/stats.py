@@ -180,7 +180,8 @@ def _finish(m: Measure, group, weights, settings: Settings, note: str, grouped: 
             summed = np.zeros((len(weights), *m.contrib.shape[1:]))
             np.add.at(summed, group, m.contrib)
             base = m.value if m.safe is None else m.safe.value
-            m.samples = base.reshape(-1, 1).astype(np.float32) + summed.reshape(len(weights), -1).T.astype(np.float32) @ weights
+            summed = summed.reshape(len(weights), -1).astype(np.float32)
+            m.samples = base.reshape(-1, 1).astype(np.float32) + summed.T @ weights
             m.samples = m.samples if m.transform is None else m.transform(m.samples)
         flat = bootstrap_intervals(m.samples, m.value.ravel(), m.contrib.reshape(len(m.contrib), -1), settings.level)
         m.boot = [x.reshape(m.value.shape) for x in flat]
