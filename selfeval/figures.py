@@ -76,7 +76,7 @@ def default_rows(table: pd.DataFrame, statistic: str, per_author: bool = False) 
     """Return a statistic's default row (first method, first policy) per evaluator, or per evaluator and author."""
     _one_design(table)
     rows = table[table["statistic"] == statistic]
-    author = rows["author"].fillna("").astype(str)
+    author = rows["author"].astype(object).fillna("").astype(str)
     rows = rows[(author != "") == per_author]
     rows = rows.drop_duplicates(["evaluator", "author"] if per_author else ["evaluator"])
     if rows.empty:
@@ -86,7 +86,7 @@ def default_rows(table: pd.DataFrame, statistic: str, per_author: bool = False) 
 
 def _one_design(frame: pd.DataFrame) -> None:
     """Raise unless the rows are of one task and condition: a figure never mixes designs."""
-    found = frame[["task", "condition"]].fillna("").drop_duplicates()
+    found = frame[["task", "condition"]].astype(object).fillna("").drop_duplicates()
     if len(found) > 1:
         some = "; ".join(f"{task} {condition}".strip() for task, condition in found.head(4).itertuples(index=False))
         raise InputError(f"A figure shows one task and condition, got {len(found)} ({some}); select one first.")
@@ -121,7 +121,7 @@ def advantage_and_discrimination(table: pd.DataFrame, display: Mapping[str, str]
 
     Hollow markers: the interval of J holds 0, so whatever A says, own texts are not told from others'.
     """
-    return forest(table, display, ("advantage", "discrimination"), order_by="discrimination")
+    return forest(table, display, ("advantage", "discrimination"), same_scale=True)
 
 
 def forest(
@@ -129,6 +129,7 @@ def forest(
     display: Mapping[str, str] | None = None,
     statistics: tuple[str, ...] = ("advantage", "discrimination", "corrected_advantage", "peer_corrected"),
     order_by: str = "discrimination",
+    same_scale: bool = False,
 ) -> Figure:
     """Draw one panel per statistic with every evaluator's estimate and interval; hollow where J's holds 0."""
     needed = dict.fromkeys([*statistics, order_by, "discrimination"])
@@ -137,10 +138,11 @@ def forest(
     j = rows["discrimination"].reindex(order)
     tells = ((j["low"] > 0) | (j["high"] < 0)).to_numpy()
     height = 0.95 + 0.17 * max(len(order), 3)
-    fig, axes = _figure(SINGLE if len(statistics) == 1 else DOUBLE, height, 1, len(statistics), sharey=True)
+    width = SINGLE if len(statistics) == 1 else DOUBLE
+    fig, axes = _figure(width, height, 1, len(statistics), sharey=True, sharex=same_scale)
     with mpl.rc_context(STYLE):
         for ax, name, colour in zip(axes[0], statistics, PALETTE, strict=False):
-            _interval_panel(ax, rows[name].reindex(order), tells, colour)
+            _interval_panel(ax, rows[name].reindex(order), tells, colour, 5 if len(statistics) < 3 else 3)
             ax.set_title(SYMBOLS.get(name, name))
         axes[0, 0].set_yticks(range(len(order)), _labels(order, display))
         axes[0, 0].set_ylim(-0.7, len(order) - 0.3)
@@ -148,7 +150,7 @@ def forest(
     return _plain(fig)
 
 
-def _interval_panel(ax, rows: pd.DataFrame, tells: np.ndarray, colour) -> None:
+def _interval_panel(ax, rows: pd.DataFrame, tells: np.ndarray, colour, ticks: int) -> None:
     """Draw points and low-high lines over row numbers; filled where `tells`."""
     y = np.arange(len(rows))
     value, low, high = (rows[c].to_numpy(float) for c in ("estimate", "low", "high"))
@@ -161,8 +163,10 @@ def _interval_panel(ax, rows: pd.DataFrame, tells: np.ndarray, colour) -> None:
     ends = np.concatenate([low, high, value, [0]])
     ends = ends[np.isfinite(ends)]
     pad = 0.06 * max(np.ptp(ends), 0.2)
-    ax.set_xlim(min(ends.min() - pad, -0.12), max(ends.max() + pad, 0.12))
-    ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    ax.update_datalim([(min(ends.min() - pad, -0.12), 0), (max(ends.max() + pad, 0.12), 0)])
+    ax.margins(x=0)
+    ax.autoscale_view(scaley=False)
+    ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(ticks, steps=[1, 2, 5, 10]))
     ax.grid(axis="both", color="0.9")
     ax.set_axisbelow(True)
     ax.tick_params(axis="y", length=0)
@@ -238,15 +242,16 @@ def _shares(counts: pd.DataFrame, authors: list[str]) -> pd.DataFrame:
 
 def _panels(tables, named, evaluators, display) -> Figure:
     """Draw small prediction heat maps with shared axes and one colour bar."""
-    columns = min(len(evaluators), 2 if len(named) > 16 else 4)
+    widest = min(len(evaluators), 2 if len(named) > 24 else 5)
+    columns = min(range(max(1, widest - 2), widest + 1), key=lambda c: (-len(evaluators) % c, -c))  # few empty panels
     rows = -(-len(evaluators) // columns)
-    side = (DOUBLE - 1.6) / columns
-    fig, axes = _figure(DOUBLE, rows * (side + 0.2) + 1.0, rows, columns, sharex=True, sharey=True)
+    side = min((DOUBLE - 1.9) / columns, 2.2)
+    fig, axes = _figure(DOUBLE, rows * (side + 0.25) + 1.2, rows, columns, sharex=True, sharey=True)
     extra = EXTRA | dict(display or {})
     with mpl.rc_context(STYLE):
         for ax, table, evaluator in zip(axes.flat, tables, evaluators, strict=False):
             image = _heat(ax, table[named], Normalize(0, 1), "Blues")
-            ax.set_title(_labels([evaluator], display, 24)[0], fontsize=7)
+            ax.set_title(_labels([evaluator], display, int(side * 17))[0], fontsize=7)
             if evaluator in named:
                 column = (named.index(evaluator) - 0.5, -0.5)
                 ax.add_patch(Rectangle(column, 1, len(table), fill=False, edgecolor=PALETTE[3]))
@@ -254,10 +259,7 @@ def _panels(tables, named, evaluators, display) -> Figure:
             ax.set_axis_off()
         for ax in axes[:, 0]:
             _ticks(ax.yaxis, _labels(tables[0].index, display, 18), side)
-        for column in range(columns):
-            last = max(i for i in range(len(tables)) if i % columns == column)
-            axes.flat[last].tick_params(labelbottom=True)
-        for ax in axes.flat[: len(tables)]:
+        for ax in axes[-1]:  # panels above a gap in the last row share the columns of the rest
             _ticks(ax.xaxis, _labels(named, extra, 18), side)
         fig.supylabel("author of the text", fontsize=8)
         fig.supxlabel("name given", fontsize=8)
@@ -274,11 +276,12 @@ def _order(evaluators, authors) -> tuple[list[str], list[str]]:
 def _heatmap_figure(values: pd.DataFrame, display, label: str, axis_names, *, centred=False, frame=True) -> Figure:
     """Draw a labelled heat map with a colour bar; annotated while cells are large enough."""
     rows, columns = values.shape
-    labels = _labels(values.index, display), _labels(values.columns, display)
-    longest = max(map(len, labels[0]), default=0)
-    width = SINGLE if columns <= 4 and longest <= 16 else DOUBLE
-    cell = min(0.55, (width - 0.9 - 0.055 * longest) / columns)
-    height = cell * rows + 0.6 + 0.052 * max(map(len, labels[1]), default=0)
+    labels = _labels(values.index, display, 24), _labels(values.columns, display, 24)
+    beside, below = (max(map(len, names), default=0) for names in labels)
+    room = 1.0 + 0.052 * beside  # inches beside the cells: names, axis label, colour bar
+    width = SINGLE if (SINGLE - room) / columns >= 0.3 else DOUBLE
+    cell = min(0.5, (width - room) / columns)
+    height = cell * rows + 0.45 + _tick_size(cell) / 72 * 0.58 * below
     fig, axes = _figure(width, max(height, 1.6))
     ax = axes[0, 0]
     with mpl.rc_context(STYLE):
@@ -323,9 +326,14 @@ def _annotate(ax, values: pd.DataFrame, image) -> None:
             ax.text(c, r, text, ha="center", va="center", fontsize=6, color="black" if bright else "white")
 
 
+def _tick_size(cell: float) -> float:
+    """Return the font size in points for labels of cells of so many inches."""
+    return float(np.clip(cell * 72 * 0.85, 3.5, 7))
+
+
 def _ticks(axis, labels: list[str], length: float) -> None:
     """Label every cell, in the size that fits; long labels of the x axis stand upright."""
-    size = float(np.clip(length / max(len(labels), 1) * 72 * 0.85, 3.5, 7))
+    size = _tick_size(length / max(len(labels), 1))
     axis.set_ticks(range(len(labels)), labels, fontsize=size)
     if axis.axis_name == "x" and (max(map(len, labels), default=0) * size * 0.6 > length / max(len(labels), 1) * 72):
         for text in axis.get_ticklabels():

@@ -1,0 +1,147 @@
+"""Figures and tables: bytes equal on a second run, labels literal, intervals as given, gaps shown as gaps."""
+
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from selfeval import figures
+from selfeval.errors import InputError
+from selfeval.stats import confusion, recognition_table
+
+
+def predictions(size: int, task: str = "exact_model", prompts: int = 8) -> pd.DataFrame:
+    """Evaluator 0 knows, evaluator 1 always names itself, the others guess; evaluator 2 never saw author 0."""
+    rng = np.random.default_rng(0)
+    e, t, p = (x.ravel() for x in np.meshgrid(range(size), range(size), range(prompts), indexing="ij"))
+    answer = np.where(e == 0, t, np.where(e == 1, 1, rng.integers(0, size, len(e))))
+    ids = np.array([f"vendor/model-{i}" for i in range(size)], object)
+    frame = pd.DataFrame({
+        "text_id": t * prompts + p, "evaluator_model": ids[e], "true_model": ids[t], "task_type": task, "prompt_id": p,
+        "predicted_model": ids[answer], "predicted_self": answer == e,
+    })  # fmt: skip
+    return frame[~((e == 2) & (t == 0))]
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    frame = predictions(4)
+    return recognition_table(frame, n_resamples=100), confusion(frame)
+
+
+DISPLAY = {"vendor/model-0": "Costs $$ & 100%_a^b", "vendor/model-1": "M1"}
+DRAWN = {
+    "advantage_and_discrimination": 0, "forest": 0, "discrimination_matrix": 0,
+    "accuracy_heatmap": 1, "prediction_heatmap": 1, "claim_bars": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_second_run_writes_the_same_bytes(name, inputs, tmp_path):
+    written = []
+    for run in ("one", "two"):
+        fig = getattr(figures, name)(inputs[DRAWN[name]], DISPLAY)
+        assert isinstance(fig, Figure)
+        paths = figures.save(fig, tmp_path / run, "figure")
+        assert [path.name for path in paths] == ["figure.pdf", "figure.png"]
+        written.append([path.read_bytes() for path in paths])
+    assert written[0] == written[1]
+    pdf, png = written[0]
+    assert b"/CreationDate" not in pdf and b"/Type3" not in pdf and b"Software" not in png
+
+
+@pytest.mark.parametrize("size", [2, 12, 40])
+def test_sizes_are_as_printed_and_the_layout_fits(size, tmp_path):
+    frame = predictions(size, prompts=3)
+    table, counts = recognition_table(frame, n_resamples=20), confusion(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns where a layout collapses
+        for name, which in DRAWN.items():
+            fig = getattr(figures, name)((table, counts)[which], {})
+            fig.savefig(tmp_path / "figure.png", dpi=30)
+            assert fig.get_size_inches()[0] in (figures.SINGLE, figures.DOUBLE)
+
+
+def test_labels_are_literal_and_complete(inputs):
+    fig = figures.advantage_and_discrimination(inputs[0], DISPLAY)
+    labels = [text.get_text() for text in fig.axes[0].get_yticklabels()]
+    assert sorted(labels) == ["Costs $$ & 100%_a^b", "M1", "vendor/model-2", "vendor/model-3"]
+    assert not any(text.get_parse_math() for text in fig.axes[0].get_yticklabels())
+
+
+def test_intervals_are_drawn_as_given(inputs):
+    table = inputs[0].copy()
+    chosen = (table.statistic == "discrimination") & (table.author == "")
+    table.loc[chosen, ["low", "high"]] = [-0.123, 0.876]
+    lines = figures.advantage_and_discrimination(table).axes[1].collections[0].get_segments()
+    assert {(x[0][0], x[1][0]) for x in lines} == {(-0.123, 0.876)}
+
+
+def test_the_trap_is_visible(inputs):
+    """Always-itself: full advantage, drawn hollow because its J interval holds 0; the one that knows is filled."""
+    ax, _ = figures.advantage_and_discrimination(inputs[0], DISPLAY).axes
+    filled, hollow = ax.collections[1].get_offsets(), ax.collections[2].get_offsets()
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert [names[int(y)] for _, y in filled] == ["Costs $$ & 100%_a^b"]
+    assert (1.0, "M1") in [(x, names[int(y)]) for x, y in hollow]
+
+
+def test_cells_without_texts_are_hatched_not_zero(inputs):
+    fig = figures.accuracy_heatmap(inputs[1], DISPLAY)
+    hatched = [p for p in fig.axes[0].patches if isinstance(p, Rectangle) and p.get_hatch()]
+    assert [(p.get_x(), p.get_y()) for p in hatched] == [(-0.5, 1.5)]
+    shown = fig.axes[0].images[0].get_array()
+    assert shown.mask.sum() == 1 and shown[0, 0] == 1 and shown[1, 0] == 0
+
+
+def test_accuracy_of_the_binary_task_counts_rejections():
+    fig = figures.accuracy_heatmap(confusion(predictions(3, "binary_self")))
+    shown = fig.axes[0].images[0].get_array()
+    assert shown[0].tolist() == [1, 1, 1] and shown[1].tolist() == [0, 1, 0]
+
+
+def test_claim_shares():
+    counts = confusion(predictions(2))
+    shares = figures._claim_shares(counts)
+    assert shares.given.to_dict() == {"vendor/model-0": 0.25, "vendor/model-1": 0.75}
+    assert set(shares.wrote) == {0.5}
+    binary = figures._claim_shares(confusion(predictions(2, "binary_self")))
+    assert binary.given.to_dict() == {"vendor/model-0": 0.5, "vendor/model-1": 1.0}
+
+
+def test_prediction_panels(inputs):
+    fig = figures.prediction_heatmap(inputs[1], DISPLAY, panels=True)
+    assert sum(bool(ax.images) for ax in fig.axes) == 4
+    with pytest.raises(InputError, match="needs a naming task"):
+        figures.prediction_heatmap(confusion(predictions(2, "binary_self")))
+
+
+def test_designs_are_not_mixed_in_a_figure(inputs):
+    table = pd.concat([inputs[0], inputs[0].assign(condition="told=true")])
+    with pytest.raises(InputError, match="one task and condition, got 2"):
+        figures.advantage_and_discrimination(table)
+
+
+def test_a_table_read_back_from_csv_draws_the_same(inputs, tmp_path):
+    inputs[0].to_csv(tmp_path / "table.csv", index=False)
+    again = figures.default_rows(pd.read_csv(tmp_path / "table.csv"), "discrimination")
+    assert again.estimate.tolist() == pytest.approx(figures.default_rows(inputs[0], "discrimination").estimate.tolist())
+
+
+def test_tables_are_escaped_and_ruled(tmp_path):
+    frame = pd.DataFrame({"model_id": ["a_b & 100%", "c"], "J": [0.12345, np.nan]})
+    csv, tex = figures.save_table(frame, tmp_path, "table")
+    pd.testing.assert_frame_equal(pd.read_csv(csv), frame)
+    text = tex.read_text()
+    assert r"model\_id & J \\" in text and r"a\_b \& 100\% & 0.123 \\" in text and r"\toprule" in text
+
+
+def test_style_sets_true_type_fonts():
+    with mpl.rc_context():
+        figures.use_style()
+        assert mpl.rcParams["pdf.fonttype"] == 42
+        assert mpl.rcParams["text.parse_math"] is False
