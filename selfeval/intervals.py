@@ -93,6 +93,21 @@ def effective_n(p, variance, clusters, rows) -> np.ndarray:
     return np.where(flat, clusters, n)
 
 
+def stratified_size(p, trials, weight, axis: int) -> np.ndarray:
+    """Return the size at which one proportion is as precise as a weighted mean of independent ones.
+
+    p, trials, weight: the proportions along `axis`. A mean of unlike rates (.9 and .1) varies less than a single rate
+    of its height, so its effective size may exceed its trials. Rates are pulled to 1/2 by two trials and two successes
+    (Agresti and Coull 1998), so that rates that happen to be 0 or 1 do not seem certain.
+    """
+    trials = np.maximum(trials, 1)
+    p = np.nan_to_num(p)
+    smooth = (p * trials + 2) / (trials + 4)
+    variance = (weight**2 * smooth * (1 - smooth) / trials).sum(axis)
+    mean, total = (weight * p).sum(axis), ((weight > 0) * trials).sum(axis)
+    return np.maximum(total, mean * (1 - mean) / np.where(variance > 0, variance, np.inf))
+
+
 def mover(a, a_low, a_high, b, b_low, b_high, r=0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return the interval of a - b from the intervals of a and b, with r the correlation of the two estimates.
 
@@ -109,13 +124,15 @@ def mover(a, a_low, a_high, b, b_low, b_high, r=0.0) -> tuple[np.ndarray, np.nda
 class Rate:
     """A proportion, or a mean of proportions, over clusters.
 
-    value, trials (Bernoulli trials behind it), clusters: shape (...); contrib: (clusters, ...).
+    value, trials (Bernoulli trials behind it), clusters: shape (...); contrib: (clusters, ...). most: the largest
+    effective size that can be believed, by default the trials; see `stratified_size`.
     """
 
     value: np.ndarray
     contrib: np.ndarray
     trials: np.ndarray
     clusters: np.ndarray
+    most: np.ndarray | None = None
 
     @classmethod
     def of(cls, hits, n) -> Rate:
@@ -132,7 +149,7 @@ class Rate:
 
     @cached_property
     def n_eff(self) -> np.ndarray:
-        return effective_n(self.value, self.variance, self.clusters, self.trials)
+        return effective_n(self.value, self.variance, self.clusters, self.trials if self.most is None else self.most)
 
     @property
     def method(self) -> str:
@@ -144,7 +161,7 @@ class Rate:
 
     def complement(self) -> Rate:
         """Return 1 minus the rate."""
-        return Rate(1 - self.value, -self.contrib, self.trials, self.clusters)
+        return Rate(1 - self.value, -self.contrib, self.trials, self.clusters, self.most)
 
 
 @dataclass(eq=False)

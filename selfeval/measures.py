@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from selfeval.counts import Tally
-from selfeval.intervals import Difference, Estimate, Rate, jackknife_contrib, permutation_p, ratio
+from selfeval.intervals import Difference, Estimate, Rate, jackknife_contrib, permutation_p, ratio, stratified_size
 
 EXACT_WORK = 1e11  # multiply-adds up to which an unbalanced design is resampled cell by cell, beyond: linearised
 
@@ -94,7 +94,8 @@ class Cells:
         weight = use / np.maximum(use.sum(1, keepdims=True), 1)
         value = np.where(use.any(1), (weight * np.nan_to_num(rate.value)).sum(1), np.nan)
         contrib = np.einsum("pet,et->pe", rate.contrib, weight)
-        return Rate(value, contrib, (use * rate.trials).sum(1), (self.present & use).any(2).sum(0))
+        most = stratified_size(rate.value, rate.trials, weight, 1)
+        return Rate(value, contrib, (use * rate.trials).sum(1), (self.present & use).any(2).sum(0), most)
 
     def over_peers(self, rate: Rate) -> Rate:
         """Return for each evaluator e the mean over the other evaluators j of j's rate for e's name."""
@@ -104,7 +105,7 @@ class Cells:
         mean = np.where(use.any(0), (weight * np.nan_to_num(value)).sum(0), np.nan)
         contrib = np.einsum("pje,je->pe", rate.contrib[:, :, self.at], weight)
         clusters = np.max(np.where(use, rate.clusters[:, self.at], 0), axis=0, initial=0)
-        return Rate(mean, contrib, (use * trials).sum(0), clusters)
+        return Rate(mean, contrib, (use * trials).sum(0), clusters, stratified_size(value, trials, weight, 0))
 
     def best_peer(self, rate: Rate) -> tuple[Rate, np.ndarray]:
         """Return for each evaluator the highest rate of a peer for its name, and which peer (-1: none)."""
