@@ -365,12 +365,15 @@ def _rate(hits, n, full):
 def _false_resampled(cells: Naming, e: int, weights, n, full):
     """Return the resampled false-name rates of one evaluator, cell by cell: for designs that are not crossed."""
     count = cells.pairs(e)
-    total, out = cells.total[e], np.zeros_like(n)
-    for t in np.flatnonzero(cells.valid[e]):
-        hits = (count[:, t].T.astype(weights.dtype) @ weights).astype(n.dtype)
-        rate = _rate(hits, n[t], (count[:, t].sum(0) / total[t])[:, None])
-        rate[t] = 0
-        out += rate
+    total, out, size = cells.total[e], np.zeros_like(n), len(n)
+    seen = np.flatnonzero(cells.valid[e])
+    for block in np.array_split(seen, -(-len(seen) * size // 200) or 1):  # about 200 columns a product
+        columns = count[:, block].reshape(len(count), -1).astype(weights.dtype)
+        hits = (columns.T @ weights).reshape(len(block), size, -1)
+        for t, hit in zip(block, hits, strict=True):
+            rate = _rate(hit, n[t], (count[:, t].sum(0) / total[t])[:, None])
+            rate[t] = 0
+            out += rate
     others = cells.valid[e].sum() - cells.valid[e]
     return np.where(others[:, None] > 0, out / np.maximum(others, 1)[:, None], full)
 
