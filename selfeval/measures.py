@@ -221,7 +221,8 @@ def interaction(cells: Naming, j_each: Difference) -> Measure:
     """Return the interaction: e's corrected advantage minus its peers' for e over third authors."""
     operator = cells.third_parties()
     value = np.einsum("etm,em->et", operator, np.nan_to_num(j_each.value))
-    contrib = np.matmul(operator, j_each.contrib.transpose(1, 2, 0)).transpose(2, 0, 1)
+    by_evaluator = np.ascontiguousarray(j_each.contrib.transpose(1, 2, 0))
+    contrib = np.matmul(operator, by_evaluator).transpose(2, 0, 1)
     enough = (cells.valid & ~cells.is_own).sum(1, keepdims=True) - (cells.valid & ~cells.is_own) > 0
     value = np.where(enough & ~np.isnan(j_each.value), value, np.nan)
     each = Rate(value, contrib, cells.total, j_each.clusters)
