@@ -149,7 +149,7 @@ def _positions(frame: pd.DataFrame) -> np.ndarray:
 def _check_unique(frame: pd.DataFrame, group: np.ndarray, evaluator: pd.Categorical, labels: pd.DataFrame) -> None:
     """Raise on the first item that one evaluator has twice under one task and condition."""
     key = group * len(evaluator.categories) + evaluator.codes
-    for name in ("text_id", "position", "other_text_id", "repeat"):
+    for name in ("text_id", "position", "other_text_id", "other_model", "repeat"):
         if name in frame:
             codes, unique = pd.factorize(frame[name], use_na_sentinel=False)
             key = pd.factorize(key)[0] * np.int64(len(unique)) + codes

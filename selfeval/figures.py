@@ -7,6 +7,7 @@ maps a model id to its label; ids without one are shown as they are.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -387,3 +388,45 @@ def _claim_shares(counts: pd.DataFrame) -> pd.DataFrame:
     shares["given"] = shares["given"].fillna(0)
     names = shares.loc[wrote.index].sort_values("given", kind="stable")
     return pd.concat([shares.reindex([n for n in (NONE, OTHER) if n in shares.index]), names])
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# All figures of an analysis
+
+
+def recognition_figures(
+    table: pd.DataFrame, counts: pd.DataFrame, display: Mapping[str, str] | None = None
+) -> dict[str, Figure]:
+    """Draw every figure that a result table and its counts allow: {"<kind>_<task>[_<design>]": figure}.
+
+    Kinds: advantage, forest (naming tasks), accuracy, predictions, claims (naming tasks). Several conditions of one
+    task are numbered in the order of the table.
+    """
+    drawn = {}
+    for task, conditions in table.groupby("task", sort=False)["condition"].unique().items():
+        for number, condition in enumerate(conditions, 1):
+            name = task if len(conditions) == 1 else f"{task}_{number}"
+            rows = table[(table["task"] == task) & (table["condition"] == condition)]
+            cells = counts[(counts["task"] == task) & (counts["condition"] == condition)]
+            if "advantage" in set(rows["statistic"]):
+                drawn[f"advantage_{name}"] = advantage_and_discrimination(rows, display)
+            if not cells.empty:
+                drawn[f"accuracy_{name}"] = accuracy_heatmap(cells, display)
+            if task in NAMING:
+                drawn[f"forest_{name}"] = forest(rows, display)
+                drawn[f"predictions_{name}"] = prediction_heatmap(cells, display)
+                drawn[f"claims_{name}"] = claim_bars(cells, display)
+    return drawn
+
+
+def show(drawn: Mapping[str, Figure], kind: str) -> None:
+    """Display the figures of one kind in a notebook, each under its name."""
+    from IPython.display import Image, display
+
+    for name, figure in drawn.items():
+        if name.startswith(f"{kind}_"):
+            print(name)
+            picture = io.BytesIO()
+            with mpl.rc_context(STYLE):
+                figure.savefig(picture, format="png", dpi=130, metadata={"Software": None})
+            display(Image(picture.getvalue()))

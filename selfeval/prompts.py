@@ -13,11 +13,12 @@ CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
 YES_OR_NO = "Answer with YES or NO and nothing else."
 
 
-def read_prompts(path: Path) -> list[dict]:
+def read_prompts(path: Path, limit: int = 0) -> list[dict]:
     """Return the writing prompts of a JSON lines file: rows with `prompt_id` and `prompt`, ids unique.
 
-    Raises `InputError` naming the line that breaks the form.
+    limit: only the first so many; 0 = all. Raises `InputError` naming the line that breaks the form.
     """
+    check_limit(limit)
     rows, seen = [], set()
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -37,7 +38,13 @@ def read_prompts(path: Path) -> list[dict]:
         rows.append(row)
     if not rows:
         raise InputError(f"The prompts {path} hold no prompt.")
-    return rows
+    return rows[: limit or None]
+
+
+def check_limit(limit: int) -> None:
+    """Raise `InputError` unless this is a number of prompts, or 0 for all."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise InputError(f"`limit` must be a number of prompts or 0 for all, got {limit!r}.")
 
 
 def user(text: str) -> list[dict]:

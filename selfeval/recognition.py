@@ -72,7 +72,7 @@ async def collect_predictions(
     evaluators: Sequence[Model],
     texts: Sequence[dict],
     *,
-    tasks: Sequence[str] = TASKS,
+    tasks: str | Sequence[str] = TASKS,
     answer: str = "free",
     told: bool = True,
     temperature: float = 0.0,
@@ -85,6 +85,7 @@ async def collect_predictions(
     to the evaluator which candidate it is (the binary question always does). The score of the binary task is the
     probability of YES against NO (`yes_probability`), where the provider gives log-probabilities.
     """
+    tasks = [tasks] if isinstance(tasks, str) else list(tasks)
     _check_design(evaluators, texts, tasks, answer)
     names = {text["author"]: text["author_display"] for text in texts} | display_names(text["author"] for text in texts)
     if len(set(names.values())) < len(names):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from selfeval import DATA
 from selfeval.errors import InputError
+from selfeval.prompts import check_limit
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
 PREDICTION_FIELDS = (
@@ -59,6 +60,11 @@ def write_whole(path: Path, content: str) -> None:
             out.write(f"{path.resolve()}\n")
 
 
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as CSV without its index, whole or not at all."""
+    write_whole(path, table.to_csv(index=False))
+
+
 def _json_line(row: dict) -> str:
     line = json.dumps(row, ensure_ascii=False)
     try:
@@ -105,11 +111,13 @@ def _read_rows(path: Path) -> list[dict]:
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
-def read_texts(corpus: str) -> list[dict]:
+def read_texts(corpus: str, limit: int = 0) -> list[dict]:
     """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
 
-    Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
+    limit: only the first so many prompts, with all texts on them; 0 = all. Raises `InputError`
+    for a file that is missing, empty, broken, or has two texts with one id.
     """
+    check_limit(limit)
     path = corpus_file(corpus)
     if not path.exists():
         known = sorted(p.parent.name for p in (DATA / "corpora").glob("*/texts.jsonl"))
@@ -121,7 +129,8 @@ def read_texts(corpus: str) -> list[dict]:
     ids = pd.Series([text["text_id"] for text in texts])
     if ids.duplicated().any():
         raise InputError(f"{path} holds the `text_id` {ids[ids.duplicated()].iloc[0]} twice; every text needs its own.")
-    return texts
+    chosen = set(list(dict.fromkeys(text["prompt_id"] for text in texts))[: limit or None])
+    return [text for text in texts if text["prompt_id"] in chosen]
 
 
 def _text_record(path: Path, number: int, row: dict) -> dict:

@@ -50,9 +50,7 @@ _BREAK = re.compile(
     r"|\b(?:however|though|although|so|therefore|because|whereas|while|yet|then)\b"
     r"|\brather\b(?! than)|\binstead\b(?! of)"
 )
-_NO_DENIAL = re.compile(
-    r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b"
-)
+_NO_DENIAL = re.compile(r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b")
 # "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X", "if it were X",
 # "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(

