@@ -161,6 +161,12 @@ class Naming(Cells):
         hit, named = tally.count(tally.answer == tally.author), tally.count(inside, author=name)
         return cls(tally.count(keep), tally.own, hit, named, pairs, tally.evaluators)
 
+    def known(self) -> dict[str, np.ndarray]:
+        """Return where (E, T) recognition, J, and J against third authors can be computed."""
+        others = self.valid & ~self.is_own
+        j = self.valid & ~np.isnan(self.false.value)
+        return {"right": self.valid, "j": j, "third": j & (others.sum(1, keepdims=True) > others)}
+
     def _false_rate(self) -> Rate:
         """Return per (e, m) the mean over t other than m of the rate at which e names m on t's texts."""
         size = self.shape[2]
@@ -221,10 +227,9 @@ def interaction(cells: Naming, j_each: Difference) -> Measure:
     """Return the interaction: e's corrected advantage minus its peers' for e over third authors."""
     operator = cells.third_parties()
     value = np.einsum("etm,em->et", operator, np.nan_to_num(j_each.value))
+    value = np.where(cells.known()["third"], value, np.nan)
     by_evaluator = np.ascontiguousarray(j_each.contrib.transpose(1, 2, 0))
     contrib = np.matmul(operator, by_evaluator).transpose(2, 0, 1)
-    enough = (cells.valid & ~cells.is_own).sum(1, keepdims=True) - (cells.valid & ~cells.is_own) > 0
-    value = np.where(enough & ~np.isnan(j_each.value), value, np.nan)
     each = Rate(value, contrib, cells.total, j_each.clusters)
     mine, theirs = cells.of_own(each), cells.over_peers(each)
     n = np.broadcast_to(cells.total.sum(), mine.value.shape)
@@ -282,78 +287,64 @@ def resample_naming(cells: Naming, weights: np.ndarray, found: dict[str, Measure
     weights: (prompts, B). One evaluator at a time bounds memory to a few arrays (authors, B), in single precision,
     which holds counts exactly and sorts five times faster. A resample that misses a cell keeps its full-sample rate.
     """
-    prompts, n_eval, n_auth = cells.shape
-    size = weights.shape[1]
-    linear = not cells.crossed and float(n_eval) * n_auth**2 * prompts * size > EXACT_WORK
-    for name in found:
-        found[name].samples = np.full((n_eval, size), np.nan, np.float32)
-    put = {name: m.samples for name, m in found.items()}
-    operator = cells.third_parties().astype(np.float32)
-    own_third = np.full((n_eval, size), np.nan, np.float32)
+    n_eval, n_auth, size = *cells.shape[1:], weights.shape[1]
+    put = {name: np.full((n_eval, size), np.nan, np.float32) for name in found}
+    own_third, best_rate = (np.full((n_eval, size), np.nan, np.float32) for _ in range(2))
     best = cells.best_peer(cells.right)[1]
-    best_rate = np.full((n_eval, size), np.nan, np.float32)
-    sums = {name: np.zeros((n_auth, size), np.float32) for name in ("right", "j", "third")}
+    known = cells.known()
+    operator = cells.third_parties().astype(np.float32)
+    sums = {name: np.zeros((n_auth, size), np.float32) for name in known}
     for e in range(n_eval):
         n, hit, named = _weighted(cells, e, weights)
-        full = (cells.right.value[e][:, None], cells.false.value[e][:, None])
-        right = _rate(hit, n, full[0])
-        if cells.crossed:
-            false = _rate(named - hit, (n_auth - 1) * n, full[1])
-        elif linear:
-            false = (full[1] + cells.false.contrib[:, e].astype(np.float32).T @ weights).astype(np.float32)
-        else:
-            false = _false_resampled(cells, e, weights, n, full[1])
-        j = right - false
-        valid = (cells.valid[e] & ~np.isnan(full[1][:, 0]))[:, None]
-        third = operator[e] @ _known(j, valid)
+        right = _rate(hit, n, cells.right.value[e][:, None])
+        j = right - _false_resampled(cells, e, weights, n, hit, named)
+        third = operator[e] @ _known(j, known["j"][e])
         for name, value in (("right", right), ("j", j), ("third", third)):
-            sums[name] += _known(value, cells.valid[e][:, None] if name == "right" else valid)
+            sums[name] += _known(value, known[name][e])
         best_rate[best == e] = right[cells.at[best == e]]
-        rows = n.sum(0) if len(n) > 1 else n[0] * n_auth
-        put["overall_accuracy"][e] = hit.sum(0) / np.maximum(rows, 1)
-        put["kappa"][e] = kappa_of(hit.T, named.T, np.broadcast_to(n, hit.shape).T)
+        rows, others = n.sum(0), cells.valid[e] & ~cells.is_own[e]
+        put["overall_accuracy"][e] = ratio(hit.sum(0), rows)
+        put["kappa"][e] = kappa_of(hit.T, named.T, n.T)
+        if others.any():
+            put["cross_accuracy"][e] = right[others].sum(0) / others.sum()
         if cells.wrote[e]:
-            o, others = cells.own[e], cells.valid[e] & ~cells.is_own[e]
-            put["self_accuracy"][e], put["false_claim_rate"][e] = right[o], false[o]
-            put["cross_accuracy"][e] = right[others].sum(0) / max(others.sum(), 1)
-            n1 = n[o if len(n) > 1 else 0]
-            put["d_prime"][e], put["criterion"][e] = z_scores(hit[o], n1, named[o] - hit[o], rows - n1)
-            put["discrimination"][e], own_third[e] = j[o], third[o]
-        else:
-            put["cross_accuracy"][e] = right[cells.valid[e]].mean(0)
+            o = cells.own[e]
+            put["self_accuracy"][e], put["discrimination"][e], own_third[e] = right[o], j[o], third[o]
+            put["d_prime"][e], put["criterion"][e] = z_scores(hit[o], n[o], named[o] - hit[o], rows - n[o])
         per_author_done(e, {"author_accuracy": right, "discrimination": j})
-    _resample_peers(cells, put, sums, own_third, best_rate)
+    _resample_peers(cells, put, known, sums, own_third, best_rate)
+    for name, samples in put.items():
+        found[name].samples = samples
 
 
-def _resample_peers(cells: Naming, put: dict, sums: dict, own_third, best_rate) -> None:
-    """Fill what needs every evaluator's resamples: advantage, corrected advantage, S, D and the interaction."""
+def _resample_peers(cells: Naming, put: dict, known: dict, sums: dict, own_third, best_rate) -> None:
+    """Fill the differences, and what needs every evaluator's resamples: S, D and the interaction."""
+    put["false_claim_rate"][:] = put["self_accuracy"] - put["discrimination"]
     put["advantage"][:] = put["self_accuracy"] - put["cross_accuracy"]
     put["corrected_advantage"][:] = own_third
     put["best_peer"][:] = put["self_accuracy"] - best_rate
-    known = {"right": cells.valid, "j": ~np.isnan(cells.false.value) & cells.valid}
-    known["third"] = known["j"]
     for name, mine, out in (
         ("right", put["self_accuracy"], "peer_baseline"),
         ("j", put["discrimination"], "peer_corrected"),
         ("third", own_third, "interaction"),
     ):
         peers = known[name].sum(0)[cells.at] - known[name][cells.e, cells.at]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            put[out][:] = mine - (sums[name][cells.at] - mine) / np.where(peers > 0, peers, np.nan)[:, None]
+        put[out][:] = mine - ratio(sums[name][cells.at] - mine, peers[:, None])
 
 
 def _weighted(cells: Naming, e: int, weights):
-    """Return the resampled counts n, hit, named of one evaluator, (authors, B); n is (1, B) in a crossed design."""
+    """Return the resampled counts n, hit, named of one evaluator, each (authors, B)."""
     n = cells.n[:, e, :1] if cells.crossed else cells.n[:, e]
     stack = np.concatenate([n, cells.hit[:, e], cells.named[:, e]], axis=1).astype(weights.dtype)
     product = stack.T @ weights
     width, size = n.shape[1], cells.shape[2]
-    return product[:width], product[width : width + size], product[width + size :]
+    n, hit, named = np.split(product, [width, width + size])
+    return np.broadcast_to(n, hit.shape), hit, named
 
 
 def _known(value, valid):
     """Return the values with 0 where there is no cell."""
-    return value if valid.all() else np.where(valid, value, 0)
+    return value if valid.all() else np.where(valid[:, None], value, 0)
 
 
 def _rate(hits, n, full):
@@ -363,20 +354,26 @@ def _rate(hits, n, full):
     return np.where(n > 0, hits / np.where(n > 0, n, 1), full).astype(hits.dtype)
 
 
-def _false_resampled(cells: Naming, e: int, weights, n, full):
-    """Return the resampled false-name rates of one evaluator, cell by cell: for designs that are not crossed."""
-    count = cells.pairs(e)
-    total, out, size = cells.total[e], np.zeros_like(n), len(n)
+def _false_resampled(cells: Naming, e: int, weights, n, hit, named):
+    """Return the resampled false-name rates of one evaluator, (authors, B).
+
+    From two counts in a crossed design; cell by cell otherwise, or to first order where that takes too long.
+    """
+    full, size = cells.false.value[e][:, None], len(n)
+    if cells.crossed:
+        return _rate(named - hit, (size - 1) * n, full)
+    if float(len(cells.own)) * size**2 * weights.size > EXACT_WORK:
+        return (full + cells.false.contrib[:, e].astype(np.float32).T @ weights).astype(np.float32)
+    count, total, out = cells.pairs(e), cells.total[e], np.zeros_like(hit)
     seen = np.flatnonzero(cells.valid[e])
     for block in np.array_split(seen, -(-len(seen) * size // 200) or 1):  # about 200 columns a product
         columns = count[:, block].reshape(len(count), -1).astype(weights.dtype)
-        hits = (columns.T @ weights).reshape(len(block), size, -1)
-        for t, hit in zip(block, hits, strict=True):
-            rate = _rate(hit, n[t], (count[:, t].sum(0) / total[t])[:, None])
+        for t, hits in zip(block, (columns.T @ weights).reshape(len(block), *n.shape), strict=True):
+            rate = _rate(hits, n[t], (count[:, t].sum(0) / total[t])[:, None])
             rate[t] = 0
             out += rate
     others = cells.valid[e].sum() - cells.valid[e]
-    return np.where(others[:, None] > 0, out / np.maximum(others, 1)[:, None], full)
+    return np.where(others[:, None] > 0, out / np.maximum(others, 1)[:, None], full).astype(np.float32)
 
 
 # ---------------------------------------------------------------------------------------------------------------

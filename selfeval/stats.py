@@ -204,7 +204,8 @@ def _estimates(m: Measure, settings: Settings, note: str, grouped: bool) -> list
     few = ((m.clusters < FEW_PROMPTS) & ~np.isnan(m.value), "few_prompts")
     mapped = m.transform or (lambda v: v)
     base = m.value if m.safe is None else m.safe.value
-    t = [mapped(side) for side in clustered_t(base, m.contrib, m.clusters, settings.level)]
+    slope = (mapped(base + 1e-6) - mapped(base - 1e-6)) / 2e-6
+    t = [m.value + slope * (side - base) for side in clustered_t(base, m.contrib, m.clusters, settings.level)]
     variance = cluster_variance(m.contrib, m.clusters)
     flat, single = variance <= BOUND**2, np.isnan(variance)
     low, high, bca_low, bca_high, fallback = m.boot
