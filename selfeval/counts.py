@@ -192,7 +192,9 @@ def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
     score = pd.to_numeric(frame["score"], errors="coerce").to_numpy(float) if "score" in frame else None
     for g, (name, label) in enumerate(labels.itertuples(index=False)):
         rows = np.flatnonzero(group == g) if len(labels) > 1 else slice(None)
-        yield _tally(name, label, note, rows, evaluator, author, prompt, answer, score, other, other_names, position)
+        yield _tally(
+            str(name), str(label), note, rows, evaluator, author, prompt, answer, score, other, other_names, position
+        )
 
 
 def _tally(task, condition, note, rows, evaluator, author, prompt, answer, score, other, other_names, position):

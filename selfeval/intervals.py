@@ -143,6 +143,12 @@ class Rate:
         contrib = np.nan_to_num((hits - value * n) / np.where(total == 0, 1, total))
         return cls(value, contrib, total, (n > 0).sum(0))
 
+    @classmethod
+    def of_rows(cls, success, cluster) -> Rate:
+        """Build the rate of one column of successes (true or false, one per row) and its clusters."""
+        _, codes = np.unique(np.asarray(cluster), return_inverse=True)
+        return cls.of(np.bincount(codes, np.asarray(success, float)), np.bincount(codes))
+
     @cached_property
     def variance(self) -> np.ndarray:
         return cluster_variance(self.contrib, self.clusters)
@@ -158,6 +164,10 @@ class Rate:
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""
         return wilson(self.value, self.n_eff, z)
+
+    def estimate(self, level: float = 0.95) -> Estimate:
+        """Return the rate with its interval."""
+        return Estimate(self.value, *self.interval(check_level(level)), level, self.trials, self.clusters, self.method)
 
     def complement(self) -> Rate:
         """Return 1 minus the rate."""
@@ -184,16 +194,24 @@ class Difference:
         return np.maximum(self.a.clusters, self.b.clusters)
 
     @cached_property
+    def trials(self) -> np.ndarray:
+        return self.a.trials + self.b.trials
+
+    @cached_property
     def variance(self) -> np.ndarray:
         return cluster_variance(self.contrib, self.clusters)
 
     @cached_property
     def correlation(self) -> np.ndarray:
-        """Correlation of the two sides over clusters; 0 where one of them does not vary."""
+        """Correlation of the two sides over clusters; 0 where one of them does not vary.
+
+        At most 1 - 1 / clusters: sides that agree in every cluster seen would leave an interval without width.
+        """
         a, b = self.a.contrib, self.b.contrib
         cross = np.einsum("p...,p...->...", a, b)
         norm = np.sqrt(np.einsum("p...,p...->...", a, a) * np.einsum("p...,p...->...", b, b))
-        return np.clip(np.where(norm > BOUND**2, cross / np.where(norm > 0, norm, 1), 0), -1, 1)
+        r = np.where(norm > BOUND**2, cross / np.where(norm > 0, norm, 1), 0)
+        return np.clip(r, -1, 1 - 1 / np.maximum(self.clusters, 1))
 
     @property
     def method(self) -> str:
@@ -203,6 +221,10 @@ class Difference:
         """Return low and high at normal quantile z."""
         (a_low, a_high), (b_low, b_high) = self.a.interval(z), self.b.interval(z)
         return mover(self.a.value, a_low, a_high, self.b.value, b_low, b_high, self.correlation)
+
+    def estimate(self, level: float = 0.95) -> Estimate:
+        """Return the difference with its interval."""
+        return Estimate(self.value, *self.interval(check_level(level)), level, self.trials, self.clusters, self.method)
 
 
 def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:

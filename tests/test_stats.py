@@ -389,6 +389,23 @@ def test_independent_rows_have_their_own_number_as_effective_size():
     assert copies.n_eff == pytest.approx(4000, rel=1e-3)  # five copies of a text are one observation
 
 
+def test_a_rate_from_rows_and_its_difference():
+    success = np.array([True, False, True, True, False, True])
+    rate = Rate.of_rows(success, ["a", "a", "b", "b", "c", "c"])
+    estimate = rate.estimate(0.9)
+    assert (estimate.value, estimate.n, estimate.n_prompts, estimate.level) == (4 / 6, 6, 3, 0.9)
+    assert (estimate.low, estimate.high) == wilson(4 / 6, rate.n_eff, sps.norm.ppf(0.95))
+    with pytest.raises(InputError, match="`level` must lie between 0 and 1, got 95"):
+        rate.estimate(95)
+
+
+def test_sides_that_always_agree_keep_an_interval():
+    """An evaluator that claims every text of some prompts and none of others has J = 0, not known exactly."""
+    claims = np.repeat([[1.0], [0], [1], [0], [0]], 6, axis=0)
+    j = Difference(Rate.of(claims, np.ones((30, 1))), Rate.of(9 * claims, np.full((30, 1), 9))).estimate()
+    assert j.value == 0 and j.low < -0.02 and j.high > 0.02
+
+
 def contrasts(frame, evaluator):
     """Per-prompt contrast whose mean is J in a balanced design."""
     rows = frame[frame.evaluator_model == evaluator]
