@@ -25,6 +25,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from selfeval.binary import (
+    Binary,
+    auc_measures,
+    binary_measures,
+    no_answer_measure,
+    pairwise_measures,
+    resample_binary,
+)
 from selfeval.counts import BINARY, PAIRWISE, Tally, confusion, tallies
 from selfeval.errors import InputError
 from selfeval.intervals import (
@@ -40,18 +48,8 @@ from selfeval.intervals import (
     inverted_p,
     power,
 )
-from selfeval.measures import (
-    Binary,
-    Measure,
-    Naming,
-    auc_measures,
-    binary_measures,
-    naming_measures,
-    no_answer_measure,
-    pairwise_measures,
-    resample_binary,
-    resample_naming,
-)
+from selfeval.measures import Measure
+from selfeval.naming import Naming, naming_measures, resample_naming
 
 __all__ = ["COLUMNS", "confusion", "detectable_difference", "holm", "power", "recognition_table"]
 

@@ -23,7 +23,8 @@ from selfeval.intervals import (
     power,
     wilson,
 )
-from selfeval.measures import Naming, naming_measures, resample_naming, z_scores
+from selfeval.measures import z_scores
+from selfeval.naming import Naming, naming_measures, resample_naming
 from selfeval.stats import COLUMNS, confusion, recognition_table
 
 # Yes/no self-recognition of ten judges, 16 own and 160 other texts each: Davidson et al. 2024 ("Self-Recognition in
