@@ -62,6 +62,7 @@ ANSWERED_FIRST = frozenset(
     "kappa position_bias".split()
 )
 FEW_PROMPTS = 40
+MAX_PAIRS = 2_500  # with more evaluator-author pairs than this, those have no bootstrap rows
 MAX_RESAMPLED = 4_000  # with more prompts than this, random groups of prompts are resampled
 
 
@@ -99,9 +100,11 @@ def recognition_table(
     Returns the columns `COLUMNS`. The first row of a statistic is the default: Wilson at the effective sample size
     for rates, MOVER for differences, nested for corrected_advantage and peer_corrected (these hold near 0 and 1,
     where the others do not); clustered t where there is no such interval. Then `percentile` and `bca` over prompts
-    (`seed`), and `clustered_t`. p on the default row: within-prompt permutation (exact) for discrimination, inversion
-    of the default interval for corrected_advantage and peer_corrected; p_holm adjusts over the evaluators of a task
-    and condition. The second policy is reported where it differs.
+    (`seed`; not for the single pairs of more than 2,500 evaluator-author pairs), and `clustered_t`.
+
+    p on the default row: within-prompt permutation (exact) for discrimination, inversion of the default interval for
+    corrected_advantage and peer_corrected; p_holm adjusts over the evaluators of a task and condition. The second
+    policy is reported where it differs.
 
     Notes: not_estimable; few_prompts (below 40: intervals are optimistic); few_expected (d' with fewer than 10 hits
     or false claims: biased, test J instead); constant (every resample is alike: the interval has no width and no
@@ -151,17 +154,17 @@ def _measured(tally: Tally, policy: str, settings: Settings) -> list[Measure]:
         cells = kind.of(tally, policy)
         found, per_author = measures(cells)
         named = {m.name: m for m in per_author}
-        boots = {m.name: [] for m in per_author}
+        boots = {m.name: [] for m in per_author if m.value.size <= MAX_PAIRS}
 
         def author_done(e, samples):
-            for name, values in samples.items():
+            for name, parts in boots.items():
                 m = named[name]
-                boots[name].append(bootstrap_intervals(values, m.value[e], m.contrib[:, e], settings.level))
+                parts.append(bootstrap_intervals(samples[name], m.value[e], m.contrib[:, e], settings.level))
 
         again = kind.of(tally.regrouped(group, group.max() + 1), policy) if grouped else cells
         resample(again, weights, {m.name: m for m in found}, author_done)
-        for m in per_author:
-            m.boot = [np.stack(parts) for parts in zip(*boots[m.name], strict=True)]
+        for name, parts in boots.items():
+            named[name].boot = [np.stack(bounds) for bounds in zip(*parts, strict=True)]
         if not np.isnan(tally.score).all():
             found += auc_measures(tally)
     if policy == "all":
@@ -173,7 +176,7 @@ def _measured(tally: Tally, policy: str, settings: Settings) -> list[Measure]:
 
 def _finish(m: Measure, group, weights, settings: Settings, note: str, grouped: bool) -> None:
     """Bootstrap what was not resampled by count, and write the measure's estimates."""
-    if m.contrib is not None and m.boot is None:
+    if m.contrib is not None and m.boot is None and not (m.per_author and m.value.size > MAX_PAIRS):
         if m.samples is None:
             summed = np.zeros((len(weights), *m.contrib.shape[1:]))
             np.add.at(summed, group, m.contrib)
@@ -206,14 +209,13 @@ def _estimates(m: Measure, settings: Settings, note: str, grouped: bool) -> list
     t = [m.value + slope * (side - base) for side in clustered_t(base, m.contrib, m.clusters, settings.level)]
     variance = cluster_variance(m.contrib, m.clusters)
     flat, single = variance <= BOUND**2, np.isnan(variance)
-    low, high, bca_low, bca_high, fallback = m.boot
-    low, high, bca_low, bca_high = (np.where(single, np.nan, side) for side in (low, high, bca_low, bca_high))
     plain = [(single, "not_estimable"), (flat, "constant"), few]
-    boot = [*plain, (np.full(flat.shape, grouped), "grouped_prompts")]
-    resampled = [
-        estimate(low, high, "percentile", *boot),
-        estimate(bca_low, bca_high, "bca", *boot, (fallback & ~flat & ~single, "bca_fallback_percentile")),
-    ]
+    resampled = []
+    if m.boot is not None:
+        low, high, bca_low, bca_high = (np.where(single, np.nan, side) for side in m.boot[:4])
+        boot = [*plain, (np.full(flat.shape, grouped), "grouped_prompts")]
+        fallback = (m.boot[4] & ~flat & ~single, "bca_fallback_percentile")
+        resampled = [estimate(low, high, "percentile", *boot), estimate(bca_low, bca_high, "bca", *boot, fallback)]
     if m.safe is None:  # no boundary-safe interval: an interval without width is none
         t = [np.where(flat, np.nan, side) for side in t]
         return [estimate(*t, "clustered_t", (flat | single, "not_estimable"), few), *resampled]

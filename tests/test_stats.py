@@ -580,6 +580,13 @@ def test_clustered_t_alone_fails_where_the_default_holds():
     assert covered[0] > 0.93 > 0.6 > covered[1]
 
 
+def test_many_pairs_have_no_bootstrap_of_their_own(monkeypatch):
+    monkeypatch.setattr("selfeval.stats.MAX_PAIRS", 8)
+    table = recognition_table(simulated(0, n_prompts=6), **FAST)
+    assert set(table[table.author == "m0"].method) == {"wilson_effective_n", "mover", "clustered_t"}
+    assert "bca" in set(table[(table.author == "") & (table.statistic == "discrimination")].method)
+
+
 def test_large_files_take_seconds():
     frame = simulated(0, n_models=10, n_prompts=1_000, none=0.05)
     assert len(frame) == 100_000
