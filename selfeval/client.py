@@ -74,11 +74,13 @@ class Tally:
     unpriced: int = 0
 
     def __str__(self) -> str:
-        money = "?" if self.unpriced and not self.cost else f"${self.cost:.4f}" + " or more" * bool(self.unpriced)
-        return (
-            f"{self.calls} model calls ({self.tokens} tokens, {money}), {self.stored} replies from the store, "
-            f"{self.simulated} simulated, {self.failed} failed"
-        )
+        parts = [f"{self.calls} model calls"]
+        if self.calls:
+            money = "?" if self.unpriced and not self.cost else f"${self.cost:.4f}" + " or more" * bool(self.unpriced)
+            parts[0] += f" ({self.tokens} tokens, {money})"
+        if self.simulated:
+            parts.append(f"{self.simulated} simulated replies")
+        return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
 
 
 class Client:
@@ -218,7 +220,8 @@ class Progress:
         if self.label:
             from tqdm.auto import tqdm
 
-            self.bar = tqdm(total=self.total, initial=self.done, desc=self.label, unit="reply")
+            quiet = os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
+            self.bar = tqdm(total=self.total, initial=self.done, desc=self.label, unit="reply", disable=quiet)
             self._write()
         return self
 

@@ -116,6 +116,9 @@ def serve(provider: Provider) -> None:
         if wanted["settings"]["flash_attention"]
         else flash.LLAMA_FLASH_ATTN_TYPE_DISABLED
     )
+    # Waiting threads sleep instead of spinning: as fast on an idle machine (97 tokens/s on 2 cores), and 19 instead of
+    # 2 tokens/s where two other processes compute.
+    parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.endpoint_metrics, parameters.ui = True, False
     server = xllamacpp.Server(parameters)

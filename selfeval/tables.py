@@ -16,7 +16,7 @@ def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) ->
     counts["unanswered"] = counts["n"].where(counts["predicted"] == NONE, 0)
     table = counts.groupby([*DESIGN, "evaluator"], sort=False)[["n", "unanswered"]].sum().reset_index()
     table["no answer"] = (table.pop("unanswered") / table["n"]).round(3)
-    return table.rename(columns={"n": "questions"})
+    return _tidy(table.rename(columns={"n": "questions"}))
 
 
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -34,7 +34,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     if "discrimination" in wide:
         tested = rows[rows["statistic"] == "discrimination"].set_index(index)["p"].reindex(wide.index)
         wide["p"] = ["" if pd.isna(p) else p_text(p) for p in tested]
-    return wide.reset_index().rename_axis(columns=None)
+    return _tidy(wide.reset_index().rename_axis(columns=None))
 
 
 def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -46,7 +46,7 @@ def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd
     wrote.index = wrote.index.set_names("predicted", level="author")
     both = pd.concat([given, wrote], axis=1).fillna(0).round(3).reset_index()
     both = _readable(both.rename(columns={"predicted": "name"}), display)
-    return both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True)
+    return _tidy(both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True))
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
@@ -99,6 +99,11 @@ def estimate_text(estimate: float, low: float, high: float) -> str:
 def p_text(p: float) -> str:
     """Return "= 0.034" or "< 0.001"."""
     return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def _tidy(table: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the column of conditions where nothing differs between them."""
+    return table if table["condition"].any() else table.drop(columns="condition")
 
 
 def _readable(frame: pd.DataFrame, display: Mapping[str, str] | None) -> pd.DataFrame:
