@@ -80,20 +80,22 @@ async def collect_predictions(
 ) -> dict[str, list[dict]]:
     """Ask every evaluator about every text; return {task: prediction records} in the order of the design.
 
-    The candidates are the authors of the texts, shown by display name in an order that is shuffled for each text and
-    the same for all evaluators. answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say
-    to the evaluator which candidate it is (the binary question always does). The score of the binary task is the
-    probability of YES against NO (`yes_probability`), where the provider gives log-probabilities.
+    The candidates are the authors of the texts, shown by display name in an order that is balanced over the texts
+    (`candidate_orders`) and the same for all evaluators. answer: `free` (a reply in words, parsed) or `constrained`
+    (a JSON choice). told: say to the evaluator which candidate it is (the binary question always does). The score of
+    the binary task is the probability of YES against NO (`yes_probability`), where the provider gives
+    log-probabilities.
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
     _check_design(evaluators, texts, tasks, answer)
-    names = {text["author"]: text["author_display"] for text in texts} | display_names(text["author"] for text in texts)
+    names = {text["author"]: text["author_display"] for text in texts}
+    names |= display_names(names)
     if len(set(names.values())) < len(names):
         raise InputError(
             f"Two authors share a display name in {sorted(names.values())}; name them apart in the registry."
         )
     design = [(text, evaluator, task) for text in texts for evaluator in evaluators for task in tasks]
-    orders = {text["text_id"]: _shuffled(list(names), seed, text["text_id"]) for text in texts}
+    orders = candidate_orders(texts, list(names), seed)
     requests = []
     for text, evaluator, task in design:
         options = [names[c] for c in orders[text["text_id"]]] if task == "exact_model" else ["YES", "NO"]
@@ -134,10 +136,25 @@ def _whole_number(name: str, value: int, least: int) -> None:
         raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
 
 
-def _shuffled(candidates: list[str], seed: int, item: int) -> list[str]:
-    order = list(candidates)
-    random.Random(f"{seed} {item}").shuffle(order)
-    return order
+def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int) -> dict[int, list[str]]:
+    """Return {text id: candidates in the order shown}, shuffled by prompt and rotated by text.
+
+    A model that names whoever stands first must not seem to recognise anybody, and chance alone does not see to that:
+    with independent shuffles, one evaluator's own name stood first on 9 of its own 10 texts and on 5 of 20 others.
+    So on the texts for a prompt every name stands at every place once, and the true author's place goes round from
+    prompt to prompt: the discrimination of an evaluator that looks at the order alone is 0 by design.
+    """
+    turns: dict = {}
+    orders = {}
+    for text in texts:
+        prompt = text["prompt_id"], text["sample"]
+        turn = turns.setdefault(prompt, len(turns))
+        order = list(candidates)
+        draw = random.Random(f"{seed} {prompt}")
+        draw.shuffle(order)
+        start = (order.index(text["author"]) - turn - seed) % len(order)
+        orders[text["text_id"]] = order[start:] + order[:start]
+    return orders
 
 
 def _parameters(evaluator: Model, task: str, answer: str, options: list[str], temperature: float) -> dict:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from selfeval.counts import NAMING, NONE
+from selfeval.counts import NAMING, NONE, condition_label
 from selfeval.stats import confusion
 
 DESIGN = ["task", "condition"]
@@ -47,6 +47,22 @@ def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd
     both = pd.concat([given, wrote], axis=1).fillna(0).round(3).reset_index()
     both = _readable(both.rename(columns={"predicted": "name"}), display)
     return _tidy(both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True))
+
+
+def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Return how often each place of the shown list was chosen, as shares of the answers, per design and evaluator."""
+    shown = records["candidates"].notna() if "candidates" in records else False
+    chosen = records[records["task_type"].isin(NAMING) & records["predicted_model"].notna() & shown]
+    if chosen.empty:
+        return pd.DataFrame()  # files made elsewhere do not say in which order the candidates were listed
+    chosen = chosen.rename(columns={"task_type": "task", "evaluator_model": "evaluator"})
+    chosen = chosen.assign(condition=chosen["condition"].map(condition_label))
+    chosen = _readable(chosen[[*DESIGN, "evaluator", "candidates", "predicted_model"]], display)
+    place = [
+        list(shown).index(name) + 1 for shown, name in zip(chosen["candidates"], chosen["predicted_model"], strict=True)
+    ]
+    shares = pd.crosstab([chosen[c] for c in (*DESIGN, "evaluator")], pd.Series(place, chosen.index), normalize="index")
+    return _tidy(shares.round(3).reset_index().rename_axis(columns=None).rename(columns=str))
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
