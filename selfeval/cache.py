@@ -47,7 +47,10 @@ def canonical(request: dict) -> str:
             return [plain(v) for v in value]
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
-    return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"A request holds texts, finite numbers, lists and dictionaries alone: {error}.") from error
 
 
 def key_of(canonical_request: str) -> str:
@@ -70,6 +73,7 @@ class Store:
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._operations: queue.SimpleQueue = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
+        self._starting = threading.Lock()
 
     # reading ---------------------------------------------------------------------------------------------------------
 
@@ -85,7 +89,10 @@ class Store:
     def get(self, key: str) -> dict | None:
         """Return the stored reply, or None."""
         if not self.replay:
-            row = self._reader.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
+            try:
+                row = self._reader.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
+            except sqlite3.Error as error:
+                raise StoreError(f"The response store {self.path} cannot be read: {error}.") from error
             if row:
                 return json.loads(row[0])
         return self._recorded[key][1] if key in self._recorded else None
@@ -119,8 +126,18 @@ class Store:
 
     async def claim(self, key: str) -> dict | None:
         """Wait until this request is ours to send (None) or another process has its reply (the reply)."""
+
+        def give_back(claimed: Future) -> None:
+            if not claimed.exception() and claimed.result()[0] == "ours":
+                self.release(key)
+
         while True:
-            state, response = await asyncio.wrap_future(self._submit(_claim, key, self.owner))
+            claimed = self._submit(_claim, key, self.owner)
+            try:
+                state, response = await asyncio.wrap_future(claimed)
+            except asyncio.CancelledError:
+                claimed.add_done_callback(give_back)  # the writer claims all the same
+                raise
             if state != "busy":
                 return response
             await asyncio.sleep(0.1)
@@ -135,7 +152,8 @@ class Store:
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> Future:
         """Note an attempt that brought no reply; it is never served as an answer."""
-        return self._submit(_attempt, key, outcome, detail[:2000])
+        detail = detail[:2000].encode(errors="backslashreplace").decode()  # SQLite takes no lone surrogates
+        return self._submit(_attempt, key, outcome, detail)
 
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file; return how many were new and how many were there already."""
@@ -148,18 +166,24 @@ class Store:
         """Write the main layer as JSON lines in key order, atomically; return the number of replies."""
         temporary = path.with_name(path.name + ".part")
         count = 0
-        with temporary.open("w", encoding="utf-8") as out:
-            for key, request, response in self.rows(like):
-                out.write(f'{{"key":"{key}","request":{request},"response":{response}}}\n')
-                count += 1
-        temporary.replace(path)
+        try:
+            with temporary.open("w", encoding="utf-8") as out:
+                for key, request, response in self.rows(like):
+                    out.write(f'{{"key":"{key}","request":{request},"response":{response}}}\n')
+                    count += 1
+            temporary.replace(path)
+        except OSError as error:
+            raise StoreError(f"The export {path} cannot be written: {error}.") from error
         return count
 
     def close(self) -> None:
-        """Commit what waits and close the file."""
-        if self._writer and self._writer.is_alive():
-            self._operations.put(None)
-            self._writer.join()
+        """Commit what waits and close the file; a later use opens it again."""
+        with self._starting:
+            writer = self._writer
+            if writer:
+                self._operations.put(None)
+        if writer:
+            writer.join()
         if "_reader" in self.__dict__:
             self.__dict__.pop("_reader").close()
 
@@ -175,21 +199,22 @@ class Store:
         return connection
 
     def _submit(self, operation, *arguments) -> Future:
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._write, name="selfeval-store", daemon=True)
-            self._writer.start()
-            atexit.register(self.close)
         future: Future = Future()
         future.set_running_or_notify_cancel()  # from here on a cancelled caller cannot stop what was paid for
-        self._operations.put((future, operation, arguments))
+        with self._starting:
+            self._operations.put((future, operation, arguments))
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write, name="selfeval-store", daemon=True)
+                self._writer.start()
+                atexit.register(self.close)
         return future
 
     def _write(self) -> None:
         """Commit operations in groups: whatever queued up while the last commit was under way makes the next one."""
         connection, closing, renewed = None, False, time.monotonic()
-        while not closing:
+        while True:
             batch = self._next_batch()
-            closing = None in batch
+            closing = closing or None in batch
             batch = [entry for entry in batch if entry]
             try:
                 connection = connection or self._connect()
@@ -199,19 +224,25 @@ class Store:
                     connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (_lease(), self.owner))
                     renewed = time.monotonic()
                 connection.execute("COMMIT")
-            except (StoreError, sqlite3.Error) as error:
-                if connection and connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            except Exception as error:  # whatever it is: a writer that ended would leave every caller waiting
+                if connection:
+                    connection.close()  # rolls back
+                connection = None
                 failure = error if isinstance(error, StoreError) else self._cannot_write(error)
                 for future, *_ in batch:
                     future.set_exception(failure)
             else:
                 for (future, *_), result in zip(batch, results, strict=True):
                     future.set_result(result)
+            with self._starting:
+                if closing and self._operations.empty():
+                    self._writer = None
+                    atexit.unregister(self.close)
+                    break
         if connection:
             connection.close()
 
-    def _cannot_write(self, error: sqlite3.Error) -> StoreError:
+    def _cannot_write(self, error: Exception) -> StoreError:
         return StoreError(
             f"The response store {self.path} cannot be written: {error}. Make room or check its permissions, then run "
             "the same again; nothing that it already holds is lost."
@@ -281,14 +312,19 @@ def _is_dead(owner: str) -> bool:
 
 def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
     """Yield (key, request, response) of an exported file; a line whose key is not its request's is an error."""
-    with path.open(encoding="utf-8") as lines:
+    try:
+        lines = path.open("rb")
+    except OSError as error:
+        raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
+    with lines:
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
                 key, request, response = row["key"], row["request"], row["response"]
+                same = key == key_of(canonical(request)) and isinstance(request, dict) and isinstance(response, dict)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
-            if key != key_of(canonical(request)):
+            if not same:
                 raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")
             yield key, request, response
 

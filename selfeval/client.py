@@ -1,6 +1,7 @@
 """The one way to ask models: many at once, each request bought once, counted, with progress."""
 
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -36,7 +37,7 @@ class Request:
             if messages[0]["role"] == "system":
                 system, rest = [self.model.system, messages[0]["content"]], messages[1:]
             messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
-        parameters = {k: v for k, v in (own | self.parameters).items() if k not in own or own[k] is not None}
+        parameters = {k: v for k, v in (own | self.parameters).items() if v is not None and own.get(k, 0) is not None}
         if self.model.provider.seeded:
             parameters["seed"] = self.seed * 1_000_000 + self.sample
         return messages, parameters
@@ -90,7 +91,6 @@ class Client:
         if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
             raise InputError(f"`concurrency` must be a whole number of at least 1, got {concurrency!r}.")
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
-        self.given_up: dict[str, str] = {}  # model id -> why no further call makes sense
         self._endpoints: dict[str, Endpoint] = {}
         self._proven: set[str] = set()
         self._first: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -159,7 +159,9 @@ class Client:
             self.tally.simulated += 1
             messages, parameters = request.full()
             function = model.call or simulated.Simulated(model, request.sample, request.seed)
-            return await ask_callable(function, messages, parameters)
+            response = await ask_callable(function, messages, parameters)
+            self.tally.failed += response.status == "error"
+            return response
         if model.id not in self._proven:
             async with self._first[model.id]:  # until one call succeeds, one at a time: a bad key costs one request
                 if model.id not in self._proven:
@@ -168,25 +170,24 @@ class Client:
 
     async def _buy(self, request: Request) -> Response:
         model, key = request.model, request.key
-        if model.id in self.given_up:
-            return self._failed(self.given_up[model.id])
+        endpoint = self._endpoint(model)
+        if model.id in endpoint.given_up:
+            return self._failed(endpoint.given_up[model.id])
         stored = await self.store.claim(key)
         if stored is not None:
             self.tally.stored += 1
             return Response.from_dict(stored)
         try:
-            response = await self._endpoint(model).ask(
+            response = await endpoint.ask(
                 model, *request.full(), lambda failure: self.store.record_attempt(key, failure.outcome, failure.detail)
             )
+            await asyncio.wrap_future(self.store.put(key, request.identity, response.to_dict()))
         except Failure as failure:
-            if failure.outcome in ("fatal", "throttled"):
-                self.given_up[model.id] = failure.detail
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
         except BaseException:
             self.store.release(key)
             raise
-        await asyncio.wrap_future(self.store.put(key, request.identity, response.to_dict()))
         self._proven.add(model.id)
         self._count(response)
         return response
@@ -245,8 +246,9 @@ class Progress:
             state = {"label": self.label, "done": self.done, "total": self.total, "calls": tally.calls}
             state |= {"stored": tally.stored, "failed": tally.failed, "tokens": tally.tokens, "cost": tally.cost}
             temporary = Path(f"{self.file}.part")
-            temporary.write_text(json.dumps(state))
-            temporary.replace(self.file)
+            with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
+                temporary.write_text(json.dumps(state))
+                temporary.replace(self.file)
 
 
 def _is_computed(model: Model) -> bool:

@@ -42,7 +42,7 @@ class Provider:
     @property
     def key(self) -> str | None:
         """Return the API key, or None where none is set."""
-        return next((os.environ[name] for name in self.keys if os.environ.get(name)), None)
+        return next((key for name in self.keys if (key := os.environ.get(name, "").strip())), None)
 
     def identity(self) -> dict:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""

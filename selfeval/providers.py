@@ -2,12 +2,13 @@
 
 import asyncio
 import inspect
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
 from selfeval import embedded
-from selfeval.errors import ProviderError
+from selfeval.errors import ProviderError, SelfevalError
 from selfeval.models import Model, Provider
 from selfeval.transport import Failure, Gate, Reply, call
 
@@ -57,22 +58,40 @@ def require(model: Model) -> None:
             f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
             "the environment or in a .env file beside README.md."
         )
+    elif not (provider.key or "").isascii():
+        raise ProviderError(
+            f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
+        )
+    elif not provider.url:
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, which has no `base_url`; give it one."
+        )
 
 
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
-    """Return the response of a plain or asynchronous Python callable that answers with a Response or a text."""
-    answer = function(messages, **parameters)
-    answer = await answer if inspect.isawaitable(answer) else answer
+    """Return the response of a plain or asynchronous Python callable that answers with a Response or a text.
+
+    An exception of its own is a response with status `error`: it does not cost the other replies of the batch.
+    """
+    try:
+        answer = function(messages, **parameters)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except SelfevalError:
+        raise
+    except Exception as error:
+        return Response(status="error", error=f"{type(error).__name__}: {error}")
     return answer if isinstance(answer, Response) else Response(str(answer), "ok" if str(answer).strip() else "empty")
 
 
 class Endpoint:
-    """One provider in one event loop: its HTTP client, its gate, and what its models refuse."""
+    """One provider in one event loop: its HTTP client, its gate, what its models refuse and which are given up."""
 
     def __init__(self, provider: Provider, concurrency: int):
         self.provider = provider
         self.gate = Gate(min(concurrency, provider.concurrency))
         self.refused: dict[str, dict] = {}
+        self.unanswered: dict[str, int | None] = {}  # calls that failed before a model's first reply; None after it
+        self.given_up: dict[str, str] = {}  # model id -> why no further call makes sense
         self._client = None
         self._connecting = asyncio.Lock()
 
@@ -84,33 +103,50 @@ class Endpoint:
             note(failure)
 
         while True:
-            refused = self.refused.get(model.id, {})
+            refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
             body = {refused.get(k, k): v for k, v in parameters.items() if refused.get(k, k)}
             body = {"model": model.api_name, "messages": messages, **body}
+            content = json.dumps(body).encode()
             try:
-                reply = await call(lambda body=body: self._send(body), self.gate, self.provider.deadline, told)
-                return read_reply(reply, model, refused or None)
+                reply = await call(
+                    lambda data=content: self._send(model, data), self.gate, self.provider.deadline, told
+                )
             except Failure as failure:
                 change = _adaptation(failure.detail, body) if failure.outcome == "rejected" else None
                 if change is None:
+                    self._consider(model, failure)
                     raise
-                self.refused[model.id] = refused | change
+                self.refused[model.id] = self.refused.get(model.id, {}) | change
+            else:
+                self.unanswered[model.id] = None
+                return read_reply(reply, model, refused or None)
 
-    async def _send(self, body: dict):
+    def _consider(self, model: Model, failure: Failure) -> None:
+        """Give the model up after a failure that further calls would meet again."""
+        failed = self.unanswered.get(model.id, 0)
+        if failure.outcome == "transient" and failed is not None:
+            self.unanswered[model.id] = failed + 1
+        if failure.outcome in ("fatal", "throttled") or (
+            failure.outcome == "transient" and failed == MAX_UNANSWERED - 1
+        ):
+            self.given_up[model.id] = failure.detail
+
+    async def _send(self, model: Model, content: bytes):
+        import aiohttp
         import httpx2
-        import openai
 
-        client = await self._connect()
+        if model.id in self.given_up:
+            raise Failure("given_up", self.given_up[model.id])
+        client = self._client or await self._connect()
         try:
-            return await client.post("/chat/completions", cast_to=httpx2.Response, body=body)
-        except openai.APIStatusError as error:
-            return error.response
-        except (openai.APIError, httpx2.HTTPError, OSError) as error:
-            if self.provider.embedded:
+            return await client.post("chat/completions", content=content)
+        except (httpx2.HTTPError, httpx2.InvalidURL, aiohttp.ClientError, OSError, RuntimeError) as error:
+            if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
     async def _connect(self):
+        """Return the HTTP client; the SDK's own, without the layer that would build each request's headers anew."""
         import httpx2
         import openai
 
@@ -118,14 +154,15 @@ class Endpoint:
             if self._client is None:
                 provider = self.provider
                 url = await asyncio.to_thread(embedded.url, provider) if provider.embedded else provider.url
-                limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.gate.most)
-                self._client = openai.AsyncOpenAI(
+                headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
+                self._client = openai.DefaultAioHttpClient(
                     base_url=url,
-                    api_key=provider.key or "none",
-                    max_retries=0,
-                    http_client=openai.DefaultAioHttpClient(limits=limits, timeout=None),
+                    headers=headers | ({"Authorization": f"Bearer {provider.key}"} if provider.key else {}),
+                    limits=httpx2.Limits(max_connections=self.gate.most, max_keepalive_connections=self.gate.most),
+                    timeout=None,
+                    trust_env=not provider.embedded,  # no proxy between us and our own server
                 )
-        return self._client
+            return self._client
 
     def _redact(self, text: str) -> str:
         return text.replace(self.provider.key, "[key]") if self.provider.key else text
@@ -134,9 +171,10 @@ class Endpoint:
         """Close the HTTP client."""
         client, self._client = self._client, None
         if client:
-            await client.close()
+            await client.aclose()
 
 
+MAX_UNANSWERED = 3  # calls that all fail before a model's first reply
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
 
 
@@ -153,61 +191,67 @@ def _adaptation(message: str, body: dict) -> dict | None:
 
 
 def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Response:
-    """Return the response that a raw body holds."""
+    """Return the response that a raw body holds; what is not of the usual shape around the text is passed over."""
     body, choice = reply.body, reply.body["choices"][0]
     message = choice["message"]
-    content = message.get("content") or ""
+    content, refusal, finish = message.get("content") or "", message.get("refusal"), choice.get("finish_reason")
     if isinstance(content, list):  # some endpoints answer in parts
-        content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
-    finish = choice.get("finish_reason")
-    if message.get("refusal"):
-        content, status = content or message["refusal"], "refusal"
+        content = "".join(str(_dict(part).get("text") or "") for part in content)
+    if refusal:
+        content, status = content or str(refusal), "refusal"
     elif finish == "content_filter":
         status = "filtered"
     elif finish == "length":
         status = "length"
     else:
         status = "ok" if content.strip() else "empty"
-    usage = _usage(body.get("usage") or {})
+    raw = _dict(body.get("usage"))
+    usage = _usage(raw)
     return Response(
         text=content,
         status=status,
         finish_reason=finish,
         usage=usage,
-        cost=_cost(body.get("usage") or {}, usage, model),
+        cost=_cost(raw, usage, model),
         served_model=body.get("model"),
         served_by=body.get("provider"),
         request_id=body.get("id") or reply.request_id,
         latency=round(reply.latency, 3),
         attempts=reply.attempts,
         reasoning=message.get("reasoning") or message.get("reasoning_content"),
-        logprobs=_logprobs(choice.get("logprobs") or {}),
+        logprobs=_logprobs(_dict(choice.get("logprobs")).get("content")),
         adapted=adapted,
     )
+
+
+def _dict(value) -> dict:
+    return value if isinstance(value, dict) else {}
 
 
 def _usage(raw: dict) -> dict:
     counts = {
         "prompt": raw.get("prompt_tokens"),
         "completion": raw.get("completion_tokens"),
-        "cached": (raw.get("prompt_tokens_details") or {}).get("cached_tokens"),
-        "reasoning": (raw.get("completion_tokens_details") or {}).get("reasoning_tokens"),
+        "cached": _dict(raw.get("prompt_tokens_details")).get("cached_tokens"),
+        "reasoning": _dict(raw.get("completion_tokens_details")).get("reasoning_tokens"),
     }
-    return {name: count for name, count in counts.items() if count is not None}
+    return {name: count for name, count in counts.items() if isinstance(count, int)}
 
 
 def _cost(raw: dict, usage: dict, model: Model) -> float | None:
     if model.provider.embedded:
         return 0.0
-    if raw.get("cost") is not None:
+    if isinstance(raw.get("cost"), int | float):
         return float(raw["cost"])
     if model.price is None or "prompt" not in usage or "completion" not in usage:
         return None
     return (usage["prompt"] * model.price["input"] + usage["completion"] * model.price["output"]) / 1e6
 
 
-def _logprobs(raw: dict) -> list | None:
-    return [
-        (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []})
-        for t in raw.get("content") or []
-    ] or None
+def _logprobs(tokens) -> list | None:
+    try:
+        return [
+            (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
+        ] or None
+    except (TypeError, KeyError, AttributeError):
+        return None

@@ -9,6 +9,7 @@ import asyncio
 import email.utils
 import json
 import random
+import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -16,11 +17,13 @@ from dataclasses import dataclass
 
 MAX_ATTEMPTS = 6  # transient failures of one call
 MAX_THROTTLED = 10  # rate-limit answers to one call
+NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 
 
 class Failure(Exception):
-    """An attempt that brought no reply. outcome: `transient`, `throttled`, `rejected` (this request) or `fatal`."""
+    """An attempt that brought no reply. outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or
+    `given_up` (nothing was sent, the model had failed before)."""
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
         super().__init__()
@@ -40,25 +43,18 @@ class Gate:
 
     async def enter(self) -> None:
         """Wait for a place in flight and for the end of a pause."""
-        while True:
-            pause = self.open_at - time.monotonic()
-            if pause > 0:
-                await asyncio.sleep(pause)
-            elif self.in_flight < int(self.limit):
-                self.in_flight += 1
-                return
-            else:
-                await self._wait()
-
-    async def _wait(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
         try:
-            await waiter
+            while (pause := self.open_at - time.monotonic()) > 0 or self.in_flight >= int(self.limit):
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                else:
+                    waiter = asyncio.get_running_loop().create_future()
+                    self._waiting.append(waiter)
+                    await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                self._wake()  # the place offered to us goes to the next
+            self._wake()  # a place offered to us goes to the next
             raise
+        self.in_flight += 1
 
     def leave(self) -> None:
         """Free a place in flight."""
@@ -86,7 +82,7 @@ class Gate:
             self.throttled += 1
             self.limit = max(1.0, self.limit / 2)
         if wait is None:
-            wait = min(60.0, 2.0 ** (self.throttled - 1)) * random.uniform(1, 1.5)
+            wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
         self.open_at = max(self.open_at, now + wait)
 
 
@@ -124,6 +120,8 @@ async def call(
         except TimeoutError:
             failure = Failure("transient", f"no complete reply within {time.monotonic() - started:.0f} s")
         except Failure as error:
+            if error.outcome == "given_up":
+                raise
             failure = error
         else:
             gate.succeeded()
@@ -155,8 +153,8 @@ async def call(
 def read_body(response) -> dict:
     """Return the parsed body of an HTTP response that holds a choice; raise a classified `Failure` for any other."""
     try:
-        body = json.loads(response.content)
-    except ValueError:  # also UnicodeDecodeError
+        body = json.loads(response.content, parse_constant=lambda name: None)  # NaN and Infinity are not JSON
+    except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
@@ -173,7 +171,8 @@ def read_body(response) -> dict:
 def _with_choice(body) -> dict:
     choices = body.get("choices") if isinstance(body, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict) or not isinstance(message.get("content"), str | list | None):
         raise Failure("transient", "HTTP 200 without a choice")
     if choice.get("finish_reason") == "error" or choice.get("error"):
         raise Failure("transient", f"the model's server failed while answering: {choice.get('error') or 'no details'}")
@@ -191,7 +190,7 @@ def classify(status: int, error: dict, headers) -> Failure:
         return Failure("throttled", message, wait)
     if status == 403 and isinstance(error.get("metadata"), dict) and "reasons" in error["metadata"]:
         return Failure("rejected", message)  # OpenRouter's moderation: about this text, not about the account
-    if status in (401, 402, 403, 404):
+    if status in (401, 402, 403, 404) or (status == 400 and NO_USE.search(message)):
         return Failure("fatal", message)
     if 400 <= status < 500 and status not in (408, 409, 425):
         return Failure("rejected", message)
@@ -204,10 +203,9 @@ def retry_after(headers, error: dict) -> float | None:
     Forms: `retry-after-ms`, `retry-after` in seconds or as a date, and OpenRouter's reset time (milliseconds since the
     epoch) inside the error's metadata.
     """
-    metadata = error.get("metadata") if isinstance(error.get("metadata"), dict) else {}
-    reset = (metadata.get("headers") or {}).get("X-RateLimit-Reset") or headers.get("x-ratelimit-reset-at")
     after = headers.get("retry-after")
     try:
+        reset = ((error.get("metadata") or {}).get("headers") or {}).get("X-RateLimit-Reset")
         if headers.get("retry-after-ms"):
             return max(0.0, float(headers["retry-after-ms"]) / 1000)
         if after and after.replace(".", "", 1).isdigit():
@@ -216,6 +214,6 @@ def retry_after(headers, error: dict) -> float | None:
             return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
         if reset:
             return max(0.0, float(reset) / 1000 - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, AttributeError):
         pass  # an unreadable time is the same as none
     return None
