@@ -15,7 +15,7 @@ from selfeval import simulated
 from selfeval.cache import Store, canonical, key_of
 from selfeval.errors import InputError
 from selfeval.models import Model
-from selfeval.providers import Endpoint, Response, ask_callable, require
+from selfeval.providers import Endpoint, Response, ask_callable, is_computed, require
 from selfeval.transport import Failure
 
 
@@ -144,7 +144,7 @@ class Client:
         return responses
 
     def _from_store(self, request: Request) -> Response | None:
-        if _is_computed(request.model):
+        if is_computed(request.model):
             return None
         stored = self.store.get(request.key)
         if stored is None:
@@ -155,7 +155,7 @@ class Client:
 
     async def _answer(self, request: Request) -> Response:
         model = request.model
-        if _is_computed(model):
+        if is_computed(model):
             self.tally.simulated += 1
             messages, parameters = request.full()
             function = model.call or simulated.Simulated(model, request.sample, request.seed)
@@ -249,8 +249,3 @@ class Progress:
             with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
                 temporary.write_text(json.dumps(state))
                 temporary.replace(self.file)
-
-
-def _is_computed(model: Model) -> bool:
-    """Tell whether the reply is computed in this process: a simulated model or a callable of the user's."""
-    return model.call is not None or model.provider.name == "sim"

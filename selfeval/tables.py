@@ -85,16 +85,14 @@ def _conclusion(found: dict) -> str:
     rates = found["self_accuracy"].estimate, found["false_claim_rate"].estimate
     claimed = f"claims {rates[0]:.0%} of its own and {rates[1]:.0%} of others' texts"
     few = "; few prompts, so the interval is optimistic" if "few_prompts" in str(j.note) else ""
-    if "not_estimable" in str(j.note):
-        return f"{claimed}: a constant answer, from which no recognition can be estimated."
     if j.low > 0:
         return f"{claimed}, so it tells them apart: {shown}{few}."
     if j.high < 0:
         return f"{claimed}, so it disowns its own texts: {shown}{few}."
-    a = found["advantage"]
-    trap = (
-        f" Its advantage A = {a.estimate:+.2f} is a habit of naming, not recognition." if abs(a.estimate) > 0.2 else ""
-    )
+    a = found["advantage"].estimate
+    trap = f" Its advantage A = {a:+.2f} is a habit of naming, not recognition." if abs(a) > 0.2 else ""
+    if "not_estimable" in str(j.note):
+        return f"{claimed}: a constant answer, from which no recognition can be estimated.{trap}"
     return f"{claimed}; no evidence of recognition: {shown}{few}.{trap}"
 
 

@@ -1,0 +1,58 @@
+"""The `selfeval` command: what it prints, and one sentence with exit status 1 for what is wrong."""
+
+import pytest
+from click.testing import CliRunner
+
+from selfeval import DATA, cli
+from selfeval.cache import Store
+
+
+def selfeval(*arguments):
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+
+
+def test_models_lists_the_registry_and_says_which_key_is_missing():
+    result = selfeval("models")
+    assert result.exit_code == 0
+    [line] = [line for line in result.output.splitlines() if line.startswith("openai/gpt-4.1 ")]
+    assert line.split("  ")[-1].strip() == "no: set OPENROUTER_API_KEY"
+    assert any(line.startswith("sim/perfect") and line.endswith("yes") for line in result.output.splitlines())
+
+
+def test_export_import_and_statistics_of_the_store(tmp_path, monkeypatch):
+    recording = DATA / "sample" / "replies.jsonl"
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "a.sqlite"))
+    assert "300 new replies, 0 already stored" in selfeval("store", "import", recording).output
+    assert "0 new replies, 300 already stored" in selfeval("store", "import", recording).output
+    assert "300 replies written" in selfeval("store", "export", tmp_path / "out.jsonl").output
+    assert (tmp_path / "out.jsonl").read_bytes() == recording.read_bytes()
+    assert "smollm2-135m  300" in selfeval("store", "stats").output
+    Store(tmp_path / "a.sqlite").close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [(["sweep", "nowhere.yaml"], "cannot read the sweep file"), (["store", "import", "BROKEN"], "line 1: not an exp")],
+)
+def test_an_error_is_one_sentence_and_exit_status_1(arguments, sentence, tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "a.sqlite"))
+    (tmp_path / "broken.jsonl").write_text("{}\n")
+    result = selfeval(*[str(tmp_path / "broken.jsonl") if a == "BROKEN" else a for a in arguments])
+    assert result.exit_code == 1 and sentence in result.output and "Traceback" not in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_a_broken_registry_is_one_sentence(tmp_path, monkeypatch):
+    own = tmp_path / "models.yaml"
+    own.write_text("models:\n- {id: local/x, display: X, familly: y}\n")
+    monkeypatch.setenv("SELFEVAL_MODELS", str(own))
+    result = selfeval("models")
+    assert result.exit_code == 1 and "did you mean `family`?" in result.output
+
+
+def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(cli, "_version", lambda name: None)
+    result = selfeval("doctor")
+    assert result.exit_code == 1
+    assert "MISSING  " in result.output and "pip install -r requirements.txt" in result.output
+    assert "key of openrouter: not set (OPENROUTER_API_KEY)" in result.output

@@ -1,0 +1,78 @@
+"""The committed notebooks: executed, with parameters that papermill sees, and guarded by nbval."""
+
+import json
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from papermill import inspect_notebook
+
+from selfeval import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+PARAMETERS = {  # names that papers and scripts rely on
+    "01_generate_texts": "models prompts samples words temperature limit corpus seed concurrency",
+    "02_collect_predictions": "evaluators corpus tasks answer limit seed concurrency out",
+    "03_self_recognition": "predictions n_resamples level seed out",
+}
+by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+@by_name
+def test_every_cell_was_executed_in_order_and_without_error(path):
+    cells = code_cells(path)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [output for cell in cells for output in cell.outputs if output.output_type == "error"]
+
+
+@by_name
+def test_papermill_sees_every_parameter(path):
+    [parameters] = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
+    written = re.findall(r"^(\w+): .* = ", parameters.source, re.M)
+    seen = inspect_notebook(str(path))
+    assert list(seen) == written and len(written) == len(parameters.source.splitlines())
+    assert all(seen[name]["help"] for name in written)
+    assert set(PARAMETERS.get(path.stem, "").split()) <= set(written)
+
+
+@by_name
+def test_nothing_of_the_machine_that_ran_it_is_kept(path):
+    notebook = nbformat.read(path, as_version=4)
+    assert notebook.metadata["kernelspec"]["name"] == "python3" and notebook.metadata["language_info"] == {
+        "name": "python"
+    }
+    text = path.read_text(encoding="utf-8")
+    assert str(ROOT) not in text and "PosixPath" not in text and '"iopub' not in text
+
+
+def nbval(path):
+    options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / "tests" / "nbval.cfg")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(path)]
+    return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, env=replaying())
+
+
+def replaying():
+    import os
+
+    return os.environ | {"SELFEVAL_REPLAY": "1", "TQDM_DISABLE": "1"}
+
+
+def test_nbval_compares_the_outputs_and_finds_a_changed_number(tmp_path):
+    compared = [cell for path in NOTEBOOKS for cell in code_cells(path) if cell.execution_count]
+    assert len(compared) > 30
+    path = next(path for path in NOTEBOOKS if path.stem == "02_collect_predictions")
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    changed = tmp_path / path.name
+    text = json.dumps(notebook).replace(
+        "predictions_exact_model.jsonl: 90 records", "predictions_exact_model.jsonl: 91 records"
+    )
+    assert text != json.dumps(notebook)
+    changed.write_text(text, encoding="utf-8")
+    result = nbval(changed)
+    assert result.returncode == 1 and "91 records" in result.stdout and "1 failed" in result.stdout

@@ -1,0 +1,108 @@
+"""Reading and writing records: whole or not at all, foreign files, and one clear sentence for broken ones."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from selfeval import records
+from selfeval.errors import InputError
+from selfeval.prompts import read_prompts
+
+FOREIGN = {
+    "text_id": 0, "text_preview": "Once", "true_model": "a/one", "true_model_display": "One",
+    "evaluator_model": "a/two", "task_type": "exact_model", "predicted_model": "a/one", "predicted_self": False,
+    "is_correct": True, "prompt_used": "Tell",
+}  # fmt: skip
+
+
+def write(path, *rows):
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "deep" / "rows.jsonl"
+    records.write_jsonl(path, [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}])
+    assert records.read_jsonl(path) == [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}]
+    with pytest.raises(TypeError):
+        records.write_jsonl(path, [{"text": object()}])
+    assert len(records.read_jsonl(path)) == 2 and [p.name for p in path.parent.iterdir()] == ["rows.jsonl"]
+
+
+def test_the_sweep_is_told_what_was_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_WRITTEN", str(tmp_path / "written.txt"))
+    records.write_jsonl(tmp_path / "a.jsonl", [{"a": 1}])
+    records.write_csv(tmp_path / "b.csv", pd.DataFrame({"a": [1]}))
+    assert (tmp_path / "written.txt").read_text().split() == [str(tmp_path / "a.jsonl"), str(tmp_path / "b.csv")]
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    ('{"a": 1}\n{"a": \n', "line 2: not valid JSON"), ("", "holds no record"), ("[1, 2]", "not a record"),
+    ("[{", "not valid JSON"), ("\n\n", "holds no record"),
+])  # fmt: skip
+def test_a_broken_file_is_named_with_its_line(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        records.read_jsonl(write(tmp_path / "x.jsonl", content))
+
+
+def test_an_unreadable_file_is_named(tmp_path):
+    (tmp_path / "x.jsonl").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(InputError, match="cannot be read"):
+        records.read_jsonl(tmp_path / "x.jsonl")
+    with pytest.raises(InputError, match=r"no corpus 'nowhere'.*known are .*sample"):
+        records.read_texts("nowhere")
+    with pytest.raises(InputError, match=r"no predictions at .*nowhere"):
+        records.read_predictions("nowhere")
+    with pytest.raises(InputError, match="holds no `predictions_"):
+        records.read_predictions(tmp_path)
+
+
+def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
+    published = {"text": "Once upon", "model": "a/one", "model_display_name": "One", "prompt": "Tell", "word_count": 2}
+    other = published | {"text": "Then", "model": "a/two", "model_display_name": "Two"}
+    texts = records.read_texts(str(write(tmp_path / "texts.jsonl", published, other)))
+    assert [t["author"] for t in texts] == ["a/one", "a/two"] and texts[0]["author_display"] == "One"
+    assert texts[0]["prompt_id"] == texts[1]["prompt_id"] and texts[0]["text_id"] != texts[1]["text_id"]
+    assert records.read_texts(str(tmp_path)) == texts
+    pd.DataFrame({"author": ["human", "me"], "prompt": ["p", "q"], "text": ["a b", "NA"]}).to_csv(tmp_path / "my.csv")
+    mine = records.read_texts(str(tmp_path / "my.csv"))
+    assert [(t["author"], t["text"], t["words"]) for t in mine] == [("human", "a b", 2), ("me", "NA", 1)]
+
+
+@pytest.mark.parametrize("row", [
+    {"author": "a", "prompt": "p"}, {"author": "a", "prompt": "p", "text": " "}, {"prompt": "p", "text": "t"},
+])  # fmt: skip
+def test_a_text_that_lacks_something_is_named(tmp_path, row):
+    with pytest.raises(InputError, match="record 1: a text needs"):
+        records.read_texts(str(write(tmp_path / "texts.jsonl", row)))
+
+
+def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
+    rows = [{"text_id": i, "author": "a", "prompt_id": f"p{i // 2}", "prompt": "p", "text": "t"} for i in range(6)]
+    path = str(write(tmp_path / "texts.jsonl", *rows))
+    assert [t["text_id"] for t in records.read_texts(path, limit=2)] == [0, 1, 2, 3]
+    with pytest.raises(InputError, match="`limit` must be a number of prompts"):
+        records.read_texts(path, limit=-1)
+    with pytest.raises(InputError, match="`text_id` 3 twice"):
+        records.read_texts(str(write(tmp_path / "twice.jsonl", *rows, rows[3])))
+
+
+def test_predictions_made_elsewhere_are_read(tmp_path):
+    one = write(tmp_path / "predictions_a.jsonl", FOREIGN)
+    full = {("text_full" if k == "text_preview" else k): v for k, v in FOREIGN.items()} | {"returned_text": "One"}
+    two = write(tmp_path / "predictions_b.jsonl", full | {"text_id": 1})
+    frame = records.read_predictions([one, two])
+    assert list(frame["text_preview"]) == ["Once", "Once"] and list(frame["text_id"]) == [0, 1]
+    assert len(records.read_predictions(tmp_path)) == 2
+    with pytest.raises(InputError, match="lacks the field is_correct"):
+        records.read_predictions(write(tmp_path / "c.jsonl", {k: v for k, v in FOREIGN.items() if k != "is_correct"}))
+
+
+@pytest.mark.parametrize(("lines", "message"), [
+    (['{"prompt_id": "a", "prompt": "x"}', "{"], "line 2"), (['{"prompt_id": "a"}'], "line 1"), ([], "hold no prompt"),
+    (['{"prompt_id": "a", "prompt": "x"}'] * 2, "used twice"), (['{"prompt_id": "a", "prompt": " "}'], "empty"),
+])  # fmt: skip
+def test_writing_prompts_are_checked(tmp_path, lines, message):
+    with pytest.raises(InputError, match=message):
+        read_prompts(write(tmp_path / "prompts.jsonl", *lines))

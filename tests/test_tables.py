@@ -1,0 +1,59 @@
+"""What a reader sees: tables and sentences made from the result table."""
+
+import pandas as pd
+
+from selfeval import stats, tables
+
+
+def records(answers, condition="answer=free"):
+    """Make prediction records: answers is {(evaluator, author): [predicted id or None per prompt]}."""
+    rows = []
+    for (evaluator, author), given in answers.items():
+        for prompt, predicted in enumerate(given):
+            own = None if predicted is None else predicted == evaluator
+            correct = None if predicted is None else predicted == author
+            rows.append(
+                {"text_id": hash((author, prompt)), "true_model": author, "evaluator_model": evaluator,
+                 "task_type": "exact_model", "predicted_model": predicted, "predicted_self": own, "is_correct": correct,
+                 "prompt_id": str(prompt), "condition": condition, "candidates": ["a", "b"], "status": "ok"}
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+HABIT = {("a", "a"): ["a"] * 50, ("a", "b"): ["a"] * 50, ("b", "a"): ["a"] * 45 + ["b"] * 5, ("b", "b"): ["b"] * 50}
+
+
+def test_the_summary_shows_estimates_with_intervals_and_p():
+    table = stats.recognition_table(records(HABIT), n_resamples=100)
+    shown = tables.summary(table, ["advantage", "discrimination"], {"a": "Always", "b": "Reader"})
+    assert list(shown.columns) == ["task", "evaluator", "advantage", "discrimination", "p"]
+    always, reader = shown.iloc[0], shown.iloc[1]
+    assert always["advantage"].startswith("1.00 [") and always["discrimination"].startswith("0.00 [-")
+    assert reader["discrimination"].startswith("0.90 [0.7") and reader["p"] == "< 0.001"
+
+
+def test_the_sentences_tell_habit_from_recognition():
+    always, reader = tables.conclusions(stats.recognition_table(records(HABIT), n_resamples=100), {"a": "Always"})
+    assert "Always: claims 100% of its own and 100% of others' texts: a constant answer" in always
+    assert "A = +1.00 is a habit of naming, not recognition" in always
+    assert "b: claims 100% of its own and 10% of others' texts, so it tells them apart: J = 0.90" in reader
+
+
+def test_no_answer_is_counted_per_design_and_evaluator():
+    answers = HABIT | {("a", "b"): [None] * 20 + ["a"] * 30}
+    both = pd.concat([records(answers), records(HABIT, "answer=constrained;told=true")], ignore_index=True)
+    seen = tables.overview(both).set_index(["condition", "evaluator"])["no answer"]
+    assert seen["answer=free", "a"] == 0.2 and seen["answer=constrained;told=true", "a"] == 0
+
+
+def test_claims_set_names_beside_texts_and_positions_the_place_chosen():
+    claimed = tables.claims(stats.confusion(records(HABIT))).set_index("name")
+    assert claimed.loc["a"].to_list()[-2:] == [0.725, 0.5]
+    place = tables.positions(records(HABIT)).set_index("evaluator")
+    assert place.loc["a", ["1"]].to_list() == [1.0] and place.loc["b", "2"] == 0.55
+    assert tables.positions(records(HABIT).drop(columns="candidates")).empty
+
+
+def test_an_evaluator_without_texts_of_its_own_has_nothing_to_say():
+    [sentence] = tables.conclusions(stats.recognition_table(records({("c", "a"): ["a"] * 3, ("c", "b"): ["a"] * 3})))
+    assert "nothing can be said" in sentence
