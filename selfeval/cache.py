@@ -191,7 +191,15 @@ class Store:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA journal_mode=WAL")
+            waited = time.monotonic() + 30
+            while True:  # of several processes that create the file, the others are refused at once here
+                try:
+                    connection.execute("PRAGMA journal_mode=WAL")
+                    break
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() > waited:
+                        raise
+                    time.sleep(0.02)
             connection.execute("PRAGMA synchronous=FULL")
             connection.executescript(SCHEMA)
         except (OSError, sqlite3.Error) as error:

@@ -49,7 +49,9 @@ class Provider:
         if self.embedded:
             return {"provider": self.name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
         own = not self.hosted or self.url != self.base_url
-        return {"provider": self.name} | ({"base_url": self.url} if own and self.url else {})
+        scheme, _, address = (self.url or "").rstrip("/").rpartition("://")
+        address = f"{scheme}://{address.rpartition('@')[2]}"  # a password in it is a key, and not part of it
+        return {"provider": self.name} | ({"base_url": address} if own and self.url else {})
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ class Endpoint:
             failure.detail = self._redact(failure.detail)  # some providers echo the key in their refusal
             note(failure)
 
+        await self._connect()  # imports and the start of our own server are not the reply's latency
         while True:
             refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
             body = {refused.get(k, k): v for k, v in parameters.items() if refused.get(k, k)}
@@ -144,7 +145,7 @@ class Endpoint:
 
         if model.id in self.given_up:
             raise Failure("given_up", self.given_up[model.id])
-        client = self._client or await self._connect()
+        client = await self._connect()
         try:
             return await client.post("chat/completions", content=content)
         except (httpx2.HTTPError, httpx2.InvalidURL, aiohttp.ClientError, OSError, RuntimeError) as error:
@@ -153,7 +154,9 @@ class Endpoint:
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
     async def _connect(self):
-        """Return the HTTP client; the SDK's own, without the layer that would build each request's headers anew."""
+        """Return the HTTP client: the SDK's own, without its layer that builds every request's headers anew."""
+        if self._client:
+            return self._client
         import httpx2
         import openai
 

@@ -18,7 +18,7 @@ import re
 from selfeval.cache import canonical
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models
-from selfeval.prompts import CANDIDATE_LINE, YES_OR_NO
+from selfeval.prompts import CANDIDATE_LINE, CANDIDATES, YES_OR_NO
 from selfeval.providers import Response
 
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
@@ -43,10 +43,10 @@ class Simulated:
         request = canonical({"m": self.model.id, "x": messages, "s": self.sample, "seed": self.seed})
         draw = random.Random(int.from_bytes(hashlib.sha256(request.encode()).digest()[:8]))
         question = messages[-1]["content"]
-        candidates = CANDIDATE_LINE.findall(question)
-        if candidates:
-            text = self._name(draw, question, candidates)
-        elif YES_OR_NO in question:
+        _, asked, names = question.rpartition(CANDIDATES)  # a judged text may have lists of its own
+        if asked:
+            text = self._name(draw, question, CANDIDATE_LINE.findall(names))
+        elif question.endswith(YES_OR_NO):
             text = self._yes_no(draw, question)
         else:
             text = self._write(draw, question)

@@ -1,0 +1,92 @@
+"""What all tests share: a store of their own, no real key, no address but loopback, a fake server to ask."""
+
+import contextlib
+import ipaddress
+import os
+import socket
+import tempfile
+
+import pytest
+from fake_server import FakeServer
+
+from selfeval import models
+from selfeval.cache import Store
+
+KEY = "sk-secret-0123456789"
+
+# For the whole session and its child processes. Empty and not removed: `.env` fills in what is missing.
+for _provider in models.providers().values():
+    os.environ |= dict.fromkeys((*_provider.keys, *filter(None, [_provider.base_url_env])), "")
+for _name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_PROGRESS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    os.environ.pop(_name, None)
+    os.environ.pop(_name.lower(), None)
+_folder = tempfile.TemporaryDirectory(prefix="selfeval-tests-")
+os.environ["SELFEVAL_STORE"] = os.path.join(_folder.name, "store.sqlite")  # noqa: PTH118
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only():
+    """Make a connection to anywhere else an error that names the address."""
+
+    def checked(method):
+        def connect(self, address):
+            if self.family in (socket.AF_INET, socket.AF_INET6) and not is_loopback(address[0]):
+                raise AssertionError(f"a test tried to connect to {address}")
+            return method(self, address)
+
+        return connect
+
+    def lookup(host, *arguments, **options):
+        if host and not is_loopback(host):
+            raise AssertionError(f"a test tried to look up {host}")
+        return found(host, *arguments, **options)
+
+    found = socket.getaddrinfo
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", checked(socket.socket.connect))
+        patch.setattr(socket.socket, "connect_ex", checked(socket.socket.connect_ex))
+        patch.setattr(socket, "getaddrinfo", lookup)
+        yield
+
+
+def is_loopback(host):
+    host = host.decode() if isinstance(host, bytes) else host
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in ("localhost", socket.gethostname())
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store of one test, without recorded replies."""
+    store = Store(tmp_path / "store.sqlite", recorded=tmp_path / "recorded")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A function that starts a fake server and points the provider `openai` to it."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*arguments, **options):
+            server = stack.enter_context(FakeServer(*arguments, **options))
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            monkeypatch.setenv("OPENAI_API_KEY", KEY)
+            return server
+
+        yield start
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    """A function that writes a registry of one's own and makes it the second one."""
+
+    def write(text):
+        path = tmp_path / f"models-{len(list(tmp_path.glob('models-*')))}.yaml"
+        path.write_text(text, encoding="utf-8")
+        monkeypatch.setenv("SELFEVAL_MODELS", str(path))
+        return path
+
+    return write

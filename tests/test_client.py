@@ -1,0 +1,474 @@
+"""The client from outside: every fault of the fake server, limits, deadlines, keys, order, and what is never sent."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from conftest import KEY
+from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
+
+from selfeval import models
+from selfeval.client import Client, Request
+from selfeval.errors import InputError, ProviderError
+from selfeval.models import from_callable, get
+from selfeval.prompts import user
+from selfeval.providers import Response
+
+
+def ask(store, requests, concurrency=16):
+    """Return the responses to requests and the client's tally."""
+
+    async def run():
+        async with Client(concurrency, store) as client:
+            return await client.chat_all(requests, label=None), client.tally
+
+    return asyncio.run(run())
+
+
+def questions(model, count, **parameters):
+    return [Request(model, user(f"question {i}"), parameters) for i in range(count)]
+
+
+def said(body):
+    return body["messages"][-1]["content"]
+
+
+def mine(registry, server, deadline=3, more=""):
+    """Return a model of a provider of one's own with a short deadline."""
+    registry(f"providers:\n  mine: {{base_url: '{server.url}', deadline: {deadline}{more}}}\n")
+    return get("mine:m")
+
+
+# faults ---------------------------------------------------------------------------------------------------------------
+
+NO_ANSWER = """500 502 503 empty html bad-utf8 200-error null choices-null choices-empty finish-error drop short
+truncated hang trickle""".split()
+STATUS = {"empty-content": "empty", "null-content": "empty", "length": "length", "cut": "length"}
+STATUS |= {"filtered": "filtered", "refusal": "refusal", "surrogate": "ok", "nul": "ok", "400": "error"}
+STATUS |= dict.fromkeys(NO_ANSWER, "error")
+
+
+def test_every_fault_has_a_test():
+    assert {*FAULTS} - {*STATUS} == {
+        *("429", "429-date", "429-ms", "429-none", "429-hour", "429-quota", "401", "402", "403", "404"),
+        *("400-temperature", "400-max_tokens"),
+    }
+
+
+def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stored(store, server, registry):
+    fake = server(faults=lambda i, body: said(body) if said(body) in FAULTS else None, hang=20)
+    model = mine(registry, fake, deadline=2.5)
+    started = time.monotonic()
+    responses, tally = ask(store, [Request(model, user(text)) for text in ("first", *STATUS)], concurrency=64)
+    assert time.monotonic() - started < 2.5 + 1
+    got = dict(zip(STATUS, responses[1:], strict=True))
+    assert {fault: response.status for fault, response in got.items()} == STATUS
+    asked = [said(entry["body"]) for entry in fake.ledger]
+    for fault, response in got.items():
+        if response.status == "error":
+            assert response.text == "" and response.error
+            assert asked.count(fault) == 1 if fault == "400" else 2 <= asked.count(fault) <= 6
+        else:
+            assert asked.count(fault) == 1
+    assert {fault: r.text for fault, r in got.items() if r.text} == {
+        "cut": "An answer that was cut o",
+        "refusal": "I'm sorry, I can't help with that.",
+        "surrogate": "lone \ud800 surrogate",
+        "nul": "before\0after",
+    }
+    assert tally.failed == len(NO_ANSWER) + 1
+    assert len(list(store.rows())) == 1 + len(STATUS) - tally.failed
+    assert store.outcomes() == {"rejected": 1, "transient": sum(asked.count(fault) for fault in NO_ANSWER)}
+
+
+def test_a_fault_that_passes_costs_one_more_attempt(store, server, registry):
+    seen = set()
+
+    def once(i, body):
+        text = said(body)
+        return None if text in seen or text not in NO_ANSWER else seen.add(text) or text
+
+    fake = server(faults=once, hang=20)
+    responses, tally = ask(store, [Request(mine(registry, fake, 3), user(t)) for t in ("first", *NO_ANSWER)], 64)
+    assert {(r.status, r.attempts) for r in responses[1:]} == {("ok", 2)}
+    assert all(r.text.startswith("reply-") for r in responses) and tally.failed == 0
+
+
+def test_a_service_that_never_answers_is_given_up_after_three_calls(store, registry):
+    registry("providers:\n  mine: {base_url: 'http://127.0.0.1:9/v1', deadline: 0.3}\n")
+    responses, tally = ask(store, questions(get("mine:m"), 200))
+    assert tally.failed == 200 and all("connection failed" in r.error for r in responses)
+    assert store.outcomes()["transient"] <= 3 * 6
+
+
+MUTANTS = (None, 5, -1, 1.5, True, "", "x", [], ["x"], [None], {}, {"x": 1}, [[["y"]]])
+
+
+def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
+    """Put each of many odd values into each place of a good body: never an exception after the call was paid."""
+    good = completion({"model": "m", "logprobs": True, "top_logprobs": 2}, "YES")
+    good["choices"][0]["message"]["reasoning"] = "because"
+
+    def places(node, path=()):
+        for key in node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            yield (*path, key)
+            yield from places(node[key], (*path, key))
+
+    bodies = []
+    for path in places(good):
+        for mutant in MUTANTS:
+            body = node = json.loads(json.dumps(good))
+            for key in path[:-1]:
+                node = node[key]
+            node[path[-1]] = mutant
+            bodies.append(json.dumps(body))
+    bodies += ["NaN", "[" * 100_000, '{"a":' * 5_000, "9" * 5_000, json.dumps(good).replace("-0.1", "-Infinity")]
+    bodies += [json.dumps(good | {"error": {"code": 503, "metadata": odd}}) for odd in ("x", [], {"headers": "x"})]
+
+    class Raw(FakeServer):
+        async def _handle(self, request):
+            return web.Response(body=bodies.pop().encode(), content_type="application/json")
+
+    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("selfeval.providers.MAX_UNANSWERED", 10_000)
+    with Raw() as fake:
+        responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
+    kept = [r for r in responses if r.status != "error"]
+    assert {r.status for r in kept} == {"ok", "empty", "refusal"} and len(kept) > 300
+    assert all(isinstance(r.text, str) for r in responses)
+    assert store.statistics()[0]["replies"] == len(kept)
+
+
+# limits of rate -------------------------------------------------------------------------------------------------------
+
+
+class Limited:
+    """Faults of a server that lets so many requests through per window, and the bounds that a ledger must keep."""
+
+    def __init__(self, fault, per_window, window):
+        self.fault, self.per_window, self.window = fault, per_window, window
+        self.began, self.used = 0.0, 0
+
+    def __call__(self, i, body):
+        now = time.monotonic()
+        if now - self.began > self.window:
+            self.began, self.used = now, 0
+        self.used += 1
+        return self.fault if self.used > self.per_window else None
+
+
+def too_early(ledger, wait):
+    """Count requests between a volley's refusal and the end of the pause that it asked for."""
+    refused = [entry["time"] for entry in ledger if entry["fault"]]
+    return sum(any(t + 0.2 < entry["time"] < t + wait - 0.005 for t in refused) for entry in ledger)
+
+
+@pytest.mark.parametrize("fault, wait", [("429", 1), ("429-date", 0.6), ("429-ms", 0.6), ("429-none", 0)])
+def test_a_rate_limit_costs_time_and_no_reply(store, server, fault, wait):
+    fake = server(faults=Limited(fault, 15, wait or 0.8), retry_after=wait, latency=0.01)
+    responses, tally = ask(store, questions(get("openai:m"), 40), concurrency=32)
+    assert [r.status for r in responses] == ["ok"] * 40 and tally.calls == 40
+    assert any(entry["fault"] for entry in fake.ledger)
+    assert len(fake.ledger) <= 2.5 * 40
+    assert too_early(fake.ledger, wait) == 0
+    assert store.outcomes() == {"throttled": len(fake.ledger) - 40}
+
+
+def test_a_rate_limit_that_three_processes_share(store, server):
+    fake = server(faults=Limited("429-ms", 30, 0.5), retry_after=0.5)
+    code = """if True:
+        import asyncio, sys
+        from selfeval.client import Client, Request
+        from selfeval.models import get
+        from selfeval.prompts import user
+        async def run():
+            async with Client(16) as client:
+                asked = [Request(get("openai:m"), user(f"{sys.argv[1]} {i}")) for i in range(40)]
+                print(sum(r.status == "ok" for r in await client.chat_all(asked, label=None)))
+        asyncio.run(run())"""
+    environment = os.environ | {"SELFEVAL_STORE": str(store.path)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(k)], env=environment, stdout=subprocess.PIPE)
+        for k in range(3)
+    ]
+    assert [int(process.communicate(timeout=60)[0]) for process in processes] == [40, 40, 40]
+    assert 120 < len(fake.ledger) <= 2.5 * 120
+
+
+@pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour"])
+def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
+    fake = server(faults=lambda i, body: fault if body["model"] == "bad" else None)
+    asked = [r for pair in zip(questions(get("openai:bad"), 20), questions(get("openai:good"), 20)) for r in pair]  # noqa: B905
+    started = time.monotonic()
+    responses, tally = ask(store, asked)
+    assert time.monotonic() - started < 3
+    assert [r.status for r in responses] == ["error", "ok"] * 20
+    assert sum(entry["body"]["model"] == "bad" for entry in fake.ledger) <= 2
+    assert (tally.calls, tally.failed) == (20, 20)
+    assert all(r.error.startswith(f"HTTP {fault[:3]}: ") for r in responses[::2])
+
+
+def test_a_model_refused_in_the_middle_stops_also_for_the_calls_that_wait(store, server, registry):
+    fake = server(faults=lambda i, body: "402" if i >= 10 else None, latency=0.02)
+    responses, _ = ask(store, questions(mine(registry, fake, more=", concurrency: 2"), 100), concurrency=64)
+    assert [r.status for r in responses].count("ok") == 10
+    assert len(fake.ledger) <= 10 + 2
+
+
+@pytest.mark.parametrize(
+    "message", ["nobody/x is not a valid model ID", "API key not valid. Please pass a valid API key."]
+)
+def test_a_400_about_the_model_or_the_key_stops_the_model(store, server, monkeypatch, message):
+    monkeypatch.setitem(ANSWERS, "400", (400, error(message, 400), None))
+    fake = server(faults=lambda i, body: "400")
+    responses, _ = ask(store, questions(get("openai:x"), 30))
+    assert len(fake.ledger) == 1 and all(message in r.error for r in responses)
+
+
+@pytest.mark.parametrize("fault", ["hang", "trickle"])
+def test_a_call_ends_at_its_deadline(store, server, registry, fault):
+    fake = server(faults=lambda i, body: fault, hang=20)
+    model, started = mine(registry, fake, deadline=1), time.monotonic()
+    [response], _ = ask(store, questions(model, 1))
+    assert 0.9 < time.monotonic() - started < 1.6
+    assert response.status == "error" and "no complete reply within" in response.error
+    assert len(fake.ledger) == 2  # half of the time each
+
+
+# keys -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_key_is_in_no_error_and_no_file(store, server, tmp_path):
+    fake = server(faults=["401"])
+    [response], _ = ask(store, questions(get("openai:m"), 1))
+    assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {KEY}"
+    assert response.error == "HTTP 401: Incorrect API key provided: [key]. (after 1 attempt)"
+    ask(store, questions(get("openai:m"), 2))
+    assert store.outcomes() == {"fatal": 1}
+    store.export_file(tmp_path / "export.jsonl")
+    store.close()
+    assert not [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
+
+
+def test_a_missing_key_fails_before_the_first_call_of_any_model(store, server, registry, monkeypatch):
+    fake = server()
+    asked = [*questions(get("openai:m"), 3), *questions(get("openai/gpt-4o"), 1)]
+    with pytest.raises(ProviderError, match=r"'openai/gpt-4o' .* set OPENROUTER_API_KEY in"):
+        ask(store, asked)
+    assert fake.ledger == []
+    ask(store, asked[:3])
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    responses, tally = ask(store, asked[:3])  # all are stored: no key needed
+    assert [r.status for r in responses] == ["ok"] * 3 and tally.stored == 3
+
+
+def test_a_key_with_a_line_end_is_used_without_it_and_a_broken_one_is_refused(store, server, monkeypatch):
+    fake = server()
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
+    assert ask(store, questions(get("openai:m"), 1))[0][0].status == "ok"
+    assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {KEY}"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-…")
+    with pytest.raises(ProviderError, match="key in OPENAI_API_KEY has characters") as caught:
+        ask(store, questions(get("openai:m"), 2))
+    assert "…" not in str(caught.value)
+
+
+def test_no_address_is_an_error_and_not_another_providers(store, registry):
+    registry("providers:\n  mine: {}\n")
+    with pytest.raises(ProviderError, match="`mine`, which has no `base_url`"):
+        ask(store, questions(get("mine:m"), 1))
+
+
+# what is sent and what comes back -------------------------------------------------------------------------------------
+
+
+def test_responses_come_in_the_order_of_the_requests(store, server):
+    server(reply=said, faults={3: "500", 7: "drop"})
+    responses, _ = ask(store, questions(get("openai:m"), 60), concurrency=20)
+    assert [r.text for r in responses] == [f"question {i}" for i in range(60)]
+    again, tally = ask(store, questions(get("openai:m"), 61)[::-1], concurrency=20)
+    assert [r.text for r in again] == [f"question {i}" for i in reversed(range(61))]
+    assert (tally.calls, tally.stored) == (1, 60)
+
+
+def test_a_reply_carries_what_it_cost(store, server):
+    fake = server(reply="YES", cost=0.25)
+    model = get("openai:gpt-4.1-mini")
+    [response], tally = ask(store, [Request(model, user("q"), {"logprobs": True, "top_logprobs": 2})])
+    assert (response.status, response.cost, response.attempts, response.served_model) == ("ok", 0.25, 1, "gpt-4.1-mini")
+    assert response.usage == {"prompt": 1, "completion": 2, "cached": 0, "reasoning": 0}
+    assert response.logprobs == [("YES", -0.1, {"YES": -0.1, "NO": -1.1})]
+    assert str(tally) == "1 model calls (3 tokens, $0.2500), 0 replies from the store, 0 failed"
+    assert fake.ledger[0]["path"] == "/v1/chat/completions"
+
+
+def test_equal_requests_of_one_batch_are_one_call(store, server):
+    fake = server(latency=0.05)
+    model = get("openai:m")
+    responses, tally = ask(store, [*questions(model, 2), *questions(model, 2), *questions(model, 2, temperature=1)])
+    assert len(fake.ledger) == 4 and (tally.calls, tally.stored) == (4, 2)
+    assert responses[:2] == [r for r in responses[2:4]]
+
+
+def test_a_refused_parameter_is_left_out_once_per_model_and_recorded(store, server):
+    def picky(i, body):
+        return "400-temperature" if "temperature" in body else "400-max_tokens" if "max_tokens" in body else None
+
+    fake = server(faults=lambda i, body: picky(i, body) if body["model"] == "picky" else None)
+    asked = questions(get("openai:picky"), 20, temperature=0.5, max_tokens=9)
+    responses, _ = ask(store, [*asked, *questions(get("openai:other"), 1, temperature=0.5)])
+    assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 2 + 20 + 1
+    assert responses[0].adapted == {"temperature": None, "max_tokens": "max_completion_tokens"}
+    sent = [entry["body"] for entry in fake.ledger if entry["body"]["model"] == "picky"][-1]
+    assert sent["max_completion_tokens"] == 9 and not {"temperature", "max_tokens"} & {*sent}
+    assert responses[-1].adapted is None
+    again, tally = ask(store, asked)
+    assert tally.calls == 0 and again[0].adapted == responses[0].adapted
+
+
+def test_system_prompts_and_parameters_are_merged(store, server, registry):
+    fake = server()
+    registry(
+        "models:\n  - {id: 'openai:captain', display: Captain, system: Speak as a captain.,"
+        " parameters: {temperature: null, top_p: 0.5, max_tokens: 7}}\n"
+    )
+    told = [{"role": "system", "content": "Be brief."}, *user("q")]
+    given = {"temperature": 0.3, "max_tokens": 8, "seed": None}
+    ask(store, [Request(get("openai:captain"), told, given), Request(get("openai:captain"), user("q"), {})])
+    first, second = sorted((e["body"] for e in fake.ledger), key=lambda body: -body["max_tokens"])
+    assert first["messages"] == [{"role": "system", "content": "Speak as a captain.\n\nBe brief."}, *user("q")]
+    assert second["messages"][0]["content"] == "Speak as a captain." and told[0]["content"] == "Be brief."
+    assert {k: v for k, v in first.items() if k != "messages"} == {"model": "captain", "top_p": 0.5, "max_tokens": 8}
+    assert second["max_tokens"] == 7
+
+
+def test_a_request_with_lone_surrogates_is_sent_and_found_again(store, server):
+    server(reply="YES")
+    request = Request(get("openai:m"), user("lone \ud800, nul \0, \U0001f600"))
+    assert ask(store, [request])[0][0].text == "YES"
+    assert ask(store, [request])[1].stored == 1
+
+
+def test_callables_plain_asynchronous_and_failing(store):
+    async def slow(messages, **parameters):
+        await asyncio.sleep(0.01)
+        return Response(f"{messages[0]['content']} {parameters}")
+
+    def broken(messages):
+        raise ValueError("no idea")
+
+    cases = [(lambda messages, **_: "plain", "plain", "ok"), (slow, "q {'top_p': 1}", "ok")]
+    for call, text, status in [*cases, (lambda messages, **_: " ", " ", "empty")]:
+        [response], tally = ask(store, [Request(from_callable(call, "me"), user("q"), {"top_p": 1})])
+        assert (response.text, response.status, tally.calls) == (text, status, 0)
+    [response], tally = ask(store, [Request(from_callable(broken, "me"), user("q"))])
+    assert (response.status, response.text, tally.failed) == ("error", "", 1)
+    assert response.error == "ValueError: no idea"
+    assert not list(store.rows())
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "8"])
+def test_concurrency_is_a_whole_number(concurrency):
+    with pytest.raises(InputError, match=re.escape(f"whole number of at least 1, got {concurrency!r}")):
+        Client(concurrency)
+
+
+def test_concurrency_bounds_the_calls_in_flight(store, server):
+    flying = most = 0
+
+    def reply(body):
+        nonlocal flying
+        flying -= 1
+        return "x"
+
+    def arrived(i, body):
+        nonlocal flying, most
+        flying += 1
+        most = max(most, flying)
+
+    server(reply=reply, faults=arrived, latency=0.03)
+    ask(store, questions(get("openai:m"), 40), concurrency=8)
+    assert most == 8
+
+
+def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch):
+    server(cost=0.5)
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "progress.json"))
+
+    async def run():
+        async with Client(4, store) as client:
+            await client.chat_all(questions(get("openai:m"), 5), label="questions")
+
+    asyncio.run(run())
+    state = json.loads((tmp_path / "progress.json").read_text())
+    assert state.pop("tokens") > 0
+    assert state == {"label": "questions", "done": 5, "total": 5, "calls": 5, "stored": 0, "failed": 0, "cost": 2.5}
+    monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "gone" / "progress.json"))
+    asyncio.run(run())  # a place that cannot be written costs no reply
+
+
+# identity -------------------------------------------------------------------------------------------------------------
+
+
+def identity(model="openai:m", text="q", sample=0, seed=0, **parameters):
+    return Request(get(model), user(text), parameters, sample, seed).key
+
+
+def test_what_can_change_a_reply_changes_its_key_and_nothing_else_does(registry, monkeypatch):
+    base = identity(temperature=1, max_tokens=5)
+    assert base == identity(max_tokens=5.0, temperature=1.0) == identity(temperature=1, max_tokens=5, top_p=None)
+    assert base == identity(temperature=1, max_tokens=5, seed=9)  # this provider takes no seed
+    different = [
+        identity(temperature=0.9, max_tokens=5),
+        identity(temperature=1),
+        identity(temperature=1, max_tokens=5, sample=1),
+        identity(temperature=1, max_tokens=5, text="q "),
+        identity(temperature=1, max_tokens=5, model="openai:n"),
+        identity(temperature=1, max_tokens=5, model="openrouter:openai/m"),
+        identity(temperature=1, max_tokens=5, response_format={"type": "json_object"}),
+    ]
+    monkeypatch.setenv("OPENAI_API_KEY", "another")
+    assert base == identity(temperature=1, max_tokens=5)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")  # no longer the provider's own address
+    different.append(identity(temperature=1, max_tokens=5))
+    assert len({base, *different}) == 1 + len(different)
+
+    def own(url, fields=""):
+        registry(f"providers:\n  own: {{base_url: '{url}'{fields}}}\n")
+        return identity("own:m", seed=3)
+
+    first = own("http://127.0.0.1:1/v1")
+    assert first == own("http://127.0.0.1:1/v1", ", deadline: 5, concurrency: 3, keys: [X], logprobs: true")
+    assert first == own("http://127.0.0.1:1/v1/")
+    assert len({first, own("http://127.0.0.1:2/v1"), own("http://127.0.0.1:1/v1", ", seeded: true")}) == 3
+
+
+def test_an_address_with_a_password_is_not_stored_with_it(registry):
+    registry("providers:\n  own: {base_url: 'https://me:hunter2@127.0.0.1:1/v1'}\n")
+    assert "hunter2" not in Request(get("own:m"), user("q")).identity
+
+
+def test_the_embedded_models_key_knows_no_port_but_the_weights(registry, monkeypatch):
+    local = models.providers()["local"]
+    request = Request(get("local/smollm2-135m"), user("q"), {}, 1, 2)
+    assert json.loads(request.identity)["provider"] == {
+        "provider": "local", "engine": local.embedded["engine"], "settings": local.embedded["settings"],
+        "sha256": local.embedded["sha256"],
+    }  # fmt: skip
+    assert json.loads(request.identity)["parameters"] == {"seed": 2_000_001}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, Path("x")])
+def test_a_request_that_is_no_json_is_one_sentence(store, server, value):
+    fake = server()
+    with pytest.raises(InputError, match="A request holds texts, finite numbers, lists and dictionaries alone"):
+        ask(store, questions(get("openai:m"), 1, temperature=value))
+    assert fake.ledger == []
