@@ -5,7 +5,7 @@ Rows are never dropped: no answer stays a row without an answer. Each distinct (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +72,13 @@ def condition_label(condition) -> str:
         parts = [part.strip() for part in str(condition).split(";") if part.strip()]
     pairs = [part.partition("=") for part in parts]
     return ";".join(sorted(k + s + (v.lower() if v in ("True", "False") else v) for k, s, v in pairs))
+
+
+def varying_parts(conditions: Iterable[str]) -> dict[str, str]:
+    """Return {condition label: what of it is not the same in all of them}."""
+    parts = {condition: str(condition).split(";") for condition in conditions}
+    common = set.intersection(*map(set, parts.values())) if parts else set()
+    return {condition: ";".join(p for p in of if p not in common) for condition, of in parts.items()}
 
 
 def _conditions(frame: pd.DataFrame) -> pd.Categorical:

@@ -8,6 +8,7 @@ maps a model id to its label; ids without one are shown as they are.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from selfeval.counts import BINARY, NAMING, NONE, NOT_SELF
+from selfeval.counts import BINARY, NAMING, NONE, NOT_SELF, varying_parts
 from selfeval.errors import InputError
 
 SINGLE, DOUBLE = 3.4, 7.0  # column widths in inches
@@ -397,15 +398,15 @@ def _claim_shares(counts: pd.DataFrame) -> pd.DataFrame:
 def recognition_figures(
     table: pd.DataFrame, counts: pd.DataFrame, display: Mapping[str, str] | None = None
 ) -> dict[str, Figure]:
-    """Draw every figure that a result table and its counts allow: {"<kind>_<task>[_<design>]": figure}.
+    """Draw every figure that a result table and its counts allow: {"<kind>_<task>[_<condition>]": figure}.
 
-    Kinds: advantage, forest (naming tasks), accuracy, predictions, claims (naming tasks). Several conditions of one
-    task are numbered in the order of the table.
+    Kinds: advantage, forest (naming tasks), accuracy, predictions, claims (naming tasks). The condition stands in the
+    name where a task has several, as far as they differ.
     """
     drawn = {}
     for task, conditions in table.groupby("task", sort=False)["condition"].unique().items():
-        for number, condition in enumerate(conditions, 1):
-            name = task if len(conditions) == 1 else f"{task}_{number}"
+        for condition, part in varying_parts(conditions).items():
+            name = f"{task}_{re.sub(r'[^a-z0-9.]+', '-', part.lower())}" if part else task
             rows = table[(table["task"] == task) & (table["condition"] == condition)]
             cells = counts[(counts["task"] == task) & (counts["condition"] == condition)]
             if "advantage" in set(rows["statistic"]):

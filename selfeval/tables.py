@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from selfeval.counts import NAMING, NONE, condition_label
+from selfeval.counts import NAMING, NONE, condition_label, varying_parts
 from selfeval.stats import confusion
 
 DESIGN = ["task", "condition"]
@@ -125,8 +125,5 @@ def _readable(frame: pd.DataFrame, display: Mapping[str, str] | None) -> pd.Data
     frame = frame.copy()
     for column in {"evaluator", "author", "name"} & set(frame.columns):
         frame[column] = frame[column].map(lambda i: (display or {}).get(i, i))
-    parts = {c: set(str(c).split(";")) for c in frame["condition"].unique()}
-    common = set.intersection(*parts.values()) if parts else set()
-    short = {c: ";".join(part for part in str(c).split(";") if part not in common) for c in parts}
-    frame["condition"] = frame["condition"].map(short)
+    frame["condition"] = frame["condition"].map(varying_parts(frame["condition"].unique()))
     return frame
