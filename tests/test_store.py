@@ -1,0 +1,320 @@
+"""The store from outside: several processes, kills, a full disk, cancellation, odd texts, export, import, replay."""
+
+import asyncio
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from fake_server import default_reply
+from test_client import ask, questions, said
+
+from selfeval.cache import Store
+from selfeval.client import Client, Request
+from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.models import get
+from selfeval.prompts import user
+
+CODE = """if True:
+    import asyncio, sys
+    from selfeval.client import Client, Request
+    from selfeval.models import get
+    from selfeval.prompts import user
+    async def run():
+        async with Client(8) as client:
+            asked = [Request(get("openai:m"), user(f"question {i}")) for i in range(int(sys.argv[1]))]
+            print(sum(r.status == "ok" for r in await client.chat_all(asked, label=None)))
+    asyncio.run(run())"""
+
+
+def process(store, count):
+    environment = os.environ | {"SELFEVAL_STORE": str(store.path)}
+    return subprocess.Popen([sys.executable, "-c", CODE, str(count)], env=environment, stdout=subprocess.PIPE)
+
+
+def stored(store):
+    """Return the questions that the store has an answer to."""
+    return {json.loads(request)["messages"][0]["content"] for _, request, _ in store.rows()}
+
+
+def count(store, table):
+    return store._reader.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+# several processes, kills ---------------------------------------------------------------------------------------------
+
+
+def test_four_processes_with_the_same_requests_buy_each_once(store, server):
+    fake = server(latency=0.05)
+    processes = [process(store, 50) for _ in range(4)]
+    assert [int(p.communicate(timeout=60)[0]) for p in processes] == [50] * 4
+    assert sorted(map(said, (entry["body"] for entry in fake.ledger))) == sorted(f"question {i}" for i in range(50))
+    assert count(store, "replies") == 50 and count(store, "claims") == 0
+
+
+def test_processes_that_create_the_store_at_the_same_time(tmp_path):
+    code = (
+        "import sys; from selfeval.cache import Store\nfor p in sys.stdin: Store(p.strip()).get('x'); print(flush=True)"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    processes = [subprocess.Popen([sys.executable, "-c", code], **pipes) for _ in range(4)]
+    for k in range(30):
+        for p in processes:
+            p.stdin.write(f"{tmp_path}/{k}.sqlite\n")
+        assert [p.stdout.readline() for p in processes] == ["\n"] * 4
+    for p in processes:
+        p.stdin.close()
+        assert p.wait(10) == 0
+        p.stdout.close()
+
+
+def test_no_stored_reply_is_bought_again_after_kills(store, server):
+    draw, fake, kills = random.Random(5), server(latency=0.04), []
+    for _ in range(3):
+        victim, enough = process(store, 60), len(fake.ledger) + draw.randrange(1, 22)
+        while len(fake.ledger) < enough and victim.poll() is None:
+            time.sleep(draw.uniform(0.001, 0.01))
+        victim.kill()
+        assert victim.wait() == -signal.SIGKILL
+        victim.stdout.close()
+        kills.append((stored(store), len(fake.ledger)))
+    last = process(store, 60)
+    assert int(last.communicate(timeout=60)[0]) == 60
+    for kept, before in kills:
+        assert not kept & {said(entry["body"]) for entry in fake.ledger[before:]}
+    repeats = len(fake.ledger) - 60
+    assert 0 <= repeats <= store.outcomes().get("abandoned", 0) <= 3 * 8
+    assert count(store, "replies") == 60 and count(store, "claims") == 0
+    assert store._reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_claim_of_a_dead_process_is_taken_over_and_one_of_another_host_when_its_lease_ends(store, server):
+    fake = server()
+    request = Request(get("openai:m"), user("q"))
+    child = subprocess.Popen(["true"])
+    child.wait()
+    host = store.owner.split(":")[0]
+    for owner, left in ((f"{host}:{child.pid}:x", 60), ("elsewhere:1:x", 0.3)):
+        store._reader.execute(
+            "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (request.key, owner, time.time() + left)
+        )
+        started = time.monotonic()
+        [response], _ = ask(store, [request])
+        assert response.status == "ok" and (0.3 if left < 1 else 0) < time.monotonic() - started < 5
+        request = Request(get("openai:m"), user("q"), sample=1)
+    assert len(fake.ledger) == 2 and store.outcomes() == {"abandoned": 2}
+
+
+# cancellation, closing, errors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seconds", [0, 0.002, 0.01, 0.03, 0.12])
+def test_a_cancelled_task_leaves_no_claim_and_the_store_goes_on(store, server, seconds):
+    fake = server(latency=0.1)
+
+    async def run():
+        async with Client(8, store) as client:
+            await client.chat(get("openai:m"), user("first"))
+            task = asyncio.create_task(client.chat_all(questions(get("openai:m"), 30), label=None))
+            await asyncio.sleep(seconds)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return (await client.chat_all(questions(get("openai:m"), 3), label=None)), client.tally.calls
+
+    responses, _ = asyncio.run(asyncio.wait_for(run(), 10))
+    assert [r.status for r in responses] == ["ok"] * 3
+    assert count(store, "claims") == 0
+    assert len(fake.ledger) <= 1 + 16 + 3
+
+
+def test_one_store_serves_one_client_after_the_other_and_closes_twice(store, server):
+    server()
+    for k in range(3):
+        responses, _ = ask(store, questions(get("openai:m"), 2 + k))
+        assert all(r.status == "ok" for r in responses)
+        store.close()
+        store.close()
+    assert not [t for t in threading.enumerate() if t.name == "selfeval-store"]
+
+
+def test_a_provider_that_answers_with_lone_surrogates_in_its_error(store, server, monkeypatch):
+    import fake_server
+
+    monkeypatch.setitem(fake_server.ANSWERS, "400", (400, fake_server.error("no \ud800 way"), None))
+    server(faults=["400"])
+    responses, _ = ask(store, questions(get("openai:m"), 2), concurrency=1)
+    assert [r.status for r in responses] == ["error", "ok"]
+    assert store.outcomes() == {"rejected": 1}
+
+
+def test_a_full_disk_is_one_sentence_and_costs_nothing_that_is_stored(store, server):
+    """The process may write files of at most 400 kB for a while: SQLite meets a real write error."""
+    fake = server(reply=lambda body: default_reply(body) + "x" * 20_000)
+    asked = questions(get("openai:m"), 60)
+    ask(store, asked[:5])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
+    try:
+        with pytest.raises(StoreError, match=rf"The response store {store.path} cannot be written: .* Make room"):
+            ask(store, asked, concurrency=4)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+        with pytest.raises(StoreError, match=r"The export .*/out\.jsonl cannot be written: "):
+            store.export_file(store.path.with_name("out.jsonl"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    kept, before = stored(store), len(fake.ledger)
+    assert 5 < len(kept) < 60 and before <= len(kept) + 4
+    responses, tally = ask(store, asked, concurrency=4)  # at once: no claim is left over
+    assert all(r.text.startswith("reply-") for r in responses) and tally.stored == len(kept)
+    assert not kept & {said(entry["body"]) for entry in fake.ledger[before:]}
+    assert store._reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("content", [None, b"not a database, but long enough to be taken for one" * 100])
+def test_a_store_that_cannot_be_opened_is_one_sentence(tmp_path, server, content):
+    fake = server()
+    path = tmp_path / "file" / "store.sqlite" if content is None else tmp_path / "store.sqlite"
+    (tmp_path / "file").write_text("")
+    if content:
+        path.write_bytes(content)
+    with pytest.raises(StoreError, match=f"The response store {path} cannot be opened: "):
+        ask(Store(path), questions(get("openai:m"), 2))
+    assert fake.ledger == []
+
+
+def test_a_damaged_store_is_one_sentence(store, server):
+    server()
+    ask(store, questions(get("openai:m"), 40))
+    store.close()
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = store.path.read_bytes()
+    store.path.write_bytes(content[:4096] + os.urandom(len(content) - 4096))
+    with pytest.raises(StoreError, match=f"The response store {store.path} cannot be"):
+        ask(store, questions(get("openai:m"), 40))
+
+
+# texts, export, import, replay ----------------------------------------------------------------------------------------
+
+ODD = [
+    "lone \ud800 surrogate",
+    "nul \0 byte",
+    "\u202eright to left\u202c",
+    "😀👩‍👩‍👧",
+    "x" * 1_000_000,
+    "\r\n\t\x1b[31m",
+    "'; --",
+]
+
+
+def test_odd_replies_come_back_as_they_were_and_survive_export_and_import(store, server, tmp_path):
+    server(reply=list(ODD))
+    asked = questions(get("openai:m"), len(ODD))
+    bought, _ = ask(store, asked, concurrency=1)
+    assert [r.text for r in bought] == ODD
+    assert [r.text for r in ask(Store(store.path), asked)[0]] == ODD
+    exported = tmp_path / "export.jsonl"
+    assert store.export_file(exported) == len(ODD)
+    other = Store(tmp_path / "other.sqlite")
+    assert other.import_file(exported) == (len(ODD), 0)
+    assert other.import_file(exported) == (0, len(ODD))
+    assert list(other.rows()) == list(store.rows())
+    assert [r.text for r in ask(other, asked)[0]] == ODD
+    again = tmp_path / "again.jsonl"
+    other.export_file(again)
+    assert again.read_bytes() == exported.read_bytes()
+    assert other.export_file(again, like="nothing%") == 0
+    other.close()
+
+
+def test_statistics_name_provider_model_tokens_and_cost(store, server):
+    server(reply="a b", cost=0.5, faults=["500"])
+    ask(store, questions(get("openai:m"), 3))
+    [row] = store.statistics()
+    assert row.pop("prompt_tokens") == 9
+    assert row == {"provider": "openai", "model": "m", "replies": 3, "completion_tokens": 9, "cost": 1.5, "unpriced": 0}
+    assert store.outcomes() == {"transient": 1}
+
+
+TAMPER = {
+    "another question": lambda line: line.replace(b"question 1", b"question 9"),
+    "no JSON": lambda line: line[:-20] + b"\n",
+    "no UTF-8": lambda line: line.replace(b"reply-", b"\xff\xfe"),
+    "no response": lambda line: line.replace(b'"response"', b'"respons"'),
+    "a reply that is no object": lambda line: line[: line.index(b'"response":')] + b'"response":"YES"}\n',
+    "a list": lambda line: b"[1]\n",
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPER.values(), ids=TAMPER)
+def test_a_tampered_line_is_named_and_nothing_is_imported(store, server, tmp_path, tamper):
+    server()
+    ask(store, questions(get("openai:m"), 3))
+    path = tmp_path / "export.jsonl"
+    store.export_file(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    [number] = [i for i, line in enumerate(lines) if b"question 1" in line]
+    lines[number] = tamper(lines[number])
+    path.write_bytes(b"".join(lines))
+    other = Store(tmp_path / "other.sqlite")
+    with pytest.raises(InputError, match=rf"export\.jsonl, line {number + 1}: "):
+        other.import_file(path)
+    assert list(other.rows()) == []
+    other.close()
+
+
+def test_a_missing_file_to_import_is_one_sentence(store, tmp_path):
+    with pytest.raises(InputError, match=r"The recorded replies .*/none\.jsonl cannot be read: "):
+        store.import_file(tmp_path / "none.jsonl")
+
+
+@pytest.fixture
+def recording(store, server, tmp_path):
+    """A fake server, and the folder of what it replied to three questions."""
+    fake = server()
+    ask(store, questions(get("openai:m"), 3, temperature=0.5))
+    (tmp_path / "recorded").mkdir()
+    store.export_file(tmp_path / "recorded" / "replies.jsonl")
+    fake.ledger.clear()
+    return fake, tmp_path / "recorded"
+
+
+def test_a_recorded_reply_is_free_and_a_miss_is_a_real_call(recording, tmp_path):
+    fake, folder = recording
+    second = Store(tmp_path / "second.sqlite", recorded=folder)
+    _, tally = ask(second, questions(get("openai:m"), 4, temperature=0.5))
+    assert (tally.stored, tally.calls, len(fake.ledger)) == (3, 1, 1)
+    assert stored(second) == {"question 3"}
+
+
+def test_replay_serves_the_recording_alone_and_names_what_differs(recording, tmp_path, monkeypatch):
+    fake, folder = recording
+    monkeypatch.setenv("OPENAI_API_KEY", "")  # needs none
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
+    replay = Store(tmp_path / "second.sqlite", recorded=folder)
+    responses, tally = ask(replay, questions(get("openai:m"), 3, temperature=0.5))
+    assert tally.stored == 3 and responses[0].text.startswith("reply-")
+    for asked, difference in (
+        (questions(get("openai:m"), 3, temperature=0.7)[2:], '`parameters` is ...{"temperature":0.7} and not'),
+        (
+            [Request(get("openai:m"), user("question 2"), {"temperature": 0.5}, sample=4)],
+            "`sample` is ...4 and not ...0",
+        ),
+        (questions(get("openai:m"), 4, temperature=0.5), 'question 3","role":"user"}] and not'),
+        (questions(get("openai:n"), 1, temperature=0.5), '`model` is ..."n" and not ..."m"'),
+    ):
+        with pytest.raises(ReplayMiss) as caught:
+            ask(replay, asked)
+        assert difference in str(caught.value)
+        assert str(caught.value).count("`parameters` is") == ("`parameters`" in difference)
+    assert fake.ledger == [] and not (tmp_path / "second.sqlite").exists()
+    with pytest.raises(ReplayMiss, match="no recorded replies, and 'm' was asked"):
+        ask(Store(tmp_path / "x.sqlite", recorded=tmp_path / "none"), questions(get("openai:m"), 1))
