@@ -63,8 +63,49 @@ def client() -> dict:
     }
 
 
-PARTS = {"client": client}
+def planted(seeds: int = 200, prompts: int = 60) -> dict:
+    """Cover the planted discrimination of every simulated evaluator by the default 95 % interval, over fixed seeds."""
+    import pandas as pd
+
+    from selfeval import models, recognition, simulated, stats
+    from selfeval.client import Client
+
+    fleet = [model for model in models.models().values() if model.provider.name == "sim"]
+    writing = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
+    covered: dict[tuple[str, str], int] = dict.fromkeys(((t, m.id) for t in recognition.TASKS for m in fleet), 0)
+    always = []
+
+    async def one(seed: int) -> pd.DataFrame:
+        async with Client() as asking:
+            texts, _ = await recognition.generate_texts(asking, fleet, writing, words=20, seed=seed)
+            answers = await recognition.collect_predictions(asking, fleet, texts, seed=seed)
+        return pd.DataFrame([record for records in answers.values() for record in records])
+
+    for seed in range(seeds):
+        table = stats.recognition_table(asyncio.run(one(seed)), n_resamples=1)
+        rows = table[table["author"] == ""].drop_duplicates(["task", "evaluator", "statistic"])
+        rows = rows.set_index(["task", "evaluator", "statistic"])
+        for task, evaluator in covered:
+            hit, false_claim = simulated.planted(models.get(evaluator), len(fleet) if task == "exact_model" else None)
+            row = rows.loc[(task, evaluator, "discrimination")]
+            covered[task, evaluator] += row["low"] - 1e-9 <= hit - false_claim <= row["high"] + 1e-9
+        always.append(
+            [rows.loc[("exact_model", "sim/always-itself", s), "estimate"] for s in ("advantage", "discrimination")]
+        )
+    shares = {f"{task} {evaluator}": count / seeds for (task, evaluator), count in covered.items()}
+    return {
+        "seeds": seeds,
+        "prompts": prompts,
+        "pooled_coverage": round(sum(shares.values()) / len(shares), 4),
+        "lowest_coverage": min(shares.items(), key=lambda item: item[1]),
+        "coverage": shares,
+        "always_itself_advantage_and_discrimination": sorted({tuple(map(float, pair)) for pair in always}),
+    }
+
+
+PARTS = {"client": client, "planted": planted}
 
 if __name__ == "__main__":
+    os.environ["TQDM_DISABLE"] = "1"
     wanted = sys.argv[1:] or list(PARTS)
     print(json.dumps({name: PARTS[name]() for name in wanted}, indent=2))
