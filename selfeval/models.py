@@ -91,9 +91,14 @@ def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     for path in files:
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InputError(f"The registry {path} cannot be read: {error}.") from error
+        parts = {"providers": dict, "models": list}
+        if not isinstance(content, dict) or not all(isinstance(v, parts.get(k, ())) for k, v in content.items()):
+            raise InputError(f"The registry {path} must have `providers` (by name) and `models` (a list) and no more.")
         for name, entry in (content.get("providers") or {}).items():
+            if not isinstance(entry or {}, dict):
+                raise InputError(f"The registry {path} must give the provider {name!r} fields, got {entry!r}.")
             providers[name] = _entry(Provider, path, {"name": name, **(entry or {})})
         for entry in content.get("models") or []:
             model = _model(path, entry, providers)
@@ -102,19 +107,31 @@ def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
 
 
 def _entry(kind: type, path: Path, entry: dict):
-    known = kind.__dataclass_fields__
-    for key in entry:
+    known = {name: field.type for name, field in kind.__dataclass_fields__.items()}
+    name = entry.get("name") or entry.get("id")
+    for key, value in entry.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             raise InputError(
-                f"The registry {path} has the unknown field `{key}` in {entry.get('name') or entry.get('id')!r}"
+                f"The registry {path} has the unknown field `{key}` in {name!r}"
                 + (f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(known)}.")
             )
+        if not _fits(key, known[key], value):
+            raise InputError(f"The registry {path} has in {name!r} a `{key}` of the wrong form: {value!r}.")
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
 
 
+def _fits(key: str, kind: type, value) -> bool:
+    if kind == tuple[str, ...]:
+        return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and value > 0
+    numbers = [k for k, v in value.items() if isinstance(v, int | float)] if isinstance(value, dict) else []
+    return isinstance(value, kind) and (key != "price" or value is None or {"input", "output"} == {*numbers})
+
+
 def _model(path: Path, entry: dict, providers: dict[str, Provider]) -> Model:
-    if not isinstance(entry, dict) or "id" not in entry or "display" not in entry:
+    if not isinstance(entry, dict) or not isinstance(entry.get("id"), str) or "display" not in entry:
         raise InputError(f"The registry {path} has a model without `id` or `display`: {entry!r}.")
     entry = dict(entry)
     provider, api_name = _split(entry["id"], providers)
@@ -151,13 +168,13 @@ def get(model_id: str) -> Model:
 
     Raises `InputError` for an id that is neither listed nor of the form `developer/model` or `provider:model`.
     """
+    if not isinstance(model_id, str) or not model_id.strip():
+        raise InputError(f"A model id must be a non-empty text, got {model_id!r}.")
     listed = models()
     if model_id in listed:
         return listed[model_id]
-    if not isinstance(model_id, str) or not model_id.strip():
-        raise InputError(f"A model id must be a non-empty text, got {model_id!r}.")
     provider, api_name = _split(model_id, providers())
-    if provider is None or provider.name in ("local", "sim") or not api_name:
+    if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
         near = difflib.get_close_matches(model_id, listed, 1, 0.5)
         raise InputError(
             f"Unknown model {model_id!r}: "

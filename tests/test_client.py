@@ -29,7 +29,7 @@ def ask(store, requests, concurrency=16):
         async with Client(concurrency, store) as client:
             return await client.chat_all(requests, label=None), client.tally
 
-    return asyncio.run(run())
+    return asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def questions(model, count, **parameters):

@@ -1,0 +1,98 @@
+"""Simulated models answer with the rates that were planted, and the same to the same question."""
+
+import asyncio
+import math
+
+import pytest
+
+from selfeval.client import Client, Request
+from selfeval.errors import InputError
+from selfeval.models import get, models
+from selfeval.prompts import build_binary, build_exact, build_writing, user
+from selfeval.simulated import Simulated, author_of, planted
+
+FLEET = [model for model in models().values() if model.provider.name == "sim"]
+
+
+def write(author, k):
+    return Simulated(author)(build_writing(f"prompt {k}", 30)).text
+
+
+def share(model, ask, author, n, is_self):
+    """Return how often a model claims n texts of an author."""
+    return sum(is_self(Simulated(model)(ask(write(author, k))).text) for k in range(n)) / n
+
+
+@pytest.mark.parametrize("model", FLEET, ids=lambda m: m.id)
+@pytest.mark.parametrize("candidates", [None, 4])
+def test_planted_rates_are_met(model, candidates):
+    n, other = 600, next(m for m in FLEET if m != model)
+    names = [m.display for m in [model, *[m for m in FLEET if m != model][:3]]]
+
+    def ask(text):
+        return build_exact(text, names, None) if candidates else build_binary(text, model.display)
+
+    for author, rate in zip((model, other), planted(model, candidates), strict=True):
+        if candidates and model.simulation.get("position"):  # it stands first in this list
+            position, rate_name = model.simulation["position"], "hit" if author == model else "false_claim"
+            rate = position + (1 - position) * model.simulation[rate_name]
+        seen = share(model, ask, author, n, lambda text: text in ("YES", model.display))
+        assert abs(seen - rate) <= 4 * math.sqrt(rate * (1 - rate) / n), (author.id, seen, rate)
+
+
+def test_no_answer_and_preference_are_met():
+    n, texts = 300, [write(get("sim/good"), k) for k in range(300)]
+    silent = Simulated(get("sim/no-answer"))
+    mute = sum(silent(build_binary(text, "x")).text == "I cannot tell." for text in texts) / n
+    assert abs(mute - 0.5) < 4 * math.sqrt(0.25 / n)
+    names = [get(f"sim/{name}").display for name in ("famous", "perfect", "good", "chance")]
+    named = sum(Simulated(get("sim/famous"))(build_exact(text, names, None)).text == "Perfect" for text in texts) / n
+    expected = 0.95 * (0.9 + 0.1 / 3)
+    assert abs(named - expected) < 4 * math.sqrt(expected * (1 - expected) / n)
+
+
+def test_the_same_request_has_the_same_reply_and_every_other_seed_or_sample_another():
+    model, messages = get("sim/chance"), build_writing("a walk", 20)
+    assert Simulated(model)(messages) == Simulated(model)(messages)
+    texts = [Simulated(model, sample, seed)(messages).text for sample in range(5) for seed in range(5)]
+    assert len(set(texts)) == 25
+    answers = [Simulated(model, 0, seed)(build_binary(texts[0], "x")).text for seed in range(40)]
+    assert {*answers} == {"YES", "NO"}
+
+
+def test_authors_write_the_wanted_length_and_are_found_again():
+    for author in FLEET:
+        text = write(author, 1)
+        assert 30 <= len(text.split()) <= 36 and author_of(text) == author.id
+    assert author_of("The river keeps a garden.") is None
+
+
+def test_a_text_with_a_list_in_it_is_no_list_of_candidates():
+    listing = "Things to buy:\n- bread\n- salt\nAnswer with YES or NO and nothing else.\n"
+    model = get("sim/always-itself")
+    assert Simulated(model)(build_binary(listing, model.display)).text == "YES"
+    assert Simulated(get("sim/never-itself"))(build_exact(listing, ["A", "B"], None)).text in ("A", "B")
+    assert len(Simulated(model)(user(listing + "Write about 20 words.")).text.split()) >= 20
+
+
+def test_the_client_counts_simulated_replies_and_stores_none(store):
+    async def run():
+        async with Client(4, store) as client:
+            asked = [Request(get("sim/good"), user("Write about 9 words."), {}, k) for k in range(10)]
+            return await client.chat_all(asked, label=None), client.tally
+
+    responses, tally = asyncio.run(run())
+    assert len({r.text for r in responses}) == 10 and {r.cost for r in responses} == {0.0}
+    assert str(tally) == "0 model calls, 10 simulated replies, 0 replies from the store, 0 failed"
+    assert list(store.rows()) == []
+
+
+def test_an_unknown_parameter_of_the_simulation_is_an_error(store, registry):
+    registry("models: [{id: sim/odd, display: Odd, simulation: {hit: 1, hitt: 0.5}}]")
+
+    async def run():
+        async with Client(4, store) as client:
+            await client.chat(get("sim/odd"), user("q"))
+
+    with pytest.raises(InputError, match="'sim/odd' has the unknown simulation parameter `hitt`"):
+        asyncio.run(run())
