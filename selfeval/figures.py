@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from selfeval.counts import BINARY, NAMING, NONE, NOT_SELF, varying_parts
 from selfeval.errors import InputError
+from selfeval.stats.counts import BINARY, NAMING, NONE, NOT_SELF, varying_parts
 
 SINGLE, DOUBLE = 3.4, 7.0  # column widths in inches
 PALETTE = sns.color_palette("colorblind")

@@ -48,7 +48,7 @@ def code_version():
     with contextlib.suppress(OSError):
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip() or None
-    files = [*ROOT.glob("selfeval/*.py"), *DATA.glob("*.yaml"), *DATA.glob("*.json*"), *DATA.glob("identity/*.json")]
+    files = [*ROOT.glob("selfeval/**/*.py"), *DATA.glob("*.yaml"), *DATA.glob("*.json*"), *DATA.glob("identity/*.json")]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())

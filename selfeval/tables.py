@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from selfeval.counts import NAMING, NONE, condition_label, varying_parts
 from selfeval.stats import confusion
+from selfeval.stats.counts import NAMING, NONE, condition_label, varying_parts
 
 DESIGN = ["task", "condition"]
 

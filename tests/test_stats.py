@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import scipy.stats as sps
 
-from selfeval.counts import condition_label, tallies
 from selfeval.errors import InputError
-from selfeval.intervals import (
+from selfeval.stats import COLUMNS, confusion, recognition_table
+from selfeval.stats.counts import condition_label, tallies
+from selfeval.stats.intervals import (
     Difference,
     Rate,
     bootstrap_intervals,
@@ -23,9 +24,8 @@ from selfeval.intervals import (
     power,
     wilson,
 )
-from selfeval.measures import z_scores
-from selfeval.naming import Naming, naming_measures, resample_naming
-from selfeval.stats import COLUMNS, confusion, recognition_table
+from selfeval.stats.measures import z_scores
+from selfeval.stats.naming import Naming, naming_measures, resample_naming
 
 # Yes/no self-recognition of ten judges, 16 own and 160 other texts each: Davidson et al. 2024 ("Self-Recognition in
 # Language Models", example configuration of their repository, licence MIT); counts recomputed from their raw data.
@@ -581,7 +581,7 @@ def test_clustered_t_alone_fails_where_the_default_holds():
 
 
 def test_many_pairs_have_no_bootstrap_of_their_own(monkeypatch):
-    monkeypatch.setattr("selfeval.stats.MAX_PAIRS", 8)
+    monkeypatch.setattr("selfeval.stats.table.MAX_PAIRS", 8)
     table = recognition_table(simulated(0, n_prompts=6), **FAST)
     assert set(table[table.author == "m0"].method) == {"wilson_effective_n", "mover", "clustered_t"}
     assert "bca" in set(table[(table.author == "") & (table.statistic == "discrimination")].method)

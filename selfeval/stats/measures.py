@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtri
 
-from selfeval.intervals import Difference, Estimate, Rate, jackknife_contrib, stratified_size
+from selfeval.stats.intervals import Difference, Estimate, Rate, jackknife_contrib, stratified_size
 
 
 @dataclass(eq=False)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from selfeval.counts import Tally
-from selfeval.intervals import Difference, Rate, jackknife_contrib, permutation_p, ratio
-from selfeval.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
+from selfeval.stats.counts import Tally
+from selfeval.stats.intervals import Difference, Rate, jackknife_contrib, permutation_p, ratio
+from selfeval.stats.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
 
 
 @dataclass(eq=False)

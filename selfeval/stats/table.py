@@ -25,7 +25,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from selfeval.binary import (
+from selfeval.errors import InputError
+from selfeval.stats.binary import (
     Binary,
     auc_measures,
     binary_measures,
@@ -33,9 +34,8 @@ from selfeval.binary import (
     pairwise_measures,
     resample_binary,
 )
-from selfeval.counts import BINARY, PAIRWISE, Tally, confusion, tallies
-from selfeval.errors import InputError
-from selfeval.intervals import (
+from selfeval.stats.counts import BINARY, PAIRWISE, Tally, tallies
+from selfeval.stats.intervals import (
     BOUND,
     Estimate,
     bootstrap_intervals,
@@ -43,15 +43,11 @@ from selfeval.intervals import (
     cluster_variance,
     cluster_weights,
     clustered_t,
-    detectable_difference,
     holm,
     inverted_p,
-    power,
 )
-from selfeval.measures import Measure
-from selfeval.naming import Naming, naming_measures, resample_naming
-
-__all__ = ["COLUMNS", "confusion", "detectable_difference", "holm", "power", "recognition_table"]
+from selfeval.stats.measures import Measure
+from selfeval.stats.naming import Naming, naming_measures, resample_naming
 
 COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from selfeval.counts import Tally
-from selfeval.intervals import Difference, Rate, jackknife_contrib, permutation_p, ratio
-from selfeval.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
+from selfeval.stats.counts import Tally
+from selfeval.stats.intervals import Difference, Rate, jackknife_contrib, permutation_p, ratio
+from selfeval.stats.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
 
 EXACT_WORK = 1e11  # multiply-adds up to which an unbalanced design is resampled cell by cell, beyond: to first order
 
