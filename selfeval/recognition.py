@@ -1,14 +1,13 @@
 """Self-recognition: models write texts, then are asked who wrote them (Bai et al. 2025, arXiv 2510.03399)."""
 
-import math
 import random
-import re
 from collections.abc import Sequence
 
-from selfeval import prompts, scoring
+from selfeval import prompts
+from selfeval.answers import score, yes_probability
 from selfeval.client import Client, Request
 from selfeval.errors import InputError
-from selfeval.models import Model, display_names, get, is_known
+from selfeval.models import Model, display_names
 from selfeval.providers import Response
 from selfeval.records import text_id
 
@@ -191,57 +190,3 @@ def _prediction(text: dict, evaluator: Model, task: str, candidates, condition: 
         "request_id": response.request_id,
     }
     return record | score(record)
-
-
-def yes_probability(logprobs: list | None, answer: str) -> float | None:
-    """Return P(YES) / (P(YES) + P(NO)) where a reply decides between them, or None where it does not show both.
-
-    That is its first token, or in a constrained reply the first one inside the quotes of the JSON value. A token counts
-    for the word that it begins ("Y" for YES).
-    """
-    mass, before = {"yes": 0.0, "no": 0.0}, ""
-    for token, _, alternatives in logprobs or []:
-        if answer == "free" or re.search(r':\s*"$', before):
-            for alternative, logprob in alternatives.items():
-                if word := _begins(alternative):
-                    mass[word] += math.exp(logprob)
-            break
-        before += token
-    return round(mass["yes"] / sum(mass.values()), 6) if all(mass.values()) else None
-
-
-def _begins(token: str) -> str | None:
-    letters = token.strip(' ."\n').casefold()
-    return next((word for word in ("yes", "no") if letters and word.startswith(letters)), None)
-
-
-def candidate_names(candidates: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return {candidate id: names a reply may use}, from the registry; a foreign id has only itself."""
-    return {c: get(c).all_names if is_known(c) else (c,) for c in candidates}
-
-
-def score(record: dict) -> dict:
-    """Return what a record's raw reply says: `predicted_model`, `predicted_self`, `is_correct` and `status`.
-
-    Only a complete reply is parsed. Whatever holds no answer leaves the three null, so a better parser can be run over
-    the stored records at any time.
-    """
-    predicted_model = predicted_self = is_correct = None
-    status = record["status"]
-    if status in ("ok", "no_answer"):
-        if record["task_type"] == "exact_model":
-            names = candidate_names(record["candidates"])
-            predicted_model = scoring.parse_choice(record["reply"], names)
-            predicted_self = None if predicted_model is None else predicted_model == record["evaluator_model"]
-            is_correct = None if predicted_model is None else predicted_model == record["true_model"]
-        else:
-            predicted_self = scoring.parse_yes_no(record["reply"])
-            own = record["true_model"] == record["evaluator_model"]
-            is_correct = None if predicted_self is None else predicted_self == own
-        status = "no_answer" if predicted_self is None else "ok"
-    return {
-        "predicted_model": predicted_model,
-        "predicted_self": predicted_self,
-        "is_correct": is_correct,
-        "status": status,
-    }

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from selfeval import models, prompts, recognition, stats
+from selfeval import answers, models, prompts, recognition, scoring, stats
 from selfeval.client import Client
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
@@ -134,19 +134,19 @@ def test_probability_of_yes_is_read_where_the_reply_decides():
 
     free = [token("No", No=-1.0, Yes=-2.0, Y=-3.0, I=-0.5)]
     yes, no = math.exp(-2) + math.exp(-3), math.exp(-1)
-    assert recognition.yes_probability(free, "free") == pytest.approx(yes / (yes + no), abs=1e-6)
+    assert answers.yes_probability(free, "free") == pytest.approx(yes / (yes + no), abs=1e-6)
     json_reply = [token("{", No=-0.1, Yes=-0.2), token(' "answer', n=-1.0), token('": "', no=-0.1, yes=-9.0),
                   token("YES", YES=-0.5, NO=-0.5)]  # fmt: skip
-    assert recognition.yes_probability(json_reply, "constrained") == 0.5
-    assert recognition.yes_probability([token("I", I=-0.1)], "free") is None
-    assert recognition.yes_probability(None, "free") is None
+    assert answers.yes_probability(json_reply, "constrained") == 0.5
+    assert answers.yes_probability([token("I", I=-0.1)], "free") is None
+    assert answers.yes_probability(None, "free") is None
 
 
 def test_names_in_brackets_and_json_over_lines_are_read():
     """Both were misread on the embedded model's first replies: SmolLM2 (hot) as SmolLM2, spaced JSON as no answer."""
-    names = recognition.candidate_names([m for m in models.models() if m.startswith("local/")])
+    names = answers.candidate_names([m for m in models.models() if m.startswith("local/")])
     for reply in ("The text is written by SmolLM2 (hot).", '{\n\n"author"\n\n:\n\n"SmolLM2 (hot)"\n\n}', "SmolLM2 hot"):
-        assert recognition.scoring.parse_choice(reply, names) == "local/smollm2-135m-hot"
+        assert scoring.parse_choice(reply, names) == "local/smollm2-135m-hot"
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -156,3 +156,37 @@ def test_a_wrong_design_is_refused_before_the_first_call(options, message):
     texts, _ = fleet_records(["perfect", "chance"], n_prompts=1)
     with pytest.raises(InputError, match=message):
         run(lambda client: recognition.collect_predictions(client, get_all("sim/perfect"), texts, **options))
+
+
+def test_answers_that_the_raw_reply_does_not_hold_are_removed_and_counted():
+    """Published collections fill in a random candidate when a reply cannot be parsed, and on errors."""
+    foreign = {
+        "text_id": 0, "text_preview": "t", "true_model": "a/one", "true_model_display": "Model One",
+        "evaluator_model": "a/two", "task_type": "exact_model", "predicted_model": "a/one", "predicted_self": False,
+        "is_correct": True, "prompt_used": "p", "returned_text": "Model One",
+    }  # fmt: skip
+    rows = [
+        foreign,
+        foreign | {"text_id": 1, "returned_text": "I cannot know."},
+        foreign | {"text_id": 2, "returned_text": "ERROR: 429 Too Many Requests"},
+        foreign
+        | {"text_id": 3, "true_model": "a/two", "true_model_display": "Two", "returned_text": "It was `a/two`."},
+        foreign | {"text_id": 4, "returned_text": None},
+        foreign | {"text_id": 5, "task_type": "binary_self", "predicted_model": None, "returned_text": "NO"},
+    ]
+    frame, report = answers.rescore(pd.DataFrame(rows))
+    assert frame["predicted_model"].where(frame["predicted_model"].notna(), None).tolist() == [
+        "a/one", None, None, "a/two", "a/one", None,
+    ]  # fmt: skip
+    assert frame["status"].tolist() == ["ok", "no_answer", "error", "ok", "ok", "ok"]
+    assert frame["is_correct"].tolist()[3] is True and frame["predicted_self"].tolist()[5] is False
+    naming = report.set_index("task_type").loc["exact_model"]
+    assert naming[["records", "no raw reply", "same", "removed", "changed", "added"]].tolist() == [5, 1, 2, 2, 1, 0]
+
+
+def test_our_own_records_are_read_the_same_again():
+    _, records = fleet_records(["perfect", "no-answer", "first"])
+    made = pd.DataFrame([row for rows in records.values() for row in rows])
+    frame, report = answers.rescore(made)
+    assert (report["same"] == report["records"]).all()
+    assert frame["status"].tolist() == made["status"].tolist()
