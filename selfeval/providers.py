@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from urllib.parse import urlsplit
 
 from selfeval import embedded
 from selfeval.errors import ProviderError, SelfevalError
@@ -69,10 +70,19 @@ def require(model: Model) -> None:
         raise ProviderError(
             f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
         )
-    elif not provider.url:
+    elif not _is_url(provider.url or ""):
         raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which has no `base_url`; give it one."
+            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
+            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
         )
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
@@ -99,7 +109,7 @@ class Endpoint:
         self.refused: dict[str, dict] = {}
         self.unanswered: dict[str, int | None] = {}  # calls that failed before a model's first reply; None after it
         self.given_up: dict[str, str] = {}  # model id -> why no further call makes sense
-        self._client = None
+        self._client = self._url = None
         self._connecting = asyncio.Lock()
 
     async def ask(self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None) -> Response:
@@ -147,7 +157,7 @@ class Endpoint:
             raise Failure("given_up", self.given_up[model.id])
         client = await self._connect()
         try:
-            return await client.post("chat/completions", content=content)
+            return await client.post(self._url, content=content)
         except (httpx2.HTTPError, httpx2.InvalidURL, aiohttp.ClientError, OSError, RuntimeError) as error:
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
@@ -165,8 +175,8 @@ class Endpoint:
                 provider = self.provider
                 url = await asyncio.to_thread(embedded.url, provider) if provider.embedded else provider.url
                 headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
+                self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
                 self._client = openai.DefaultAioHttpClient(
-                    base_url=url,
                     headers=headers | ({"Authorization": f"Bearer {provider.key}"} if provider.key else {}),
                     limits=httpx2.Limits(max_connections=self.gate.most, max_keepalive_connections=self.gate.most),
                     timeout=None,

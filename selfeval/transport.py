@@ -18,6 +18,7 @@ from dataclasses import dataclass
 MAX_ATTEMPTS = 6  # transient failures of one call
 MAX_THROTTLED = 10  # rate-limit answers to one call
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
+DECODER = json.JSONDecoder(parse_constant=lambda name: None)  # NaN and Infinity are not JSON
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 
 
@@ -153,7 +154,7 @@ async def call(
 def read_body(response) -> dict:
     """Return the parsed body of an HTTP response that holds a choice; raise a classified `Failure` for any other."""
     try:
-        body = json.loads(response.content, parse_constant=lambda name: None)  # NaN and Infinity are not JSON
+        body = DECODER.decode(response.content.decode("utf-8-sig"))
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
