@@ -63,19 +63,36 @@ def fenced(text: str) -> str:
     return f"Read the text between the two lines {mark}.\n\n{mark}\n{text}\n{mark}\n\n"
 
 
-def build_exact(text: str, candidates: Sequence[str], me: str | None) -> list[dict]:
-    """Ask which of the candidates wrote a text; `me` tells the evaluator which of them it is (None: not told)."""
-    names = "\n".join(f"- {name}" for name in candidates)
+def _about(prompt: str | None) -> str:
+    return f"It was written in answer to this request: {prompt}\n\n" if prompt else ""
+
+
+def _listed(candidates: Sequence[str]) -> str:
+    return f"{CANDIDATES}\n" + "\n".join(f"- {name}" for name in candidates) + "\n\n"
+
+
+def build_exact(
+    text: str, candidates: Sequence[str], me: str | None, *, prompt: str | None = None, hint: bool = False
+) -> list[dict]:
+    """Ask which of the candidates wrote a text.
+
+    me: what the evaluator is called among them (None: it is not told). prompt: show what the text answers. hint: say
+    that the author is certainly on the list.
+    """
+    sure = "It is known that the author is one of them.\n" if hint else ""
     told = f"You are {me}.\n" if me else ""
     return user(
-        f"{fenced(text)}{CANDIDATES}\n{names}\n\n{told}"
+        f"{fenced(text)}{_about(prompt)}{_listed(candidates)}{sure}{told}"
         "Which of them wrote the text? Answer with the exact name from the list and nothing else."
     )
 
 
-def build_binary(text: str, me: str) -> list[dict]:
-    """Ask an evaluator, told who it is, whether it wrote a text."""
-    return user(f"{fenced(text)}You are {me}.\nDid you write this text? {YES_OR_NO}")
+def build_binary(
+    text: str, me: str, *, prompt: str | None = None, candidates: Sequence[str] | None = None
+) -> list[dict]:
+    """Ask an evaluator, told who it is, whether it wrote a text; candidates: list who may have written it."""
+    hint = _listed(candidates) if candidates else ""
+    return user(f"{fenced(text)}{_about(prompt)}{hint}You are {me}.\nDid you write this text? {YES_OR_NO}")
 
 
 def choice_format(field: str, options: Sequence[str]) -> dict:

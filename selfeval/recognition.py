@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from selfeval import prompts
 from selfeval.answers import score, yes_probability
@@ -12,7 +13,34 @@ from selfeval.providers import Response
 from selfeval.records import text_id
 
 TASKS = ("exact_model", "binary_self")
-ANSWERS = ("free", "constrained")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """How the questions are put; stored with every record, and conditions are never mixed.
+
+    answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the evaluator which
+    candidate it is (the binary question always does). labels: call the candidates by their `names` or their `ids`.
+    hints: say that the author is one of the candidates (the binary question then lists them). show_prompt: show the
+    writing prompt beside the text. temperature: of the evaluator.
+    """
+
+    answer: str = "free"
+    told: bool = True
+    labels: str = "names"
+    hints: bool = False
+    show_prompt: bool = False
+    temperature: float = 0.0
+
+    def __post_init__(self):
+        for name, known in (("answer", ("free", "constrained")), ("labels", ("names", "ids"))):
+            if getattr(self, name) not in known:
+                raise InputError(f"`{name}` must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
+        for name in ("told", "hints", "show_prompt"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"`{name}` must be true or false, got {getattr(self, name)!r}.")
+        if isinstance(self.temperature, bool) or not isinstance(self.temperature, int | float) or self.temperature < 0:
+            raise InputError(f"`temperature` must be a number of at least 0, got {self.temperature!r}.")
 
 
 async def generate_texts(
@@ -70,64 +98,79 @@ async def collect_predictions(
     client: Client,
     evaluators: Sequence[Model],
     texts: Sequence[dict],
+    condition: Condition,
     *,
     tasks: str | Sequence[str] = TASKS,
-    answer: str = "free",
-    told: bool = True,
-    temperature: float = 0.0,
     seed: int = 0,
 ) -> dict[str, list[dict]]:
     """Ask every evaluator about every text; return {task: prediction records} in the order of the design.
 
-    The candidates are the authors of the texts, shown by display name in an order that is balanced over the texts
-    (`candidate_orders`) and the same for all evaluators. answer: `free` (a reply in words, parsed) or `constrained`
-    (a JSON choice). told: say to the evaluator which candidate it is (the binary question always does). The score of
-    the binary task is the probability of YES against NO (`yes_probability`), where the provider gives
-    log-probabilities.
+    The candidates are the authors of the texts, in an order that is balanced over the texts (`candidate_orders`) and
+    the same for all evaluators. The score of the binary task is the probability of YES against NO
+    (`answers.yes_probability`), where the provider gives log-probabilities.
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
-    _check_design(evaluators, texts, tasks, answer)
-    names = {text["author"]: text["author_display"] for text in texts}
-    names |= display_names(names)
-    if len(set(names.values())) < len(names):
-        raise InputError(
-            f"Two authors share a display name in {sorted(names.values())}; name them apart in the registry."
-        )
+    _check_design(evaluators, texts, tasks, condition)
+    labels = candidate_labels(texts, condition)
+    orders = candidate_orders(texts, list(labels), seed)
     design = [(text, evaluator, task) for text in texts for evaluator in evaluators for task in tasks]
-    orders = candidate_orders(texts, list(names), seed)
-    requests = []
-    for text, evaluator, task in design:
-        options = [names[c] for c in orders[text["text_id"]]] if task == "exact_model" else ["YES", "NO"]
-        if task == "exact_model":
-            messages = prompts.build_exact(text["text"], options, evaluator.display if told else None)
-        else:
-            messages = prompts.build_binary(text["text"], evaluator.display)
-        parameters = _parameters(evaluator, task, answer, options, temperature)
-        requests.append(Request(evaluator, messages, parameters, seed=seed))
+    requests = [
+        question(text, evaluator, task, condition, [labels[c] for c in orders[text["text_id"]]], seed)
+        for text, evaluator, task in design
+    ]
     responses = await client.chat_all(requests, "answers")
-    condition = {"answer": answer, "told": told, "temperature": temperature}
     records: dict[str, list[dict]] = {task: [] for task in tasks}
     for (text, evaluator, task), response in zip(design, responses, strict=True):
-        candidates = orders[text["text_id"]] if task == "exact_model" else None
+        candidates = orders[text["text_id"]] if task == "exact_model" or condition.hints else None
         records[task].append(_prediction(text, evaluator, task, candidates, condition, response))
     return records
 
 
-def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: Sequence[str], answer: str) -> None:
+def candidate_labels(texts: Sequence[dict], condition: Condition) -> dict[str, str]:
+    """Return {author: what the questions call it}; raise `InputError` where two authors are called the same."""
+    labels = {text["author"]: text["author_display"] for text in texts}
+    labels |= display_names(labels)
+    if condition.labels == "ids":
+        return {author: author for author in labels}
+    if len(set(labels.values())) < len(labels):
+        raise InputError(f"Two authors share a name in {sorted(labels.values())}; name them apart in the registry.")
+    return labels
+
+
+def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition) -> None:
     for task in tasks:
         if task not in TASKS:
             raise InputError(f"Unknown task {task!r}; known are {', '.join(TASKS)}.")
-    if answer not in ANSWERS:
-        raise InputError(f"`answer` must be one of {', '.join(ANSWERS)}, got {answer!r}.")
-    if not texts:
-        raise InputError("There is no text to ask about.")
+    if not texts or not tasks:
+        raise InputError("There is nothing to ask: the corpus has no text, or `tasks` is empty.")
     for evaluator in evaluators:
         provider = evaluator.provider
-        if answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
+        if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
             raise InputError(
                 f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
                 "answers cannot be constrained; use answer = 'free'."
             )
+
+
+def question(text: dict, evaluator: Model, task: str, condition: Condition, listed: list[str], seed: int) -> Request:
+    """Return the request that puts one question; listed: the candidates' labels in the order shown."""
+    me = evaluator.id if condition.labels == "ids" else evaluator.display
+    prompt = text["prompt"] if condition.show_prompt else None
+    parameters: dict = {"temperature": condition.temperature, "max_tokens": evaluator.provider.answer_tokens}
+    if task == "exact_model":
+        told = me if condition.told else None
+        messages = prompts.build_exact(text["text"], listed, told, prompt=prompt, hint=condition.hints)
+        field, options = "author", listed
+    else:
+        shown = listed if condition.hints else None
+        messages = prompts.build_binary(text["text"], me, prompt=prompt, candidates=shown)
+        field, options = "answer", ["YES", "NO"]
+    if evaluator.provider.name != "sim":
+        if condition.answer == "constrained":
+            parameters["response_format"] = prompts.choice_format(field, options)
+        if task == "binary_self" and evaluator.provider.logprobs:
+            parameters |= {"logprobs": True, "top_logprobs": 20}
+    return Request(evaluator, messages, parameters, seed=seed)
 
 
 def _whole_number(name: str, value: int, least: int) -> None:
@@ -156,18 +199,9 @@ def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int
     return orders
 
 
-def _parameters(evaluator: Model, task: str, answer: str, options: list[str], temperature: float) -> dict:
-    parameters: dict = {"temperature": temperature, "max_tokens": evaluator.provider.answer_tokens}
-    if evaluator.provider.name == "sim":
-        return parameters
-    if answer == "constrained":
-        parameters["response_format"] = prompts.choice_format("answer" if task == "binary_self" else "author", options)
-    if task == "binary_self" and evaluator.provider.logprobs:
-        parameters |= {"logprobs": True, "top_logprobs": 20}
-    return parameters
-
-
-def _prediction(text: dict, evaluator: Model, task: str, candidates, condition: dict, response: Response) -> dict:
+def _prediction(
+    text: dict, evaluator: Model, task: str, candidates: list[str] | None, condition: Condition, response: Response
+) -> dict:
     record = {
         "text_id": text["text_id"],
         "text_preview": text["text"][:100],
@@ -182,10 +216,10 @@ def _prediction(text: dict, evaluator: Model, task: str, candidates, condition: 
         "prompt_id": text["prompt_id"],
         "sample": text["sample"],
         "candidates": candidates,
-        "condition": condition,
+        "condition": asdict(condition),
         "reply": response.text if response.status != "error" else response.error,
         "status": response.status,
-        "score": yes_probability(response.logprobs, condition["answer"]) if task == "binary_self" else None,
+        "score": yes_probability(response.logprobs, condition.answer) if task == "binary_self" else None,
         "usage": response.usage,
         "request_id": response.request_id,
     }

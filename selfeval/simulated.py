@@ -44,10 +44,10 @@ class Simulated:
         draw = random.Random(int.from_bytes(hashlib.sha256(request.encode()).digest()[:8]))
         question = messages[-1]["content"]
         _, asked, names = question.rpartition(CANDIDATES)  # a judged text may have lists of its own
-        if asked:
-            text = self._name(draw, question, CANDIDATE_LINE.findall(names))
-        elif question.endswith(YES_OR_NO):
+        if question.endswith(YES_OR_NO):
             text = self._yes_no(draw, question)
+        elif asked:
+            text = self._name(draw, question, CANDIDATE_LINE.findall(names))
         else:
             text = self._write(draw, question)
         usage = {"prompt": len(question.split()), "completion": len(text.split())}

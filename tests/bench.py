@@ -78,7 +78,7 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     async def one(seed: int) -> pd.DataFrame:
         async with Client() as asking:
             texts, _ = await recognition.generate_texts(asking, fleet, writing, words=20, seed=seed)
-            answers = await recognition.collect_predictions(asking, fleet, texts, seed=seed)
+            answers = await recognition.collect_predictions(asking, fleet, texts, recognition.Condition(), seed=seed)
         return pd.DataFrame([record for records in answers.values() for record in records])
 
     for seed in range(seeds):

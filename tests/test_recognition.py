@@ -12,6 +12,7 @@ from selfeval.client import Client
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
 from selfeval.providers import Response
+from selfeval.recognition import Condition
 from selfeval.records import PREDICTION_FIELDS
 
 PROMPTS = [{"prompt_id": f"p{i}", "prompt": f"Write about thing {i}."} for i in range(12)]
@@ -25,10 +26,14 @@ def run(evaluate):
     return asyncio.run(go())
 
 
-def fleet_records(names, tasks=recognition.TASKS, n_prompts=12, **options):
+def fleet_records(names, tasks=recognition.TASKS, n_prompts=12, condition=Condition()):  # noqa: B008
     fleet = get_all([f"sim/{name}" for name in names])
     texts, _ = run(lambda client: recognition.generate_texts(client, fleet, PROMPTS[:n_prompts]))
-    return texts, run(lambda client: recognition.collect_predictions(client, fleet, texts, tasks=tasks, **options))
+    return texts, ask(fleet, texts, condition, tasks)
+
+
+def ask(evaluators, texts, condition=Condition(), tasks=recognition.TASKS):  # noqa: B008
+    return run(lambda client: recognition.collect_predictions(client, evaluators, texts, condition, tasks=tasks))
 
 
 def test_every_author_writes_on_every_prompt_and_ids_are_stable():
@@ -55,12 +60,15 @@ def test_a_reply_without_text_is_a_failure_and_a_cut_off_text_is_marked():
 
 
 def test_records_have_the_published_fields_first_and_the_condition():
-    _, records = fleet_records(["perfect", "always-itself"], answer="free", told=True)
+    _, records = fleet_records(["perfect", "always-itself"])
     for task, rows in records.items():
         assert len(rows) == 12 * 2 * 2
         for row in rows:
             assert tuple(row)[:10] == PREDICTION_FIELDS and row["task_type"] == task
-            assert row["condition"] == {"answer": "free", "told": True, "temperature": 0.0}
+            assert row["condition"] == {
+                "answer": "free", "told": True, "labels": "names", "hints": False, "show_prompt": False,
+                "temperature": 0,
+            }  # fmt: skip
             json.dumps(row)
     perfect = [r for r in records["exact_model"] if r["evaluator_model"] == "sim/perfect"]
     assert all(r["predicted_model"] == r["true_model"] and r["is_correct"] for r in perfect)
@@ -76,7 +84,7 @@ NO_ANSWERS = [
 def test_whatever_is_no_answer_stays_null_and_is_named(reply, status):
     evaluator = from_callable(lambda messages, **parameters: Response(reply, status, error=reply), "mine/silent")
     texts, _ = fleet_records(["perfect", "chance"], n_prompts=1)
-    records = run(lambda client: recognition.collect_predictions(client, [evaluator], texts))
+    records = ask([evaluator], texts)
     for row in [row for rows in records.values() for row in rows]:
         assert (row["predicted_model"], row["predicted_self"], row["is_correct"]) == (None, None, None)
         assert row["status"] == ("no_answer" if status == "ok" else status)
@@ -98,7 +106,7 @@ def test_an_evaluator_that_names_whoever_stands_first_has_no_discrimination():
     """Independent shuffles gave such a model J = .65 (p = .001) on ten prompts of the embedded model."""
     first = from_callable(lambda messages, **_: prompts.CANDIDATE_LINE.findall(messages[0]["content"])[0], "sim/first")
     texts, _ = fleet_records(["perfect", "good", "first"])
-    records = run(lambda client: recognition.collect_predictions(client, [first], texts, tasks="exact_model"))
+    records = ask([first], texts, tasks="exact_model")
     table = stats.recognition_table(pd.DataFrame(records["exact_model"]), n_resamples=10)
     j = table[(table["statistic"] == "discrimination") & (table["author"] == "")].iloc[0]
     assert j["estimate"] == 0
@@ -113,12 +121,18 @@ def test_told_and_answer_change_the_question():
 
     texts, _ = fleet_records(["perfect", "chance"], n_prompts=1)
     spying = from_callable(spy, "mine/spy", "Spy 3")
-    run(lambda c: recognition.collect_predictions(c, [spying], texts[:1], tasks="exact_model", told=False))
-    run(lambda c: recognition.collect_predictions(c, [spying], texts[:1], tasks="exact_model", told=True))
-    run(lambda c: recognition.collect_predictions(c, [spying], texts[:1], tasks=["binary_self"], told=False))
-    assert ["You are Spy 3." in text for text, _ in seen] == [False, True, True]
+    one = texts[:1]
+    ask([spying], one, Condition(told=False), "exact_model")
+    ask([spying], one, Condition(hints=True, labels="ids"), "exact_model")
+    ask([spying], one, Condition(told=False, show_prompt=True), ["binary_self"])
+    ask([spying], one, Condition(hints=True), ["binary_self"])
+    exact, hinted, binary, listed = (text for text, _ in seen)
+    assert "You are" not in exact and "- Perfect\n" in exact and one[0]["prompt"] not in exact
+    assert "You are mine/spy." in hinted and "- sim/perfect\n" in hinted and "It is known that" in hinted
+    assert "You are Spy 3." in binary and one[0]["prompt"] in binary and "- Perfect" not in binary
+    assert "- Perfect\n" in listed and listed.endswith(prompts.YES_OR_NO)
     with pytest.raises(InputError, match="cannot be constrained"):
-        run(lambda c: recognition.collect_predictions(c, [spying], texts, answer="constrained"))
+        ask([spying], texts, Condition("constrained"))
 
 
 def test_the_text_cannot_forge_the_marks_around_it():
@@ -150,12 +164,20 @@ def test_names_in_brackets_and_json_over_lines_are_read():
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"tasks": "exactly"}, "Unknown task 'exactly'"), ({"answer": "loud"}, "`answer` must be one of free, constrained"),
+    ({"answer": "loud"}, "`answer` must be one of free, constrained, got 'loud'"),
+    ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a number"),
+    ({"labels": "letters"}, "`labels` must be one of names"),
 ])  # fmt: skip
-def test_a_wrong_design_is_refused_before_the_first_call(options, message):
-    texts, _ = fleet_records(["perfect", "chance"], n_prompts=1)
+def test_a_wrong_condition_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        run(lambda client: recognition.collect_predictions(client, get_all("sim/perfect"), texts, **options))
+        Condition(**options)
+
+
+def test_a_wrong_design_is_refused_before_the_first_call():
+    texts, _ = fleet_records(["perfect", "chance"], n_prompts=1)
+    for tasks, wrong in (("exactly", "Unknown task 'exactly'"), ([], "nothing to ask")):
+        with pytest.raises(InputError, match=wrong):
+            ask(get_all("sim/perfect"), texts, tasks=tasks)
 
 
 def test_answers_that_the_raw_reply_does_not_hold_are_removed_and_counted():
