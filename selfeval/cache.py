@@ -74,12 +74,17 @@ class Store:
         self._operations: queue.SimpleQueue = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._held: set[str] = set()  # claimed by us and not yet given back; other claims of ours are left over
 
     # reading ---------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _reader(self) -> sqlite3.Connection:
-        return self._connect()
+        """Return the connection of the caller's thread: it reads, and claims without a flush to the disk."""
+        connection = self._connect()
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA busy_timeout=1000")
+        return connection
 
     @cached_property
     def _recorded(self) -> dict[str, tuple[dict, dict]]:
@@ -126,28 +131,49 @@ class Store:
 
     async def claim(self, key: str) -> dict | None:
         """Wait until this request is ours to send (None) or another process has its reply (the reply)."""
-
-        def give_back(claimed: Future) -> None:
-            if not claimed.exception() and claimed.result()[0] == "ours":
-                self.release(key)
-
         while True:
-            claimed = self._submit(_claim, key, self.owner)
-            try:
-                state, response = await asyncio.wrap_future(claimed)
-            except asyncio.CancelledError:
-                claimed.add_done_callback(give_back)  # the writer claims all the same
-                raise
+            state, response = self._claim_here(key) or await self._claim_by_writer(key)
             if state != "busy":
                 return response
             await asyncio.sleep(0.1)
 
+    def _claim_here(self, key: str) -> tuple[str, dict | None] | None:
+        """Claim in the caller's thread; None where the file is locked. Hand-over to the writer costs ten times more."""
+        self._start_writer()  # it renews the claims
+        try:
+            self._reader.execute("BEGIN IMMEDIATE")
+            claimed = _claim(self._reader, key, self.owner, self._held)
+            self._reader.execute("COMMIT")
+        except sqlite3.Error:
+            if self._reader.in_transaction:
+                self._reader.execute("ROLLBACK")
+            return None
+        return claimed
+
+    async def _claim_by_writer(self, key: str) -> tuple[str, dict | None]:
+        def give_back(claimed: Future) -> None:
+            if not claimed.exception() and claimed.result()[0] == "ours":
+                self.release(key)
+
+        claimed = self._submit(_claim, key, self.owner, self._held)
+        try:
+            return await asyncio.wrap_future(claimed)
+        except asyncio.CancelledError:
+            claimed.add_done_callback(give_back)  # the writer claims all the same
+            raise
+
     def put(self, key: str, request: str, response: dict) -> Future:
-        """Queue a reply to a canonical request for the next commit; the future is done when it is on disk."""
-        return self._submit(_put, key, request, json.dumps(response))
+        """Queue a reply to a canonical request for the next commit; the future is done when it is on disk.
+
+        A reply that cannot be written gives its claim back.
+        """
+        written = self._submit(_put, key, request, json.dumps(response))
+        written.add_done_callback(lambda done: self.release(key) if done.exception() else self._held.discard(key))
+        return written
 
     def release(self, key: str) -> Future:
         """Give a claim back without a reply."""
+        self._held.discard(key)
         return self._submit(_release, key, self.owner)
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> Future:
@@ -211,11 +237,15 @@ class Store:
         future.set_running_or_notify_cancel()  # from here on a cancelled caller cannot stop what was paid for
         with self._starting:
             self._operations.put((future, operation, arguments))
+        self._start_writer()
+        return future
+
+    def _start_writer(self) -> None:
+        with self._starting:
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write, name="selfeval-store", daemon=True)
                 self._writer.start()
                 atexit.register(self.close)
-        return future
 
     def _write(self) -> None:
         """Commit operations in groups: whatever queued up while the last commit was under way makes the next one."""
@@ -269,16 +299,18 @@ class Store:
 # operations of the writer, inside its transaction ---------------------------------------------------------------------
 
 
-def _claim(connection: sqlite3.Connection, key: str, owner: str) -> tuple[str, dict | None]:
+def _claim(connection: sqlite3.Connection, key: str, owner: str, held: set[str]) -> tuple[str, dict | None]:
     row = connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
     if row:
         return "stored", json.loads(row[0])
     row = connection.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
-    if row and row[1] > time.time() and not _is_dead(row[0]):
+    left_over = row and row[0] == owner and key not in held  # a full disk kept us from giving it back
+    if row and row[1] > time.time() and not _is_dead(row[0]) and not left_over:
         return "busy", None
     if row:
         _attempt(connection, key, "abandoned", f"in flight when {row[0]} ended")
     connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (key, owner, _lease()))
+    held.add(key)
     return "ours", None
 
 

@@ -5,8 +5,9 @@ import contextlib
 import json
 import os
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -94,6 +95,7 @@ class Client:
         self._endpoints: dict[str, Endpoint] = {}
         self._proven: set[str] = set()
         self._first: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._unwritten: deque[Future] = deque()
 
     async def __aenter__(self) -> "Client":
         return self
@@ -141,6 +143,8 @@ class Client:
                             group.create_task(work(shared))
             except BaseExceptionGroup as failures:
                 raise failures.exceptions[0] from None
+        while self._unwritten:
+            await asyncio.wrap_future(self._unwritten.popleft())
         return responses
 
     def _from_store(self, request: Request) -> Response | None:
@@ -173,6 +177,8 @@ class Client:
         endpoint = self._endpoint(model)
         if model.id in endpoint.given_up:
             return self._failed(endpoint.given_up[model.id])
+        while self._unwritten and self._unwritten[0].done():
+            self._unwritten.popleft().result()  # nothing more is bought once a reply cannot be kept
         stored = await self.store.claim(key)
         if stored is not None:
             self.tally.stored += 1
@@ -181,13 +187,14 @@ class Client:
             response = await endpoint.ask(
                 model, *request.full(), lambda failure: self.store.record_attempt(key, failure.outcome, failure.detail)
             )
-            await asyncio.wrap_future(self.store.put(key, request.identity, response.to_dict()))
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
         except BaseException:
             self.store.release(key)
             raise
+        # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
+        self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))
         self._proven.add(model.id)
         self._count(response)
         return response

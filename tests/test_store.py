@@ -90,7 +90,8 @@ def test_no_stored_reply_is_bought_again_after_kills(store, server):
     for kept, before in kills:
         assert not kept & {said(entry["body"]) for entry in fake.ledger[before:]}
     repeats = len(fake.ledger) - 60
-    assert 0 <= repeats <= store.outcomes().get("abandoned", 0) <= 3 * 8
+    # At each kill eight calls were in flight, and up to eight replies were on their way to the disk.
+    assert 0 <= repeats <= store.outcomes().get("abandoned", 0) <= 3 * 16
     assert count(store, "replies") == 60 and count(store, "claims") == 0
     assert store._reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
@@ -171,7 +172,8 @@ def test_a_full_disk_is_one_sentence_and_costs_nothing_that_is_stored(store, ser
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     kept, before = stored(store), len(fake.ledger)
-    assert 5 < len(kept) < 60 and before <= len(kept) + 4
+    # Four calls were in flight, and up to four replies were on their way to the disk.
+    assert 5 < len(kept) < 60 and before <= len(kept) + 8
     responses, tally = ask(store, asked, concurrency=4)  # at once: no claim is left over
     assert all(r.text.startswith("reply-") for r in responses) and tally.stored == len(kept)
     assert not kept & {said(entry["body"]) for entry in fake.ledger[before:]}
