@@ -24,7 +24,7 @@ EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --exe
 	@touch $@
 
 lab: .venv/.ready
-	$(BIN)/jupyter lab $(LAB_FLAGS) notebooks/00_tour.ipynb
+	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $(LAB_FLAGS) notebooks/00_tour.ipynb
 
 # One notebook at a time: they share the embedded model's one slot, and its prefix cache works best in order.
 figures: .venv/.ready

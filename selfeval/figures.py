@@ -121,7 +121,7 @@ def _figure(width: float, height: float, rows: int = 1, columns: int = 1, **opti
 def advantage_and_discrimination(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> Figure:
     """Draw advantage A and discrimination J side by side per evaluator, highest J first.
 
-    Hollow markers: the interval of J holds 0, so whatever A says, own texts are not told from others'.
+    Where J's marker is hollow, own texts are not told from others', whatever A says.
     """
     return forest(table, display, ("advantage", "discrimination"), same_scale=True)
 
@@ -133,18 +133,16 @@ def forest(
     order_by: str = "discrimination",
     same_scale: bool = False,
 ) -> Figure:
-    """Draw one panel per statistic with every evaluator's estimate and interval; hollow where J's holds 0."""
-    needed = dict.fromkeys([*statistics, order_by, "discrimination"])
+    """Draw one panel per statistic with every evaluator's estimate and interval; hollow where it holds 0."""
+    needed = dict.fromkeys([*statistics, order_by])
     rows = {name: default_rows(table, name).set_index("evaluator") for name in needed}
     order = rows[order_by]["estimate"].sort_values(ascending=True, na_position="first", kind="stable").index
-    j = rows["discrimination"].reindex(order)
-    tells = ((j["low"] > 0) | (j["high"] < 0)).to_numpy()
     height = 0.95 + 0.17 * max(len(order), 3)
     width = SINGLE if len(statistics) == 1 else DOUBLE
     fig, axes = _figure(width, height, 1, len(statistics), sharey=True, sharex=same_scale)
     with mpl.rc_context(STYLE):
         for ax, name, colour in zip(axes[0], statistics, PALETTE, strict=False):
-            _interval_panel(ax, rows[name].reindex(order), tells, colour, 5 if len(statistics) < 3 else 3)
+            _interval_panel(ax, rows[name].reindex(order), colour, 5 if len(statistics) < 3 else 3)
             ax.set_title(SYMBOLS.get(name, name))
         axes[0, 0].set_yticks(range(len(order)), _labels(order, display))
         axes[0, 0].set_ylim(-0.7, len(order) - 0.3)
@@ -152,10 +150,11 @@ def forest(
     return _plain(fig)
 
 
-def _interval_panel(ax, rows: pd.DataFrame, tells: np.ndarray, colour, ticks: int) -> None:
-    """Draw points and low-high lines over row numbers; filled where `tells`."""
+def _interval_panel(ax, rows: pd.DataFrame, colour, ticks: int) -> None:
+    """Draw points and low-high lines over row numbers; filled where the interval excludes 0."""
     y = np.arange(len(rows))
     value, low, high = (rows[c].to_numpy(float) for c in ("estimate", "low", "high"))
+    tells = (low > 0) | (high < 0)
     ax.axvline(0, color="0.35", linewidth=0.8, zorder=1)
     ax.hlines(y, low, high, color=colour, linewidth=1.3, zorder=2)
     for chosen, face, marker in ((tells, colour, "o"), (~tells, "white", "s")):
@@ -178,7 +177,7 @@ def _interval_panel(ax, rows: pd.DataFrame, tells: np.ndarray, colour, ticks: in
 def _legend_below(fig: Figure, ax) -> None:
     look = {"edgecolor": "0.25", "linewidth": 1}
     handles = [ax.scatter([], [], 16, marker=m, facecolor=f, **look) for m, f in (("o", "0.25"), ("s", "white"))]
-    labels = ["interval of J excludes 0", "interval of J holds 0"]
+    labels = ["interval excludes 0", "interval holds 0"]
     fig.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
 
 

@@ -38,7 +38,9 @@ class Condition:
                 raise InputError(f"`{name}` must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
         for name in ("told", "hints", "show_prompt"):
             if not isinstance(getattr(self, name), bool):
-                raise InputError(f"`{name}` must be true or false, got {getattr(self, name)!r}.")
+                raise InputError(
+                    f"`{name}` must be true or false, got {getattr(self, name)!r}; papermill takes `-p {name} False`."
+                )
         if isinstance(self.temperature, bool) or not isinstance(self.temperature, int | float) or self.temperature < 0:
             raise InputError(f"`temperature` must be a number of at least 0, got {self.temperature!r}.")
 
@@ -60,6 +62,9 @@ async def generate_texts(
     """
     _whole_number("samples", samples, 1)
     _whole_number("words", words, 1)
+    _whole_number("seed", seed, 0)
+    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or temperature < 0:
+        raise InputError(f"`temperature` must be a number of at least 0, got {temperature!r}.")
     design = [(p, s, m) for p in writing_prompts for s in range(samples) for m in models]
     # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
     parameters = {"temperature": temperature, "max_tokens": max(256, 4 * words)}
@@ -111,6 +116,7 @@ async def collect_predictions(
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
     _check_design(evaluators, texts, tasks, condition)
+    _whole_number("seed", seed, 0)
     labels = candidate_labels(texts, condition)
     orders = candidate_orders(texts, list(labels), seed)
     design = [(text, evaluator, task) for text in texts for evaluator in evaluators for task in tasks]
@@ -139,10 +145,12 @@ def candidate_labels(texts: Sequence[dict], condition: Condition) -> dict[str, s
 
 def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition) -> None:
     for task in tasks:
-        if task not in TASKS:
-            raise InputError(f"Unknown task {task!r}; known are {', '.join(TASKS)}.")
+        if task not in TASKS or tasks.count(task) > 1:
+            raise InputError(f"Unknown task {task!r}, or given twice; known are {', '.join(TASKS)}.")
     if not texts or not tasks:
         raise InputError("There is nothing to ask: the corpus has no text, or `tasks` is empty.")
+    if len({text["author"] for text in texts}) < 2:
+        raise InputError(f"The corpus has one author, {texts[0]['author']!r}; recognition needs two or more.")
     for evaluator in evaluators:
         provider = evaluator.provider
         if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):

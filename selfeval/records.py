@@ -1,5 +1,6 @@
 """Text and prediction records: reading, checking and writing the project's JSON lines files."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -46,15 +47,16 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
 
 def write_whole(path: Path, content: str) -> None:
     """Write a file whole or not at all, and tell the sweep that runs this notebook, if any, that it was written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(content, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}; make room or choose another folder.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
     if listing := os.environ.get("SELFEVAL_WRITTEN"):
         with Path(listing).open("a", encoding="utf-8") as out:
             out.write(f"{path.resolve()}\n")
@@ -126,6 +128,8 @@ def read_texts(corpus: str, limit: int = 0) -> list[dict]:
             "`01_generate_texts` makes one."
         )
     texts = [_text_record(path, number, row) for number, row in enumerate(_read_rows(path), 1)]
+    if not texts:
+        raise InputError(f"{path} holds no text.")
     ids = pd.Series([text["text_id"] for text in texts])
     if ids.duplicated().any():
         raise InputError(f"{path} holds the `text_id` {ids[ids.duplicated()].iloc[0]} twice; every text needs its own.")
@@ -160,11 +164,13 @@ def _text_record(path: Path, number: int, row: dict) -> dict:
 def read_predictions(source: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
 
-    Columns: at least the ten published fields. A record that stands in several files word for word counts once; two
-    different ones for the same question are an error, since two designs would be mixed.
+    Columns: at least the ten published fields. A file that is named twice counts once; two answers to the same question
+    under the same condition are an error of the statistics, since two designs would be mixed.
     """
     sources = [source] if isinstance(source, str | Path) else list(source)
-    files = [file for one in sources for file in _prediction_files(data_path(one))]
+    if not sources:
+        raise InputError("`predictions` names no file and no folder.")
+    files = list(dict.fromkeys(file for one in sources for file in _prediction_files(data_path(one).resolve())))
     frames = [_prediction_frame(file) for file in files]
     return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
 
@@ -184,6 +190,10 @@ def _prediction_frame(path: Path) -> pd.DataFrame:
     frame = pd.DataFrame(_read_rows(path))
     if "text_full" in frame and "text_preview" not in frame:
         frame["text_preview"] = frame["text_full"].str[:100]
+    if "true_model_display" in frame and "predicted_model" in frame:  # some files name the answer by its label
+        ids = dict(zip(frame["true_model_display"], frame["true_model"], strict=True))
+        ids |= {author: author for author in frame["true_model"]}
+        frame["predicted_model"] = frame["predicted_model"].map(lambda name: ids.get(name, name))
     missing = [name for name in PREDICTION_FIELDS if name not in frame]
     if missing:
         raise InputError(

@@ -132,7 +132,8 @@ def run(sweep, workers=2):
     with _lock(sweep.folder) as lock, _signals() as stop:
         for number, stage in enumerate(sweep.stages):
             earlier = [run for before in sweep.stages[:number] for run in before.runs]
-            lost = [run for run in earlier if run.stage in stage.needs and run.status in ("failed", "not started")]
+            # Any of them: a stage may also read what an earlier one wrote elsewhere, such as a corpus.
+            lost = [run for run in earlier if run.status in ("failed", "not started")]
             if lost:
                 for each in stage.runs:
                     each.status, each.cause = "not started", f"not started because {lost[0].name} {lost[0].status}"
@@ -346,7 +347,7 @@ class _Line:
         share = len(ended) + sum(min(each["done"] / each["total"], 1) for each in now if each["total"])
         if share:
             rest = (len(self.stage.runs) - self.skipped - share) / share * (time.monotonic() - self.began)
-            parts.append(f"about {_duration(rest)} left")
+            parts.append(f"about {_duration(rest)} left in this stage")
         return " · ".join(parts)
 
     def close(self):

@@ -58,7 +58,6 @@ class Run:
 class Stage:
     name: str
     runs: list[Run]
-    needs: set[str]  # names of the earlier stages whose run folders are parameters here
 
 
 @dataclass
@@ -101,7 +100,7 @@ def load(path, out=None):
             say("the name is used twice; give one of them another `name`")
         known, before = {stage.name: stage for stage in done}, len(problems)
         sets = _expand(entry, say)
-        stage = Stage(str(name), [], set())
+        stage = Stage(str(name), [])
         declared = _declared(notebook, say)
         for given, varying in sets:
             run = _make_run(stage, notebook, given, varying, declared, folder, known, say)
@@ -207,7 +206,6 @@ def _make_run(stage, notebook, given, varying, declared, folder, known, say):
         kind = (declared or {}).get(name, "None")
         portable[name] = actual[name] = value
         if runs is not None:
-            stage.needs.update(run.stage for run in runs)
             portable[name], actual[name] = [run.name for run in runs], [str(run.folder) for run in runs]
             if kind == "str" and len(runs) == 1:
                 actual[name] = actual[name][0]

@@ -68,7 +68,9 @@ def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
     """Say for each design and evaluator, in one sentence each, what discrimination and advantage allow to say."""
     rows = _readable(default_rows(table), display)
-    rows = rows[rows["statistic"].isin(["self_accuracy", "false_claim_rate", "advantage", "discrimination"])]
+    rows = rows[
+        rows["statistic"].isin(["self_accuracy", "false_claim_rate", "advantage", "discrimination", "no_answer_rate"])
+    ]
     sentences = []
     for (task, condition, evaluator), group in rows.groupby([*DESIGN, "evaluator"], sort=False):
         found = {row.statistic: row for row in group.itertuples()}
@@ -85,9 +87,13 @@ def _conclusion(found: dict) -> str:
     rates = found["self_accuracy"].estimate, found["false_claim_rate"].estimate
     claimed = f"claims {rates[0]:.0%} of its own and {rates[1]:.0%} of others' texts"
     few = "; few prompts, so the interval is optimistic" if "few_prompts" in str(j.note) else ""
-    if j.low > 0:
+    silent = found.get("no_answer_rate")
+    if silent is not None and silent.estimate == 1:
+        return "nothing can be said, it answered nothing."
+    tested = pd.isna(j.p) or j.p < 1 - j.level  # the interval and the test by permutation have to agree
+    if j.low > 0 and tested:
         return f"{claimed}, so it tells them apart: {shown}{few}."
-    if j.high < 0:
+    if j.high < 0 and tested:
         return f"{claimed}, so it disowns its own texts: {shown}{few}."
     a = found["advantage"].estimate
     trap = f" Its advantage A = {a:+.2f} is a habit of naming, not recognition." if abs(a) > 0.2 else ""

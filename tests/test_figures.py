@@ -82,12 +82,13 @@ def test_intervals_are_drawn_as_given(inputs):
 
 
 def test_the_trap_is_visible(inputs):
-    """Always-itself: full advantage, drawn hollow because its J interval holds 0; the one that knows is filled."""
-    ax, _ = figures.advantage_and_discrimination(inputs[0], DISPLAY).axes
+    """Always-itself: full advantage, and its J is hollow, the interval holds 0; the one that knows has a filled J."""
+    left, ax = figures.advantage_and_discrimination(inputs[0], DISPLAY).axes
     filled, hollow = ax.collections[1].get_offsets(), ax.collections[2].get_offsets()
-    names = [text.get_text() for text in ax.get_yticklabels()]
+    names = [text.get_text() for text in left.get_yticklabels()]
     assert [names[int(y)] for _, y in filled] == ["Costs $$ & 100%_a^b"]
-    assert (1.0, "M1") in [(x, names[int(y)]) for x, y in hollow]
+    assert (0.0, "M1") in [(x, names[int(y)]) for x, y in hollow]
+    assert (1.0, "M1") in [(x, names[int(y)]) for x, y in left.collections[1].get_offsets()]
 
 
 def test_cells_without_texts_are_hatched_not_zero(inputs):

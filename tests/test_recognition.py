@@ -121,12 +121,12 @@ def test_told_and_answer_change_the_question():
 
     texts, _ = fleet_records(["perfect", "chance"], n_prompts=1)
     spying = from_callable(spy, "mine/spy", "Spy 3")
-    one = texts[:1]
+    one = texts
     ask([spying], one, Condition(told=False), "exact_model")
     ask([spying], one, Condition(hints=True, labels="ids"), "exact_model")
     ask([spying], one, Condition(told=False, show_prompt=True), ["binary_self"])
     ask([spying], one, Condition(hints=True), ["binary_self"])
-    exact, hinted, binary, listed = (text for text, _ in seen)
+    exact, hinted, binary, listed = (text for text, _ in seen[::2])
     assert "You are" not in exact and "- Perfect\n" in exact and one[0]["prompt"] not in exact
     assert "You are mine/spy." in hinted and "- sim/perfect\n" in hinted and "It is known that" in hinted
     assert "You are Spy 3." in binary and one[0]["prompt"] in binary and "- Perfect" not in binary
@@ -175,9 +175,11 @@ def test_a_wrong_condition_is_refused(options, message):
 
 def test_a_wrong_design_is_refused_before_the_first_call():
     texts, _ = fleet_records(["perfect", "chance"], n_prompts=1)
-    for tasks, wrong in (("exactly", "Unknown task 'exactly'"), ([], "nothing to ask")):
+    for tasks, wrong in (("exactly", "Unknown task 'exactly'"), ([], "nothing to ask"), (["binary_self"] * 2, "twice")):
         with pytest.raises(InputError, match=wrong):
             ask(get_all("sim/perfect"), texts, tasks=tasks)
+    with pytest.raises(InputError, match="one author, 'sim/perfect'"):
+        ask(get_all("sim/perfect"), texts[:1])
 
 
 def test_answers_that_the_raw_reply_does_not_hold_are_removed_and_counted():

@@ -95,6 +95,9 @@ def test_predictions_made_elsewhere_are_read(tmp_path):
     frame = records.read_predictions([one, two])
     assert list(frame["text_preview"]) == ["Once", "Once"] and list(frame["text_id"]) == [0, 1]
     assert len(records.read_predictions(tmp_path)) == 2
+    labelled = write(tmp_path / "labelled.jsonl", FOREIGN | {"predicted_model": "One"})
+    assert list(records.read_predictions(labelled)["predicted_model"]) == ["a/one"]
+    assert len(records.read_predictions([labelled, labelled])) == 1, "one file named twice"
     with pytest.raises(InputError, match="lacks the field is_correct"):
         records.read_predictions(write(tmp_path / "c.jsonl", {k: v for k, v in FOREIGN.items() if k != "is_correct"}))
 

@@ -54,6 +54,17 @@ def test_claims_set_names_beside_texts_and_positions_the_place_chosen():
     assert tables.positions(records(HABIT).drop(columns="candidates")).empty
 
 
+def test_silence_is_no_habit_and_the_interval_needs_the_test():
+    """All answers null was called a constant answer, and J = .62 [.12, .83] with p = .074 was called recognition."""
+    silent = records({("a", "a"): [None] * 50, ("a", "b"): [None] * 50})
+    assert "it answered nothing" in tables.conclusions(stats.recognition_table(silent, n_resamples=10))[0]
+    few = {("a", "a"): ["a"] * 4, ("a", "b"): ["a", "b", "b", "b"]}
+    table = stats.recognition_table(records(few), n_resamples=10)
+    j = tables.default_rows(table).set_index("statistic").loc["discrimination"]
+    assert j["low"] > 0 and j["p"] > 0.05
+    assert "no evidence of recognition" in tables.conclusions(table)[0]
+
+
 def test_an_evaluator_without_texts_of_its_own_has_nothing_to_say():
     [sentence] = tables.conclusions(stats.recognition_table(records({("c", "a"): ["a"] * 3, ("c", "b"): ["a"] * 3})))
     assert "nothing can be said" in sentence

@@ -73,8 +73,10 @@ class Settings:
 
     def __post_init__(self):
         self.z = check_level(self.level)
-        if self.n_resamples < 1:
-            raise InputError(f"`n_resamples` must be at least 1, got {self.n_resamples!r}.")
+        for name, least in (("n_resamples", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
 
     def weights(self, clusters: int) -> np.ndarray:
         if clusters not in self.drawn:
