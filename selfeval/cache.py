@@ -141,6 +141,7 @@ class Store:
         """Claim in the caller's thread; None where the file is locked. Hand-over to the writer costs ten times more."""
         self._start_writer()  # it renews the claims
         try:
+            self._reader.execute("PRAGMA busy_timeout=0")  # no waiting here: it would hold up every other call
             self._reader.execute("BEGIN IMMEDIATE")
             claimed = _claim(self._reader, key, self.owner, self._held)
             self._reader.execute("COMMIT")
@@ -148,6 +149,8 @@ class Store:
             if self._reader.in_transaction:
                 self._reader.execute("ROLLBACK")
             return None
+        finally:
+            self._reader.execute("PRAGMA busy_timeout=1000")
         return claimed
 
     async def _claim_by_writer(self, key: str) -> tuple[str, dict | None]:
