@@ -9,6 +9,7 @@ BIN := .venv/bin
 LAB_FLAGS ?=
 FILE ?= notebooks/sweeps/demo.yaml
 WORKERS ?= 2
+RECORDING ?= replies
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
@@ -47,11 +48,12 @@ notebooks: .venv/.ready
 	@$(BIN)/python tests/tidy_notebooks.py $(NOTEBOOKS)
 
 # Ask the embedded model everything that the committed notebooks ask, and keep its replies as the recording.
+# A part: make record NOTEBOOKS="notebooks/04_identity.ipynb" RECORDING=identity
 record: .venv/.ready
-	rm -rf data/store/recording data/sample/replies.jsonl && mkdir -p data/store/recording
+	rm -rf data/store/recording data/sample/$(RECORDING).jsonl && mkdir -p data/store/recording
 	SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite $(EXECUTE) --output-dir data/store/recording $(NOTEBOOKS)
-	SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite $(BIN)/selfeval store export data/sample/replies.jsonl
-	$(MAKE) notebooks
+	SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite $(BIN)/selfeval store export data/sample/$(RECORDING).jsonl
+	$(MAKE) notebooks NOTEBOOKS="$(NOTEBOOKS)"
 
 sweep: .venv/.ready
 	$(BIN)/selfeval sweep $(FILE) --workers $(WORKERS)

@@ -4,6 +4,7 @@ A simulated author writes sentences that carry its tell, a word that no other au
 the tell in the text it is shown and then claims the text with its planted rates. Every draw is seeded by the request,
 so the same request always has the same reply. `simulation` in `data/models.yaml`, all optional:
 
+  role                   what it plays; by default the evaluator described here, the others have modules of their own
   hit, false_claim       P(names itself) on own and on others' texts; without them 1/N (exact task) or 1/2 (binary)
   skill                  P(names the true author) on others' texts that it does not claim
   prefers, preference    a model id, and P(names it) where nothing above applied
@@ -14,6 +15,7 @@ so the same request always has the same reply. `simulation` in `data/models.yaml
 import hashlib
 import random
 import re
+from importlib import import_module
 
 from selfeval.cache import canonical
 from selfeval.errors import InputError
@@ -21,6 +23,7 @@ from selfeval.models import Model, get, models
 from selfeval.prompts import CANDIDATE_LINE, CANDIDATES, YES_OR_NO
 from selfeval.providers import Response
 
+ROLES = {"identity": "selfeval.identity.simulated", "roleplay": "selfeval.roleplay.simulated"}  # role: its module
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
 WORDS = (
     "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
@@ -34,24 +37,30 @@ class Simulated:
     """A simulated model as a callable on messages."""
 
     def __init__(self, model: Model, sample: int = 0, seed: int = 0):
-        self.model, self.rates, self.sample, self.seed = model, model.simulation or {}, sample, seed
+        self.model, self.rates, self.sample, self.seed = model, dict(model.simulation or {}), sample, seed
+        role = self.rates.pop("role", None)
+        if role is not None and role not in ROLES:
+            raise InputError(
+                f"The model {model.id!r} has the unknown simulation role {role!r}; known are {', '.join(ROLES)}."
+            )
+        self.reply = import_module(ROLES[role]).reply if role else None
         unknown = set(self.rates) - KNOWN
-        if unknown:
+        if unknown and not role:
             raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
 
     def __call__(self, messages: list[dict], **parameters) -> Response:
         request = canonical({"m": self.model.id, "x": messages, "s": self.sample, "seed": self.seed})
         draw = random.Random(int.from_bytes(hashlib.sha256(request.encode()).digest()[:8]))
         question = messages[-1]["content"]
-        _, asked, names = question.rpartition(CANDIDATES)  # a judged text may have lists of its own
-        if question.endswith(YES_OR_NO):
-            text = self._yes_no(draw, question)
-        elif asked:
-            text = self._name(draw, question, CANDIDATE_LINE.findall(names))
-        else:
-            text = self._write(draw, question)
+        text = self.reply(self.model, self.rates, messages, draw) if self.reply else self._evaluate(draw, question)
         usage = {"prompt": len(question.split()), "completion": len(text.split())}
         return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=self.model.id)
+
+    def _evaluate(self, draw: random.Random, question: str) -> str:
+        _, asked, names = question.rpartition(CANDIDATES)  # a judged text may have lists of its own
+        if question.endswith(YES_OR_NO):
+            return self._yes_no(draw, question)
+        return self._name(draw, question, CANDIDATE_LINE.findall(names)) if asked else self._write(draw, question)
 
     def _write(self, draw: random.Random, question: str) -> str:
         wanted = re.search(r"(\d+) words", question)
@@ -111,3 +120,8 @@ def planted(model: Model, n_candidates: int | None = None) -> tuple[float, float
         answers * (first / n_candidates + (1 - first) * rates.get(name, 1 / n_candidates))
         for name in ("hit", "false_claim")
     )
+
+
+def evaluators() -> list[Model]:
+    """Return the registry's simulated evaluators of self-recognition."""
+    return [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]

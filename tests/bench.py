@@ -70,7 +70,7 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     from selfeval import models, recognition, simulated, stats
     from selfeval.client import Client
 
-    fleet = [model for model in models.models().values() if model.provider.name == "sim"]
+    fleet = simulated.evaluators()
     writing = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
     covered: dict[tuple[str, str], int] = dict.fromkeys(((t, m.id) for t in recognition.TASKS for m in fleet), 0)
     always = []

@@ -7,11 +7,11 @@ import pytest
 
 from selfeval.client import Client, Request
 from selfeval.errors import InputError
-from selfeval.models import get, models
+from selfeval.models import get
 from selfeval.prompts import build_binary, build_exact, build_writing, user
-from selfeval.simulated import Simulated, author_of, planted
+from selfeval.simulated import Simulated, author_of, evaluators, planted
 
-FLEET = [model for model in models().values() if model.provider.name == "sim"]
+FLEET = evaluators()
 
 
 def write(author, k):

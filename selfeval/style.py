@@ -1,0 +1,37 @@
+"""How much texts give away by style alone: a classifier on character n-grams, always asked about unseen groups."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from selfeval.errors import InputError
+
+
+def out_of_fold(
+    texts: Sequence[str], labels: Sequence[str], groups: Sequence, *, folds: int = 5, seed: int = 0
+) -> pd.DataFrame:
+    """Return P(label) of every text, one column per label, each from a classifier that saw none of the text's group.
+
+    texts: one per row, in the order of the result. groups: what has to stay together (the prompt, the conversation).
+    The classifier is logistic regression on TF-IDF of character 2- to 4-grams within words; a ceiling on what a reader
+    of style could know, and a baseline for judges. Raises `InputError` where there are fewer than two labels or groups.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold
+    from sklearn.pipeline import make_pipeline
+
+    texts, labels, groups = np.asarray(texts, object), np.asarray(labels), np.asarray(groups)
+    names, n_groups = np.unique(labels), len(np.unique(groups))
+    if len(names) < 2 or n_groups < 2:
+        raise InputError(
+            f"A classifier of style needs two labels and two groups of texts, got {len(names)} and {n_groups}."
+        )
+    found = pd.DataFrame(0.0, range(len(texts)), names)
+    for train, test in GroupKFold(min(folds, n_groups), shuffle=True, random_state=seed).split(texts, labels, groups):
+        features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
+        model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
+        model.fit(texts[train], labels[train])
+        found.loc[test, model.classes_] = model.predict_proba(texts[test])
+    return found
