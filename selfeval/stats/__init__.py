@@ -7,10 +7,11 @@ what works on arrays of any origin.
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general
 from selfeval.stats.counts import confusion
+from selfeval.stats.existence import existence_table
 from selfeval.stats.intervals import detectable_difference, holm, power
 from selfeval.stats.table import COLUMNS, recognition_table
 
 __all__ = [
-    "COLUMNS", "condition_contrasts", "confusion", "detectable_difference", "holm", "models_in_general", "power",
-    "recognition_table",
+    "COLUMNS", "condition_contrasts", "confusion", "detectable_difference", "existence_table", "holm",
+    "models_in_general", "power", "recognition_table",
 ]  # fmt: skip

@@ -1,0 +1,103 @@
+"""The existence test: honest parsing, real against invented names, and constant answers that know nothing."""
+
+import asyncio
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfeval import existence
+from selfeval.client import Client
+from selfeval.errors import InputError
+from selfeval.models import from_callable, get_all, models
+from selfeval.providers import Response
+from selfeval.stats import existence_table
+
+ABOUT = existence.targets(get_all(["openai/gpt-5", "x-ai/grok-4", "google/gemini-2.5-flash"]))
+
+
+def collect(reply, **options):
+    model = from_callable(reply, "mine/model")
+
+    async def run():
+        async with Client() as client:
+            return await existence.collect_existence(client, [model], ABOUT, existence.templates(2), **options)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(("reply", "kind", "score"), [
+    ("YES", "yes_no", 1), ("No.", "yes_no", 0), ("maybe", "yes_no", None), ("True.", "true_false", 1),
+    ("FALSE", "true_false", 0), ("true or false", "true_false", None), ("4", "likert", 0.75),
+    ("I strongly agree", "likert", 1), ("Disagree", "likert", 0.25), ('{"answer": 4}', "likert", 0.75),
+    ("6", "likert", None), ("1 to 5", "likert", None), ("80%", "probability", 0.8), ("0.8", "probability", None),
+    ("0.5 %", "probability", 0.005), ("100", "probability", 1), ("0", "probability", 0), ("120", "probability", None),
+    ("between 20 and 30", "probability", None), ("GPT-4.1 is known. Answer: 90 percent", "probability", 0.9),
+    ('{"answer": 85}', "probability", 0.85), ("", "probability", None), ("nan", "probability", None),
+    ("ERROR: 429", "probability", None),
+])  # fmt: skip
+def test_replies_are_read_by_what_they_say(reply, kind, score):
+    assert existence.parse_existence(reply, kind) == score
+
+
+def test_there_are_ten_ways_to_ask_and_no_invented_name_is_in_the_registry():
+    ways = existence.templates()
+    assert len(ways) == len({way["id"] for way in ways}) == 10 and all("{name}" in way["statement"] for way in ways)
+    everyone = [m for m in models().values() if m.provider.name not in ("sim", "local")]
+    about = existence.targets(everyone)
+    invented = [t.display for t in about if t.id is None]
+    assert len(invented) >= 10
+    assert not {n.casefold() for n in invented} & {x.casefold() for m in models().values() for x in m.all_names}
+
+
+def test_records_have_the_published_fields_and_no_answer_stays_null():
+    records = collect(lambda messages, **_: "I have no idea.", answer_types="yes_no")
+    assert tuple(records[0])[:12] == (
+        "evaluator", "evaluator_display", "target_model", "target_display", "template_id", "iteration", "question",
+        "raw_response", "parsed_response", "existence_score", "reasoning", "parsing_error",
+    )  # fmt: skip
+    assert {(r["existence_score"], r["parsed_response"], r["parsing_error"]) for r in records} == {
+        (None, None, "no_answer")
+    }
+    failed = collect(lambda messages, **_: Response(status="error", error="down"), answer_types="yes_no")
+    assert {(r["parsing_error"], r["raw_response"]) for r in failed} == {("error", "down")}
+    reasoned = collect(lambda messages, **_: "It is well known.\nAnswer: YES", answer_types="yes_no", reasoning=True)
+    assert (reasoned[0]["reasoning"], reasoned[0]["existence_score"]) == ("It is well known.", 1)
+
+
+def test_a_constant_answer_has_no_discrimination_and_knowledge_has():
+    def score(reply):
+        table = existence_table(pd.DataFrame(collect(reply, answer_types="yes_no")))
+        return table.set_index("statistic").loc["discrimination"]
+
+    yes = score(lambda messages, **_: "YES")
+    assert yes["estimate"] == 0 and yes["low"] < 0 < yes["high"] and yes["n_targets"] == 6
+    known = {t.display for t in ABOUT if t.id}
+    knows = score(lambda messages, **_: "YES" if any(n in messages[0]["content"] for n in known) else "NO")
+    assert knows["estimate"] == 1 and knows["low"] > 0 and knows["note"] == "few_targets"
+    silent = score(lambda messages, **_: "Who knows?")
+    assert np.isnan(silent["estimate"]) and silent["note"] == "not_estimable"
+
+
+def test_targets_are_the_clusters():
+    """Forty questions about each of 12 names are no more certain than four."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"evaluator": "e", "target_model": f"t{t}", "exists": t < 6, "answer_type": "yes_no", "asked_reasoning": False,
+         "existence_score": float(rng.random() < (0.9 if t % 2 else 0.2)), "k": k}
+        for t in range(12) for k in range(40)
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    many, few = (existence_table(frame[frame["k"] < k]).set_index("statistic").loc["discrimination"] for k in (40, 4))
+    assert (many["high"] - many["low"]) > 0.8 * (few["high"] - few["low"])
+
+
+def test_wrong_parameters_are_refused():
+    with pytest.raises(InputError, match="`answer_types` must be one of yes_no, true_false, probability, likert"):
+        collect(lambda messages, **_: "YES", answer_types=["often"])
+    with pytest.raises(InputError, match="no room for `reasoning`"):
+        collect(lambda messages, **_: "YES", reasoning=True, constrained=True)
+    with pytest.raises(InputError, match="at least one real model"):
+        existence.targets([])
+    with pytest.raises(InputError, match="Existence records need"):
+        existence_table(pd.DataFrame([{"evaluator": "e"}]))
