@@ -18,9 +18,8 @@ import pandas as pd
 
 from selfeval import prompts
 from selfeval.client import Client, Request
-from selfeval.errors import InputError, check_one_of
+from selfeval.errors import check_one_of
 from selfeval.models import Model
-from selfeval.stats.counts import NAMING
 
 METHODS = ("exact", "fuzzy", "partial")
 SIMILAR = 0.8
@@ -72,22 +71,22 @@ async def correct_by_judge(client: Client, records: pd.DataFrame, judge: Model) 
 
 def compared(scored: pd.DataFrame) -> pd.DataFrame:
     """Count, per evaluator, what each method calls right, beside ours: shares of all records, and how many differ."""
+    group = [scored["task_type"], scored["evaluator_model"]]
     columns = [c for c in scored if c.startswith("correct_")]
+    if scored.empty or scored[columns].isna().all(axis=None):
+        return pd.DataFrame()
     ours = scored["is_correct"].eq(True)
-    shares = {"ours": ours} | {c.removeprefix("correct_"): scored[c].eq(True) for c in columns}
-    table = pd.DataFrame(shares).groupby([scored["task_type"], scored["evaluator_model"]], sort=False).mean().round(3)
-    table["records"] = scored.groupby(["task_type", "evaluator_model"], sort=False).size()
-    for column in columns:
-        differs = (scored[column].eq(True) != ours).groupby([scored["task_type"], scored["evaluator_model"]]).sum()
-        table[f"{column.removeprefix('correct_')} differs"] = differs
+    rights = {c.removeprefix("correct_"): scored[c].eq(True) for c in columns}
+    table = pd.DataFrame({"ours": ours} | rights).groupby(group, sort=False).mean().round(3)
+    table["records"] = ours.groupby(group).size()
+    for name, right in rights.items():
+        table[f"{name} differs"] = (right != ours).groupby(group).sum()
     return table.reset_index()
 
 
 def _naming(records: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
-    frame = records[records["task_type"].isin(NAMING[:1])].copy()
-    raw = next((frame[c] for c in ("reply", "returned_text") if c in frame), None)
-    if frame.empty or raw is None:
-        raise InputError("Correctness methods read raw replies of the task exact_model, and these records have none.")
+    frame = records[records["task_type"] == "exact_model"].copy()
+    raw = next((frame[c] for c in ("reply", "returned_text") if c in frame), pd.Series(None, frame.index, object))
     return frame, raw.map(lambda reply: _value(reply) if isinstance(reply, str) else None)
 
 

@@ -13,7 +13,7 @@ import yaml
 from selfeval import DATA, scoring
 from selfeval.client import Client, Request
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
-from selfeval.models import Model
+from selfeval.models import Model, get_all, models
 from selfeval.prompts import choice_format, user
 from selfeval.providers import Response
 
@@ -45,15 +45,25 @@ class Target:
     id: str | None = None
 
 
-def targets(models: Sequence[Model], limit: int = 0) -> list[Target]:
-    """Return the models as targets, then as many invented names (fewer where there are fewer)."""
+def targets(real: Sequence[Model], limit: int = 0) -> list[Target]:
+    """Return the real models as targets (limit: the first so many, 0 = all), then as many invented names.
+
+    There are fewer invented names where the list in `data/existence.yaml` is shorter.
+    """
     check_whole("limit", limit, 0)
-    real = [Target(m.display, m.id) for m in models][: limit or None]
-    taken = {name.casefold() for m in models for name in (m.display, *m.names)}
-    invented = [Target(name) for name in _data()["invented"] if name.casefold() not in taken]
     if not real:
         raise InputError("The existence test needs at least one real model to ask about, got none.")
-    return real + invented[: len(real)]
+    existing = [Target(m.display, m.id) for m in real][: limit or None]
+    taken = {name.casefold() for m in models().values() for name in m.all_names}
+    invented = [Target(name) for name in _data()["invented"] if name.casefold() not in taken]
+    return existing + invented[: len(existing)]
+
+
+def real_models(ids: Sequence[str] = ()) -> list[Model]:
+    """Return the models with these ids, or all of the registry that run outside this project."""
+    if ids:
+        return get_all(list(ids))
+    return [m for m in models().values() if m.provider.name not in ("sim", "local")]
 
 
 def templates(limit: int = 0) -> list[dict]:

@@ -35,3 +35,22 @@ def out_of_fold(
         model.fit(texts[train], labels[train])
         found.loc[test, model.classes_] = model.predict_proba(texts[test])
     return found
+
+
+def predict_authors(texts: Sequence[dict], *, seed: int = 0) -> pd.DataFrame:
+    """Return prediction records of the classifier as an evaluator named `style`: whom it takes for the author.
+
+    texts: text records. It never sees another text on the same prompt. What it recognises is in the texts, so its J per
+    author (`stats.recognition_table`) is a floor of what there is to know, and a ceiling for readers of style.
+    """
+    chances = out_of_fold(
+        [t["text"] for t in texts], [t["author"] for t in texts], [t["prompt_id"] for t in texts], seed=seed
+    )
+    named = chances.idxmax(axis=1)
+    return pd.DataFrame(
+        {
+            "text_id": t["text_id"], "true_model": t["author"], "evaluator_model": "style", "task_type": "exact_model",
+            "predicted_model": name, "prompt_id": t["prompt_id"],
+        }
+        for t, name in zip(texts, named, strict=True)
+    )  # fmt: skip

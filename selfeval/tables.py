@@ -2,21 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
-from selfeval.stats import confusion
-from selfeval.stats.counts import NAMING, NONE, condition_label, varying_parts
+from selfeval.stats import detectable_difference, recognition_table
+from selfeval.stats.counts import NAMING, PAIRWISE, condition_label, tallies, varying_parts
 
 DESIGN = ["task", "condition"]
+BOUNDS = ["estimate", "low", "high"]
 
 
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Count per design and evaluator the questions, the prompts behind them, and the share without an answer."""
-    counts = _readable(confusion(records), display)
-    counts["unanswered"] = counts["n"].where(counts["predicted"] == NONE, 0)
-    table = counts.groupby([*DESIGN, "evaluator"], sort=False)[["n", "unanswered"]].sum().reset_index()
-    table["no answer"] = (table.pop("unanswered") / table["n"]).round(3)
-    return _tidy(table.rename(columns={"n": "questions"}))
+    parts = []
+    for tally in tallies(records):
+        asked, silent = (np.bincount(tally.evaluator, x, len(tally.evaluators)) for x in (None, tally.answer < 0))
+        counted = {"questions": asked, "no answer": (silent / asked).round(3)}
+        design = {"task": tally.task, "condition": tally.condition, "evaluator": tally.evaluators}
+        parts.append(pd.DataFrame(design | {"prompts": tally.n_prompts} | counted))
+    return _tidy(_readable(pd.concat(parts, ignore_index=True), display))
 
 
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -27,7 +31,9 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     """
     rows = default_rows(table)
     rows = _readable(rows[rows["statistic"].isin(statistics)], display)
-    rows["shown"] = [estimate_text(*row) for row in rows[["estimate", "low", "high"]].itertuples(index=False)]
+    if rows.empty:
+        return pd.DataFrame()
+    rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
     index = [*DESIGN, "evaluator"]
     wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(rows[index].drop_duplicates())
     wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
@@ -68,14 +74,13 @@ def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
     """Say for each design and evaluator, in one sentence each, what discrimination and advantage allow to say."""
     rows = _readable(default_rows(table), display)
-    rows = rows[
-        rows["statistic"].isin(["self_accuracy", "false_claim_rate", "advantage", "discrimination", "no_answer_rate"])
-    ]
+    used = ["self_accuracy", "false_claim_rate", "advantage", "discrimination", "no_answer_rate", "position_bias"]
+    rows = rows[rows["statistic"].isin(used)]
     sentences = []
     for (task, condition, evaluator), group in rows.groupby([*DESIGN, "evaluator"], sort=False):
         found = {row.statistic: row for row in group.itertuples()}
         where = f"{task}{f' ({condition})' if condition else ''}, {evaluator}"
-        sentences.append(f"{where}: {_conclusion(found)}")
+        sentences.append(f"{where}: {(_of_pairs if task == PAIRWISE else _conclusion)(found)}")
     return sentences
 
 
@@ -100,6 +105,111 @@ def _conclusion(found: dict) -> str:
     if "not_estimable" in str(j.note):
         return f"{claimed}: a constant answer, from which no recognition can be estimated.{trap}"
     return f"{claimed}; no evidence of recognition: {shown}{few}.{trap}"
+
+
+def planning(table: pd.DataFrame) -> list[str]:
+    """Say for each design how large a discrimination it would have found, before anybody reads a null as "none"."""
+    sentences = []
+    rows = default_rows(table)
+    for (task, condition), group in _readable(rows, None).groupby(DESIGN, sort=False):
+        prompts = int(group["n_prompts"].max())
+        if prompts < 2 or "discrimination" not in set(group["statistic"]):
+            continue
+        where = f"{task}{f' ({condition})' if condition else ''}"
+        least = f"{detectable_difference(prompts, t=prompts < 40):.2f}"
+        few = "; below 40 prompts intervals are optimistic" if prompts < 40 else ""
+        sentences.append(
+            f"{where}: with {prompts} prompts, four of five such runs find a J of {least} or more (5 %, two-sided, one "
+            f"text per prompt and author){few}."
+        )
+    return sentences
+
+
+def leaking(records: pd.DataFrame, display: Mapping[str, str] | None = None, *, seed: int = 0) -> pd.DataFrame:
+    """Set discrimination on all texts beside that without texts that name a model or a maker; empty without leaks."""
+    if "leak" not in records or not records["leak"].eq(True).any() or records["leak"].eq(True).all():
+        return pd.DataFrame()
+    parts = {"all texts": records, "without leaks": records[~records["leak"].eq(True)]}
+    shown = []
+    for name, part in parts.items():
+        rows = _readable(default_rows(recognition_table(part, n_resamples=1, seed=seed)), display)
+        rows = rows[rows["statistic"] == "discrimination"].set_index([*DESIGN, "evaluator"])
+        shown.append(
+            pd.Series([estimate_text(*r) for r in rows[BOUNDS].itertuples(index=False)], rows.index, name=name)
+        )
+    return _tidy(pd.concat(shown, axis=1).fillna("").reset_index())
+
+
+def ceiling(table: pd.DataFrame, style_table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set each author's own discrimination beside that of a style classifier for the author's name, in naming tasks."""
+    per_author = style_table[(style_table["statistic"] == "discrimination") & (style_table["author"] != "")]
+    style = per_author.drop_duplicates("author").set_index("author")[BOUNDS]
+    own = default_rows(table)
+    own = own[(own["statistic"] == "discrimination") & own["task"].isin(NAMING) & own["evaluator"].isin(style.index)]
+    own = own.assign(
+        classifier=[estimate_text(*style.loc[e]) for e in own["evaluator"]],
+        itself=[estimate_text(*row) for row in own[BOUNDS].itertuples(index=False)],
+    )
+    return _tidy(_readable(own, display)[[*DESIGN, "evaluator", "classifier", "itself"]].reset_index(drop=True))
+
+
+def changes(
+    contrasts: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Show contrasts of conditions as "change [low, high]", one row per pair of conditions and evaluator."""
+    rows = contrasts[contrasts["statistic"].isin(statistics)].copy()
+    if rows.empty:
+        return pd.DataFrame()
+    rows["evaluator"] = rows["evaluator"].map(lambda i: (display or {}).get(i, i))
+    rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
+    rows["change"] = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
+    rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
+    index = ["task", "condition", "change", "evaluator"]
+    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(rows[index].drop_duplicates())
+    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
+    return _tidy(wide.reset_index().rename_axis(columns=None))
+
+
+def in_general(table: pd.DataFrame) -> pd.DataFrame:
+    """Show the mean over models, for these models and for models like them, as estimates with intervals."""
+    rows = table.copy()
+    if rows.empty:
+        return pd.DataFrame()
+    names = {"clustered_t": "these models", "two_way_t": "models like these"}
+    rows["about"] = rows["method"].map(names)
+    rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
+    rows["shown"] = [
+        estimate_text(*row) if note != "not_estimable" else "not estimable"
+        for *row, note in rows[[*BOUNDS, "note"]].itertuples(index=False)
+    ]
+    index = [*DESIGN, "about", "n_models", "n_prompts"]
+    wide = rows.pivot(index=index, columns="statistic", values="shown")
+    wide = wide.reindex(columns=list(dict.fromkeys(rows["statistic"]))).reindex(rows[index].drop_duplicates())
+    return _tidy(wide.fillna("").reset_index().rename_axis(columns=None))
+
+
+def show(table: pd.DataFrame, otherwise: str) -> None:
+    """Display a table in a notebook, or say in a sentence why there is none."""
+    from IPython.display import display
+
+    if table.empty:
+        print(otherwise)
+    else:
+        display(table)
+
+
+def _of_pairs(found: dict) -> str:
+    chosen, bias, silent = (found.get(name) for name in ("self_accuracy", "position_bias", "no_answer_rate"))
+    if chosen is None or pd.isna(chosen.estimate) or (silent is not None and silent.estimate == 1):
+        return "nothing can be said, it wrote no text here or answered nothing."
+    shown = f"chooses its own text in {estimate_text(chosen.estimate, chosen.low, chosen.high)} of the pairs"
+    few = "; few prompts, so the interval is optimistic" if "few_prompts" in str(chosen.note) else ""
+    habit = ""
+    if bias is not None and not pd.isna(bias.low) and (bias.low > 0 or bias.high < 0):
+        habit = f" It favours the {'first' if bias.estimate > 0 else 'second'} text whatever it is."
+    if chosen.low > 0.5 or chosen.high < 0.5:
+        return f"{shown}, where 0.50 is chance: it {'favours' if chosen.low > 0.5 else 'avoids'} its own{few}.{habit}"
+    return f"{shown}, where 0.50 is chance: no evidence that it tells them apart{few}.{habit}"
 
 
 def default_rows(table: pd.DataFrame) -> pd.DataFrame:

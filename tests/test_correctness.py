@@ -37,8 +37,8 @@ def test_a_record_without_a_reply_is_neither_right_nor_wrong_and_the_table_count
     assert scored["correct_partial"].tolist() == [None, True]
     table = correctness.compared(scored).iloc[0]
     assert table["partial differs"] == 1 and table["partial"] == 0.5 and table["ours"] == 0 and table["records"] == 2
-    with pytest.raises(InputError, match="have none"):
-        correctness.correct_by(pd.DataFrame([RECORD]))
+    assert correctness.compared(correctness.correct_by(pd.DataFrame([RECORD]))).empty
+    assert correctness.compared(correctness.correct_by(frame.assign(task_type="binary_self"))).empty
     with pytest.raises(InputError, match="`method` must be one of exact, fuzzy, partial, got 'loose'"):
         correctness.correct_by(frame, ["loose"])
 

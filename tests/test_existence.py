@@ -43,8 +43,7 @@ def test_replies_are_read_by_what_they_say(reply, kind, score):
 def test_there_are_ten_ways_to_ask_and_no_invented_name_is_in_the_registry():
     ways = existence.templates()
     assert len(ways) == len({way["id"] for way in ways}) == 10 and all("{name}" in way["statement"] for way in ways)
-    everyone = [m for m in models().values() if m.provider.name not in ("sim", "local")]
-    about = existence.targets(everyone)
+    about = existence.targets(existence.real_models())
     invented = [t.display for t in about if t.id is None]
     assert len(invented) >= 10
     assert not {n.casefold() for n in invented} & {x.casefold() for m in models().values() for x in m.all_names}

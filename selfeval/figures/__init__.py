@@ -17,7 +17,7 @@ from selfeval.figures.curves import roc
 from selfeval.figures.intervals import advantage_and_discrimination, contrasts, default_rows, forest
 from selfeval.figures.shares import accuracy_heatmap, claim_bars, discrimination_matrix, prediction_heatmap
 from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, save, save_table, show, use_style
-from selfeval.stats.counts import NAMING, varying_parts
+from selfeval.stats.counts import NAMING, PAIRWISE, condition_label, varying_parts
 
 __all__ = [
     "DOUBLE", "PALETTE", "SINGLE", "STYLE", "accuracy_heatmap", "advantage_and_discrimination", "claim_bars",
@@ -27,12 +27,17 @@ __all__ = [
 
 
 def recognition_figures(
-    table: pd.DataFrame, counts: pd.DataFrame, display: Mapping[str, str] | None = None
+    table: pd.DataFrame,
+    counts: pd.DataFrame,
+    display: Mapping[str, str] | None = None,
+    records: pd.DataFrame | None = None,
+    changes: pd.DataFrame | None = None,
 ) -> dict[str, Figure]:
     """Draw every figure that a result table and its counts allow: {"<kind>_<task>[_<condition>]": figure}.
 
-    Kinds: advantage, forest (naming tasks), accuracy, predictions, claims (naming tasks). The condition stands in the
-    name where a task has several, as far as they differ.
+    Kinds: advantage, accuracy; in naming tasks forest, matrix, predictions, claims; roc where the records (if given)
+    have scores; contrasts where conditions differ (changes: `selfeval.stats.condition_contrasts`). The condition stands
+    in the name where a task has several, as far as they differ.
     """
     drawn = {}
     for task, conditions in table.groupby("task", sort=False)["condition"].unique().items():
@@ -46,6 +51,12 @@ def recognition_figures(
                 drawn[f"accuracy_{name}"] = accuracy_heatmap(cells, display)
             if task in NAMING:
                 drawn[f"forest_{name}"] = forest(rows, display)
+                drawn[f"matrix_{name}"] = discrimination_matrix(rows, display)
                 drawn[f"predictions_{name}"] = prediction_heatmap(cells, display)
                 drawn[f"claims_{name}"] = claim_bars(cells, display)
+            if records is not None and task != PAIRWISE and "auc" in set(rows["statistic"]):
+                labels = records["condition"].map(condition_label)
+                drawn[f"roc_{name}"] = roc(records[(records["task_type"] == task) & (labels == condition)], display)
+    if changes is not None and "discrimination" in set(changes["statistic"]):
+        drawn["contrasts"] = contrasts(changes, display)
     return drawn

@@ -127,6 +127,7 @@ def contrasts(
             ax.set_axis_off()
         axes[0, 0].set_yticks(range(len(order)), names_shown(order, display))
         axes[0, 0].set_ylim(-0.7, len(order) - 0.3)
-        fig.supxlabel(f"change of {SYMBOLS.get(statistic, statistic)}", fontsize=8)
+        for ax in axes[-1]:
+            ax.set_xlabel(f"change of {SYMBOLS.get(statistic, statistic)}")
         _legend_below(fig, axes[0, 0])
     return plain(fig)

@@ -54,13 +54,15 @@ def show(drawn: Mapping[str, Figure], kind: str) -> None:
     """Display the figures of one kind in a notebook, each under its name."""
     from IPython.display import Image, display
 
-    for name, figure in drawn.items():
-        if name.startswith(f"{kind}_"):
-            print(name)
-            picture = io.BytesIO()
-            with mpl.rc_context(STYLE):
-                figure.savefig(picture, format="png", dpi=130, metadata={"Software": None})
-            display(Image(picture.getvalue()))
+    chosen = {name: figure for name, figure in drawn.items() if name == kind or name.startswith(f"{kind}_")}
+    if not chosen:
+        print(f"No figure of this kind ({kind}): the records do not allow one.")
+    for name, figure in chosen.items():
+        print(name)
+        picture = io.BytesIO()
+        with mpl.rc_context(STYLE):
+            figure.savefig(picture, format="png", dpi=130, metadata={"Software": None})
+        display(Image(picture.getvalue()))
 
 
 def names_shown(ids, display: Mapping[str, str] | None, longest: int = 30) -> list[str]:

@@ -20,7 +20,7 @@ from selfeval.stats.naming import Naming, naming_measures
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
-GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination", "corrected_advantage", "peer_corrected")
+GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
 FEW_MODELS = 10
 DESIGN = ["task", "condition"]
 
@@ -102,8 +102,8 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
     cells (Cameron, Gelbach and Miller 2011); a model is author and evaluator at once, so the jackknife leaves it out
     as both. Degrees of freedom: the smaller number of clusters minus 1.
 
-    Returns per task and condition one row per statistic and method: estimate, low, high, level, p (that the mean is 0,
-    for discrimination and what is corrected), n_models, n_prompts, note (`few_models` below 10: the interval is
+    Returns per task and condition one row per statistic and method: estimate, low, high, level, p (that the mean
+    discrimination is 0), n_models, n_prompts, note (`few_models` below 10: the interval is
     optimistic; `not_estimable` with fewer than three models that wrote and judged).
     """
     check_level(level)
@@ -123,7 +123,7 @@ def _general(tally: Tally, level: float) -> list[dict]:
         m = whole[name]
         known = ~np.isnan(m.value)
         size, prompts = int(known.sum()), int(m.clusters.max(initial=0))
-        mean = _mean(m.value)
+        mean, least = _mean(m.value), 0.0 if name in ("self_accuracy", "false_claim_rate") else -1.0
         cells = m.contrib[:, known] / max(size, 1)
         over_prompts = float(cluster_variance(cells.sum(1), prompts))
         left = np.array([_mean(other[name].value) for other in without])
@@ -135,12 +135,12 @@ def _general(tally: Tally, level: float) -> list[dict]:
         ):
             sure = np.isfinite(variance) and variance > 0 and clusters > 1
             half = stdtrit(clusters - 1, (1 + level) / 2) * np.sqrt(variance) if sure else np.nan
-            tested = sure and name in ("discrimination", "corrected_advantage", "peer_corrected")
+            tested = sure and name == "discrimination"
             p = 2 * stdtr(clusters - 1, -abs(mean) / np.sqrt(variance)) if tested else np.nan
             few = "few_models" if method == "two_way_t" and size < FEW_MODELS else ""
             rows.append({
                 "task": tally.task, "condition": tally.condition, "statistic": name, "estimate": mean,
-                "low": mean - half, "high": mean + half, "level": level, "method": method, "p": p,
+                "low": max(mean - half, least), "high": min(mean + half, 1.0), "level": level, "method": method, "p": p,
                 "n_models": size, "n_prompts": prompts, "note": few if sure else "not_estimable",
             })  # fmt: skip
     return rows
