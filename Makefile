@@ -9,12 +9,13 @@ BIN := .venv/bin
 LAB_FLAGS ?=
 FILE ?= notebooks/sweeps/demo.yaml
 WORKERS ?= 2
-RECORDING ?= replies
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
+RECOGNITION := $(filter notebooks/00% notebooks/01% notebooks/02% notebooks/07%,$(NOTEBOOKS))
+RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
-.PHONY: lab figures test notebooks record sweep bench clean
+.PHONY: lab figures test notebooks record record-part sweep bench clean
 
 .venv/.ready: requirements.txt requirements-model.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "selfeval needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
@@ -43,17 +44,26 @@ test: .venv/.ready
 	SELFEVAL_REPLAY=1 TQDM_DISABLE=1 $(BIN)/pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 notebooks
 
+# The answers of evaluators that are not told who they are, which 03 compares with those of 02.
+UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb data/runs/untold.ipynb \
+          -p told False -p out predictions/sample-untold --no-progress-bar --log-level ERROR
+
 notebooks: .venv/.ready
+	@mkdir -p data/runs && SELFEVAL_REPLAY=1 $(UNTOLD)
 	SELFEVAL_REPLAY=1 $(EXECUTE) $(NOTEBOOKS)
 	@$(BIN)/python tests/tidy_notebooks.py $(NOTEBOOKS)
 
-# Ask the embedded model everything that the committed notebooks ask, and keep its replies as the recording.
-# A part: make record NOTEBOOKS="notebooks/04_identity.ipynb" RECORDING=identity
-record: .venv/.ready
-	rm -rf data/store/recording data/sample/$(RECORDING).jsonl && mkdir -p data/store/recording
-	SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite $(EXECUTE) --output-dir data/store/recording $(NOTEBOOKS)
-	SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite $(BIN)/selfeval store export data/sample/$(RECORDING).jsonl
-	$(MAKE) notebooks NOTEBOOKS="$(NOTEBOOKS)"
+# Ask the embedded model everything that the committed notebooks ask, and keep its replies as the recordings.
+# A part: make record-part PART=identity NOTEBOOKS="notebooks/04_identity.ipynb"
+record:
+	$(MAKE) record-part PART=recognition NOTEBOOKS="$(RECOGNITION)"
+	$(MAKE) notebooks
+
+record-part: .venv/.ready
+	rm -rf data/store/recording data/sample/$(PART).jsonl && mkdir -p data/store/recording data/runs
+	$(RECORDING) $(EXECUTE) --output-dir data/store/recording $(NOTEBOOKS)
+	@if [ $(PART) = recognition ]; then $(RECORDING) $(UNTOLD); fi
+	$(RECORDING) $(BIN)/selfeval store export data/sample/$(PART).jsonl
 
 sweep: .venv/.ready
 	$(BIN)/selfeval sweep $(FILE) --workers $(WORKERS)

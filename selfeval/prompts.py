@@ -9,8 +9,8 @@ from pathlib import Path
 
 from selfeval.errors import InputError
 
-CANDIDATES = "One of these language models wrote the text:"
-LINEUP = "Each text was written by one of these language models:"
+CANDIDATES = "One of these authors wrote the text:"
+LINEUP = "Each text was written by one of these authors:"
 CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
 _BLOCK = re.compile(
     r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8})[.:]\n\n"

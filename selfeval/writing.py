@@ -7,7 +7,23 @@ from selfeval.client import Client, Request
 from selfeval.errors import check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.providers import Response
-from selfeval.records import text_id
+from selfeval.records import data_path, text_id
+
+
+def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
+    """Return (prompts, human texts) of a source: a file of prompts, or `chats`, beginnings of chats between people.
+
+    For chats the human texts are what people wrote next, of about the length that the models are asked for, so that
+    all authors answer the same prompts; for a file there are none. limit: the first so many prompts, 0 = all of a file;
+    chats need a number.
+    """
+    if source != "chats":
+        return prompts.read_prompts(data_path(source), limit), []
+    from selfeval.humans import human_texts
+
+    check_whole("limit", limit, 1)
+    asked, texts = human_texts(limit, words=words, seed=seed)
+    return asked, [text | {"words_asked": words} for text in texts]
 
 
 async def generate_texts(
