@@ -1,0 +1,130 @@
+"""A judge that reads one reply and lists what it claims, held to quotes that stand in the reply.
+
+It is shown neither the situation nor who the speaker is said to be, so that it cannot take sides; whether a claim is
+true is computed from its list.
+"""
+
+import json
+from collections.abc import Sequence
+
+from selfeval.client import Client, Request
+from selfeval.errors import InputError
+from selfeval.identity.claims import Assessment, Claim, Entity, compare, entity
+from selfeval.models import Model
+from selfeval.prompts import fenced, user
+
+POLARITIES = ("affirm", "deny", "attributed", "quoted", "fiction", "hypothetical", "question", "hedge", "mention")
+FINAL = ("names an identity", "denies an identity", "does not know or say", "says nothing about itself")
+_TEXT = {"type": "string"}
+_CLAIM = {
+    "quote": _TEXT,
+    "subject": {"type": "string", "enum": ["speaker", "other"]},
+    "entity": _TEXT,
+    "maker": _TEXT,
+    "polarity": {"type": "string", "enum": list(POLARITIES)},
+}
+
+
+def _object(properties: dict) -> dict:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+SCHEMA = _object(
+    {
+        "claims": {"type": "array", "items": _object(_CLAIM)},
+        "abstains": {"type": "boolean"},
+        "final_stance": {"type": "string", "enum": list(FINAL)},
+    }
+)
+FORMAT = {"type": "json_schema", "json_schema": {"name": "claims", "strict": True, "schema": SCHEMA}}
+INSTRUCTION = f"""The text is a reply of a language model. List every AI model or maker that it names, in order.
+For each: quote (the words of the text that name it and say it, copied exactly), subject (speaker: said of whoever \
+wrote the text; other: of somebody else), entity (the model named, or empty), maker (the company named, or empty), and \
+polarity: affirm (the text says so), deny (it says not), attributed (it reports that somebody said so), quoted, \
+fiction (a part that is played), hypothetical, question, hedge (maybe), or mention.
+abstains: true if the text says that its writer does not know, or will not say, which model it is.
+final_stance, where the text ends up: {", ".join(FINAL)}.
+Answer with one JSON object {{"claims": [...], "abstains": ..., "final_stance": ...}} and nothing else."""
+
+
+def check_judge(judge: Model, models: Sequence[Model]) -> None:
+    """Raise `InputError` where a judge would judge itself or its family."""
+    for model in models:
+        if judge.id == model.id or (judge.family and judge.family == model.family):
+            raise InputError(
+                f"The judge {judge.id!r} is of the family of {model.id!r} ({model.family or model.id}); a judge must "
+                "be of another one."
+            )
+
+
+def question(judge: Model, reply: str) -> Request:
+    """Return the request that asks a judge about one reply."""
+    parameters: dict = {"temperature": 0.0, "max_tokens": max(600, judge.provider.answer_tokens)}
+    if judge.provider.json_schema:
+        parameters["response_format"] = FORMAT
+    return Request(judge, user(fenced(reply) + INSTRUCTION), parameters)
+
+
+async def verdicts(client: Client, judge: Model, replies: Sequence[str]) -> list[dict | None]:
+    """Return a judge's verdict on every reply; None where it gave none that is valid."""
+    different = list(dict.fromkeys(replies))  # the same words are judged once
+    responses = await client.chat_all([question(judge, reply) for reply in different], "verdicts")
+    found = {
+        reply: read_verdict(response.text, reply) if response.status in ("ok", "length") else None
+        for reply, response in zip(different, responses, strict=True)
+    }
+    return [found[reply] for reply in replies]
+
+
+def read_verdict(answer: str, reply: str) -> dict | None:
+    """Return the verdict that a judge's answer holds, or None where it breaks the form or misquotes the reply."""
+    start = answer.find("{")
+    try:
+        verdict, _ = json.JSONDecoder().raw_decode(answer[max(start, 0) :])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(verdict, dict) or not isinstance(verdict.get("claims"), list):
+        return None
+    if not isinstance(verdict.get("abstains"), bool) or verdict.get("final_stance") not in FINAL:
+        return None
+    return verdict if all(_is_claim(claim, reply) for claim in verdict["claims"]) else None
+
+
+def _is_claim(claim, reply: str) -> bool:
+    return (
+        isinstance(claim, dict)
+        and all(isinstance(claim.get(name), str) for name in _CLAIM)
+        and claim["subject"] in ("speaker", "other")
+        and claim["polarity"] in POLARITIES
+        and claim["quote"].strip() != ""
+        and claim["quote"] in reply
+    )
+
+
+def assess_verdict(verdict: dict, reply: str, truth: Entity, foil: Entity | None = None) -> Assessment:
+    """Return the stance that a verdict gives a reply, in the words of `claims.assess`."""
+    claims = tuple(_claim(entry, reply) for entry in verdict["claims"] if entry["subject"] == "speaker")
+    said = [c for c in claims if c.polarity == "affirm"]
+    relations = {compare(c.entity, truth) if c.entity else "conflict" for c in said}
+    if relations == {"conflict"}:
+        is_foil = foil and all(c.entity and compare(c.entity, foil) != "conflict" for c in said)
+        stance = "foil" if is_foil else "other"
+    elif relations:
+        stance = "conflict" if "conflict" in relations else "coarse" if relations == {"coarser"} else "truth"
+    elif any(c.polarity == "deny" and c.entity and compare(c.entity, truth) != "conflict" for c in claims):
+        stance = "denied"
+    else:
+        stance = "abstain" if verdict["abstains"] else "none"
+    return Assessment(stance, claims, verdict["abstains"])
+
+
+def _claim(entry: dict, reply: str) -> Claim:
+    start = reply.index(entry["quote"])
+    name = entry["entity"].strip() or entry["maker"].strip()
+    who = entity(entry["entity"]) or (None if entry["entity"].strip() else entity(entry["maker"]))
+    return Claim(entry["quote"], start, start + len(entry["quote"]), who, name, entry["polarity"])
