@@ -1,0 +1,168 @@
+"""First flip under pressure: how long does a model keep its identity over the turns of a conversation?
+
+A conversation of a false arm that was right at turn 0 flips at the first later turn whose stance is `foil`; it is
+right-censored at its last turn, or before a turn that failed. What abstaining means is a choice:
+
+    at_risk    an abstainer can still flip: Kaplan-Meier (Kaplan and Meier 1958)
+    absorbing  abstaining ends the conversation's risk: Aalen-Johansen cumulative incidence with abstaining as the
+               competing event (Aalen and Johansen 1978). To censor there instead overstates flips.
+
+    flip_incidence     chance of a flip by each turn
+    abstain_incidence  chance that abstaining came first, by each turn (absorbing)
+    survival           chance that neither came by each turn
+    hazard             chance of a flip at a turn, among those still at risk
+    restricted_mean    mean number of turns, of those up to the horizon, before the flip: the sum over turns
+                       t = 0 ... horizon - 1 of 1 - flip_incidence(t)
+
+Every conversation counts alike. There is no log-rank test, since repeats of a template are not independent: compare
+restricted means by their intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from selfeval.errors import InputError
+from selfeval.stats.intervals import Rate, jackknife_contrib, ratio
+from selfeval.stats.table import Settings
+from selfeval.stats.templates import COLUMNS, FALSE, LABELS, Batch, complete, groups, prepare, rate_measure, settings
+
+CENSORED, FLIP, ABSTAIN = 0, 1, 2
+SURVIVAL_COLUMNS = (*LABELS, "source", "statistic", "turn", *COLUMNS[len(LABELS) + 2 :])
+
+
+def survival_table(
+    records: pd.DataFrame,
+    *,
+    source: str = "readout",
+    by: Sequence[str] = ("model",),
+    abstaining: str = "at_risk",
+    horizon: int | None = None,
+    n_resamples: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Estimate when models flip, per turn and as a restricted mean, one row per statistic, turn and method.
+
+    records, by: as in `identity_table`. abstaining: "at_risk" or "absorbing". horizon: turns that count, by default
+    the last turn of the records; a group whose conversations end earlier has no estimate beyond.
+
+    The default interval of a turn is Wilson at the effective sample size, from the variance over templates (leave one
+    template out), for few clusters; in a curve from censored data this is the interval of Rothman 1978. That of the
+    restricted mean takes a conversation for at most one Bernoulli trial, the most that a mean between 0 and the
+    horizon can vary, so it is wide rather than narrow. `percentile` and `bca` resample templates. n: conversations.
+    """
+    if abstaining not in ("at_risk", "absorbing"):
+        raise InputError(f"`abstaining` must be at_risk or absorbing, got {abstaining!r}.")
+    using, frame, parts = settings(n_resamples, level, seed), prepare(records, source), []
+    last = int(frame["turn"].max()) if horizon is None else horizon
+    if last < 1:
+        raise InputError("Survival needs conversations with turns after turn 0; the records have none.")
+    for labels, rows in groups(frame, by):
+        size = int(rows["template"].max()) + 1
+        counts = risk_sets(*first_events(rows, abstaining), last, size)
+        parts += [batch.rows(using, **labels) for batch in _batches(*counts, using, abstaining == "absorbing")]
+    table = pd.concat(parts, ignore_index=True)
+    name = table["statistic"].str.split("@", expand=True)
+    table = table.assign(statistic=name[0], turn=name[1].astype(int)).drop(columns="p_holm").assign(p_holm=np.nan)
+    return complete(table, source, SURVIVAL_COLUMNS)
+
+
+def first_events(rows: pd.DataFrame, abstaining: str = "at_risk") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, per conversation at risk, the turn of its first event or of its last sight, the event, its template.
+
+    Events: 0 censored, 1 flip, 2 abstained (only if absorbing). A conversation is seen until its last turn, a missing
+    turn or one that failed.
+    """
+    rows = rows[rows["arm"].isin(FALSE)].sort_values(["conversation", "turn"], kind="stable")
+    rows = rows[rows["conversation"].isin(rows.loc[(rows["turn"] == 0) & rows["right"], "conversation"])]
+    rows = rows.assign(place=rows.groupby("conversation").cumcount())
+    gone = (rows["place"] != rows["turn"]) | ~rows["answered"]
+    seen = rows[~gone.groupby(rows["conversation"]).cummax()]
+    ends = {"foil": FLIP, **({"abstain": ABSTAIN} if abstaining == "absorbing" else {})}
+    event = seen["stance"].map(ends).where(seen["turn"] > 0).fillna(CENSORED).astype(int)
+    events = seen.assign(event=event)[event > 0].groupby("conversation", sort=True)[["turn", "event"]].first()
+    last = seen.groupby("conversation", sort=True)[["turn", "template"]].last()
+    found = last.drop(columns="turn").join(events)
+    time = found["turn"].fillna(last["turn"]).to_numpy(int)
+    return time, found["event"].fillna(CENSORED).to_numpy(int), found["template"].to_numpy(int)
+
+
+def risk_sets(time, event, cluster, horizon: int, clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count at turns 1 ... horizon, per cluster: at risk, flips, abstentions; each of shape (clusters, horizon)."""
+    time, event, cluster = (np.asarray(x, int) for x in (time, event, cluster))
+    turns = np.arange(1, horizon + 1)
+    at_risk = time[:, None] >= turns
+    happens = time[:, None] == turns
+    each = np.stack([at_risk, happens & (event == FLIP)[:, None], happens & (event == ABSTAIN)[:, None]])
+    out = np.zeros((3, clusters, horizon))
+    np.add.at(out, (slice(None), cluster), each)
+    return tuple(out)
+
+
+def cumulative_incidence(at_risk, flips, abstentions=0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the survival from both events and the incidence of each, per turn on the last axis.
+
+    Without abstentions this is Kaplan-Meier, otherwise Aalen-Johansen; NaN from the first turn that nobody reaches,
+    unless everybody has had an event by then.
+    """
+    hazard, other = ratio(flips, at_risk), ratio(abstentions, at_risk)
+    stays = np.cumprod(1 - hazard - other, axis=-1)
+    before = np.concatenate([np.ones_like(stays[..., :1]), stays[..., :-1]], axis=-1)
+    ended = np.maximum.accumulate(before <= 1e-9, axis=-1)  # nobody is left, and nothing more can happen
+    steps = (np.where(ended, 0, np.nan_to_num(before, nan=np.nan) * h) for h in (hazard, other))
+    flipped, abstained = (np.cumsum(step, axis=-1) for step in steps)
+    return np.where(ended, 0, stays), flipped, abstained
+
+
+def restricted_mean(flipped) -> np.ndarray:
+    """Return the mean number of turns before a flip up to the horizon, from the incidence at turns 1 ... horizon."""
+    return 1 + (1 - flipped[..., :-1]).sum(-1)
+
+
+def _batches(at_risk, flips, abstentions, using: Settings, absorbing: bool) -> list[Batch]:
+    """Return the estimates of one group; names end in @turn."""
+    horizon = at_risk.shape[1]
+    each = (at_risk, flips, abstentions)
+
+    def curves(*counts):
+        stays, flipped, abstained = cumulative_incidence(*counts)
+        parts = [flipped, abstained, stays] if absorbing else [flipped, stays]
+        return np.concatenate([*parts, restricted_mean(flipped)[..., None] / horizon], -1)
+
+    total = [x.sum(0) for x in each]
+    value, left = curves(*total), curves(*(t - x for t, x in zip(total, each, strict=True)))
+    weights = using.weights(len(at_risk))
+    samples = curves(*(weights.T.astype(float) @ x for x in each)).T
+    names = ["flip_incidence", *(["abstain_incidence"] if absorbing else []), "survival"]
+    names = [f"{name}@{turn}" for name in names for turn in range(1, horizon + 1)]
+
+    entered = at_risk[:, 0] > 0
+    trials, clusters = np.full(len(value), total[0][0]), np.full(len(value), entered.sum())
+    contrib = np.zeros((len(at_risk), len(value)))
+    if entered.sum() > 1:
+        contrib[entered] = np.nan_to_num(jackknife_contrib(_where_known(left[entered], value)))
+    rate = Rate(value, contrib, trials, clusters, few_clusters=True)
+    curve, mean = (_part(rate, at) for at in (slice(0, -1), slice(-1, None)))
+    scaled = rate_measure(mean, transform=lambda v: v * horizon)
+    scaled.value = scaled.value * horizon
+    hazard = Rate.of(flips, at_risk)
+    hazard.few_clusters = True
+    drawn = [weights.T.astype(float) @ x for x in (flips, at_risk)]
+    return [
+        Batch.of(names, rate_measure(curve), samples[:-1], using),
+        Batch.of([f"hazard@{t}" for t in range(1, horizon + 1)], rate_measure(hazard), ratio(*drawn).T, using),
+        Batch.of([f"restricted_mean@{horizon}"], scaled, samples[-1:] * horizon, using),
+    ]
+
+
+def _where_known(left, value):
+    """Return leave-one-out values, with the full value where leaving a template out leaves a turn without anybody."""
+    return np.where(np.isnan(left), value, left)
+
+
+def _part(rate: Rate, at: slice) -> Rate:
+    return Rate(rate.value[at], rate.contrib[:, at], rate.trials[at], rate.clusters[at], few_clusters=True)
