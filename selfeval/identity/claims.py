@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from selfeval.identity.lexicon import _FIRST, Entity, compare, entity, entity_of
+from selfeval.identity.lexicon import Entity, compare, entity, entity_of, mentions
+from selfeval.identity.plain import fold
 
 __all__ = ["Assessment", "Claim", "Entity", "abstains", "assess", "compare", "entity", "entity_of", "extract"]
 
@@ -36,12 +37,13 @@ class Assessment:
 
 def extract(text: str, known: Sequence[Entity] = ()) -> list[Claim]:
     """Return every claim in the order of the text. known: further models, matched by their names (invented foils)."""
-    names = {n: e for n, e in _FIRST.items()} | {e.name: e for e in known}
-    pattern = "|".join(re.escape(n) for n in sorted(names, key=len, reverse=True))
+    plain = fold(text)
     found = []
-    for m in re.finditer(rf"\b(?:{pattern})\b", text):
-        polarity = "deny" if re.search(r"\b(?:not|n't)\b", text[max(0, m.start() - 12) : m.start()]) else "affirm"
-        found.append(Claim(m[0], m.start(), m.end(), names[m[0]], names[m[0]].name, polarity))
+    for m in mentions(plain, known):
+        start, end = plain.origin(m.start, m.end)
+        denied = re.search(r"\bnot\b|n't\b", plain.low[max(0, m.start - 12) : m.start])
+        name = m.entity.name if m.entity else text[start:end]
+        found.append(Claim(text[start:end], start, end, m.entity, name, "deny" if denied else "affirm"))
     return found
 
 
