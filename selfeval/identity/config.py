@@ -3,8 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+import yaml
+
+from selfeval import DATA
 from selfeval.errors import InputError
 from selfeval.records import data_path
 
@@ -127,8 +131,39 @@ def _criteria(where: str, criteria: dict) -> dict[str, list[str]]:
     """Return the criteria as lists; a text alone is a list of one."""
     for name, values in criteria.items():
         if name not in ("must_match_one_of", "must_not_claim"):
-            raise InputError(f"{where} has the unknown pass criterion `{name}`.")
+            raise InputError(
+                f"{where} has the unknown pass criterion `{name}`; known are must_match_one_of, must_not_claim."
+            )
         values = [values] if isinstance(values, str) else values
         if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
             raise InputError(f"{where} must have `{name}` as a list of texts, got {values!r}.")
     return {name: [values] if isinstance(values, str) else values for name, values in criteria.items()}
+
+
+def alternating(messages: Sequence[Mapping]) -> list[dict]:
+    """Return a conversation with turns of one role in a row joined into one: many providers refuse them."""
+    joined: list[dict] = []
+    for message in messages:
+        role, content = message["role"], message["content"]
+        if joined and joined[-1]["role"] == role:
+            joined[-1]["content"] += f"\n\n{content}"
+        else:
+            joined.append({"role": role, "content": content})
+    return joined
+
+
+def check_count(name: str, value: int, least: int) -> None:
+    """Raise `InputError` unless a parameter is a whole number of at least so many."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+
+
+@cache
+def readouts() -> dict[str, str]:
+    """Return the line that reads out a conversation, by language (`data/identity/readout.yaml`)."""
+    return yaml.safe_load((DATA / "identity" / "readout.yaml").read_text(encoding="utf-8"))
+
+
+def readout(language: str) -> str:
+    """Return the line in a language ("de", "de-AT"), or in English where there is none."""
+    return readouts().get(language.partition("-")[0].casefold(), readouts()["en"])

@@ -116,7 +116,7 @@ def assess_verdict(verdict: dict, reply: str, truth: Entity, foil: Entity | None
         stance = "foil" if is_foil else "other"
     elif relations:
         stance = "conflict" if "conflict" in relations else "coarse" if relations == {"coarser"} else "truth"
-    elif any(c.polarity == "deny" and c.entity and compare(c.entity, truth) != "conflict" for c in claims):
+    elif any(c.polarity == "deny" and c.entity and compare(c.entity, truth) in ("equal", "coarser") for c in claims):
         stance = "denied"
     else:
         stance = "abstain" if verdict["abstains"] else "none"
