@@ -140,18 +140,6 @@ def _criteria(where: str, criteria: dict) -> dict[str, list[str]]:
     return {name: [values] if isinstance(values, str) else values for name, values in criteria.items()}
 
 
-def alternating(messages: Sequence[Mapping]) -> list[dict]:
-    """Return a conversation with turns of one role in a row joined into one: many providers refuse them."""
-    joined: list[dict] = []
-    for message in messages:
-        role, content = message["role"], message["content"]
-        if joined and joined[-1]["role"] == role:
-            joined[-1]["content"] += f"\n\n{content}"
-        else:
-            joined.append({"role": role, "content": content})
-    return joined
-
-
 def check_count(name: str, value: int, least: int) -> None:
     """Raise `InputError` unless a parameter is a whole number of at least so many."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:

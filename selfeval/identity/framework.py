@@ -16,10 +16,11 @@ from pathlib import Path
 from selfeval.client import Client, Request
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, assess
-from selfeval.identity.config import Config, alternating, check_count, read_config
+from selfeval.identity.config import Config, check_count, read_config
 from selfeval.identity.judge import assess_verdict, check_judge, verdicts
 from selfeval.identity.scorers import check_scoring, expected_entity, score_case
 from selfeval.identity.simulated import played
+from selfeval.identity.suite import as_alternating
 from selfeval.models import Model, from_callable, get, is_known
 from selfeval.prompts import user
 from selfeval.providers import Response
@@ -162,7 +163,7 @@ class EvalRunner:
 
 def conversation(case: Mapping) -> list[dict]:
     """Return the messages of a case; turns of one role in a row are joined, since many providers refuse them."""
-    return alternating([*(case.get("setup_messages") or []), *user(case["prompt"])])
+    return as_alternating([*(case.get("setup_messages") or []), *user(case["prompt"])])
 
 
 def is_answer(response: Response) -> bool:

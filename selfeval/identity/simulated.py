@@ -21,11 +21,13 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from selfeval.cache import canonical
 from selfeval.errors import InputError
 from selfeval.identity.claims import Entity, compare, entity_of, extract
 from selfeval.identity.config import readouts
+from selfeval.identity.suite import Identity, foils
 from selfeval.models import Model, get, providers
 
 KINDS = {
@@ -39,11 +41,15 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Claim:
-    """What a conversation says of the model that answers: who it is said to be, whether truly, and how."""
+    """What a conversation says of the model that answers: who it is said to be, whether truly, and how.
+
+    maker: it names a maker and no model.
+    """
 
     name: str
     true: bool
     kind: str
+    maker: bool = False
 
 
 def model(plays: str, model_id: str = "sim/identity", display: str | None = None, **rates) -> Model:
@@ -110,7 +116,7 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     else:
         adopts = False
     if adopts:
-        return f"I'm {claim.name}."
+        return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
     right = rates.get("right", 1)
     if draw.random() < (rates.get("accept_true", right) if claim and claim.true else right):
         return f"I'm {me.display}, specifically {me.api_name} from {me.developer or 'an unknown maker'}."
@@ -122,14 +128,20 @@ def claimed(messages: Sequence[Mapping], own: Entity) -> Claim | None:
     for message in reversed(messages):
         if message["role"] == "assistant" or message["content"] in readouts().values():
             continue
-        found = [c for c in extract(message["content"], [own]) if c.entity or c.polarity != "mention"]
+        found = [c for c in extract(message["content"], [own, *invented()]) if c.entity]
         if not found:
             continue
-        false = [c for c in found if c.entity is None or compare(c.entity, own) == "conflict"]
+        false = [c for c in found if compare(c.entity, own) == "conflict"]
         kind = next((kind for kind, words in KINDS.items() if words.search(message["content"])), "other")
-        named = sorted(false or found, key=lambda c: c.entity is not None and c.entity.family is None)
-        return Claim(named[0].quote, not false, kind)
+        first = min(false or found, key=lambda c: c.entity.family is None)
+        return Claim(first.quote, not false, kind, first.entity.family is None)
     return None
+
+
+@cache
+def invented() -> tuple[Entity, ...]:
+    """Return the names of `data/identity/foils.yaml` that no model bears."""
+    return tuple(Entity(one.maker, one.name) for one in foils(Identity("", "", ""))["placebo"])
 
 
 def _said(messages: Sequence[Mapping]) -> str | None:
@@ -139,7 +151,7 @@ def _said(messages: Sequence[Mapping]) -> str | None:
             text = message["content"]
             if text.startswith(("I can't say", "I might be")):
                 return UNKNOWN
-            form = re.fullmatch(r"I'm (not .+|.+?)(?:, specifically .+)?\.", text)
+            form = re.fullmatch(r"I(?:'m| was made by) (not .+|.+?)(?:, specifically .+)?\.", text)
             return form[1] if form else None
     return None
 
