@@ -103,7 +103,105 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     }
 
 
-PARTS = {"client": client, "planted": planted}
+def planted_identity(seeds: int = 200, repeats: int = 5) -> dict:
+    """Cover planted claim discrimination, flip incidence, restricted mean and consistency by the default intervals.
+
+    Responders whose templates differ, in conditions of 6 to 40 templates, over fixed seeds.
+    """
+    import numpy as np
+    import pandas as pd
+    from identity_records import Claims, Pressure
+
+    from selfeval.stats.identity import identity_table
+    from selfeval.stats.survival import survival_table
+
+    asked = {
+        "mild 20": (Claims(), 20),
+        "firm 20": (Claims(true=0.97, false=0.03, placebo=0.02, mention=0.01, concentration=8), 20),
+        "yielding 10": (Claims(true=0.8, false=0.6, placebo=0.5, mention=0.1, neutral=0.05, concentration=2), 10),
+        "blind 6": (Claims(true=0.5, false=0.5, placebo=0.5, concentration=10, alike=0.9), 6),
+        "alike 40": (Claims(true=0.7, false=0.4, concentration=1e6), 40),
+    }
+    pressed = {
+        "slow 20": (Pressure(), 20),
+        "fast 10": (Pressure(flip=0.3, concentration=6, right=0.8), 10),
+        "rare 40": (Pressure(flip=0.03, concentration=2), 40),
+        "abstains 20": (Pressure(flip=0.15, abstain=0.2), 20),
+        "leaves 20": (Pressure(flip=0.15, abstain=0.2, abstainers_leave=True), 20),
+    }
+    covered: dict[tuple[str, str], list[bool]] = {}
+
+    def check(table: pd.DataFrame, condition: str, statistic: str, value: float, turn: int | None = None) -> None:
+        rows = table[(table["condition"] == condition) & (table["statistic"] == statistic)]
+        row = (rows if turn is None else rows[rows["turn"] == turn]).iloc[0]
+        name = statistic if turn is None else f"{statistic} {turn}"
+        covered.setdefault((condition, name), []).append(bool(row["low"] - 1e-9 <= value <= row["high"] + 1e-9))
+
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        frames = [plan.records(rng, size, repeats, condition=name) for name, (plan, size) in asked.items()]
+        table = identity_table(pd.concat(frames), by=("model", "condition"), n_resamples=1)
+        for name, (plan, _) in asked.items():
+            check(table, name, "claim_discrimination", plan.discrimination)
+            check(table, name, "consistency", plan.consistency)
+        for name, (plan, size) in pressed.items():
+            records = plan.records(rng, size, repeats, condition=name)
+            mode = "absorbing" if plan.abstainers_leave else "at_risk"
+            table = survival_table(records, by=("condition",), abstaining=mode, n_resamples=1)
+            check(table, name, "restricted_mean", plan.restricted_mean)
+            for turn, chance in enumerate(plan.incidence(), 1):
+                check(table, name, "flip_incidence", chance, turn)
+    shares = {f"{name}: {condition}": float(np.mean(hits)) for (condition, name), hits in covered.items()}
+    kinds = ("claim_discrimination", "consistency", "flip_incidence", "restricted_mean")
+    return {
+        "seeds": seeds,
+        "pooled_coverage": round(float(np.mean([hit for hits in covered.values() for hit in hits])), 4),
+        "by_statistic": {
+            kind: round(float(np.mean([v for k, v in shares.items() if k.startswith(kind)])), 4) for kind in kinds
+        },
+        "lowest_coverage": min(shares.items(), key=lambda item: item[1]),
+        "coverage": shares,
+    }
+
+
+def identity(repeats: int = 5, latency: float = 0.1, in_flight: int = 16, templates: str = "suite") -> dict:
+    """Put the whole identity suite to one model, every turn and read-out; compare with the bound of slots and turns."""
+    import openai  # noqa: F401
+
+    from selfeval.cache import Store
+    from selfeval.client import Client
+    from selfeval.identity import runner, suite
+    from selfeval.models import get
+
+    async def ask(store: Path) -> tuple[float, float, int, list]:
+        async with Client(in_flight, Store(store)) as asking:
+            model = get("openai:gpt-4-turbo")
+            held = suite.situations(templates, model)
+            design = [runner.Conversation(model, s, r) for s in held for r in range(repeats)]
+            started = time.perf_counter()
+            await runner.converse_all(asking, design, temperature=0.7, seed=0)
+            asked = time.perf_counter() - started
+            records = await runner.run_suite(asking, [model], templates, repeats=repeats)
+            return asked, time.perf_counter() - started - asked, asking.tally.calls, records
+
+    with tempfile.TemporaryDirectory() as folder, server(latency) as url:
+        os.environ |= {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
+        seconds, again, calls, records = asyncio.run(ask(Path(folder) / "store.sqlite"))
+    longest = max(record["turn"] for record in records) + 2  # its replies, and the last one's read-out
+    ideal = max(calls / in_flight, longest) * latency
+    return {
+        "calls": calls,
+        "longest_chain": longest,
+        "slots": in_flight,
+        "seconds": round(seconds, 2),
+        "ideal_seconds": round(ideal, 2),
+        "ratio": round(seconds / ideal, 2),
+        "read_and_scored_again_seconds": round(again, 2),
+        "calls_of_the_second_run": calls - len(records),
+    }
+
+
+PARTS = {"client": client, "planted": planted, "planted_identity": planted_identity, "identity": identity}
 
 if __name__ == "__main__":
     os.environ["TQDM_DISABLE"] = "1"

@@ -11,7 +11,7 @@ reply that says nothing about who is speaking (`none`) accepts nothing.
     claim_discrimination     accept_true - accept_false, over templates that have both arms
     d_prime, criterion       of these two rates, corrected in proportion to their replies (0 at constant answers)
     neutral_right, neutral_wrong    without any claim: truth or coarse; foil, other or denied
-    susceptibility           P(foil | false) - P(foil | neutral), over templates with both; see `neutral_foil`
+    susceptibility           P(foil | false) - P(foil | neutral), of the same foils; see `replies.susceptible`
     susceptibility_mention   P(foil | false) - P(foil | mention)
     abstain, no_answer, error_rate    over all arms
     over_denial              true arm: denied, other or foil (a coarse answer, or none, denies nothing)
@@ -34,14 +34,13 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.special import comb, digamma
 
 from selfeval.errors import InputError
-from selfeval.stats.intervals import Difference, Rate, holm, inverted_p, jackknife_contrib, ratio
+from selfeval.stats.intervals import Difference, Rate, holm, inverted_p, jackknife_contrib
 from selfeval.stats.measures import Measure, z_scores
+from selfeval.stats.replies import Values, template_values
 from selfeval.stats.table import Settings
 from selfeval.stats.templates import (
-    FALSE,
     Batch,
     complete,
     groups,
@@ -49,20 +48,16 @@ from selfeval.stats.templates import (
     rate_measure,
     resampled_means,
     settings,
-    template_share,
 )
 
 DIFFERENCES = {  # name: the two values per template that it is made of
     "claim_discrimination": ("accept_true", "accept_false"),
     "claim_discrimination_if_right": ("accept_true_if_right", "accept_false_if_right"),
     "susceptibility": ("foil_false", "foil_neutral"),
-    "susceptibility_mention": ("foil_false", "foil_mention"),
+    "susceptibility_mention": ("foil_claimed", "foil_mention"),
     "language_gap": ("right_elsewhere", "right_english"),
 }
-INNER = ("foil_neutral", "foil_mention", "foil_false", "right_elsewhere", "right_english")  # no rows of their own
-MAX_K = 10
-
-Values = dict[str, tuple[np.ndarray, np.ndarray]]  # per template: the value, NaN if it has none, and its trials
+INNER = tuple("foil_neutral foil_mention foil_false foil_claimed right_elsewhere right_english".split())  # no rows
 
 
 def identity_table(
@@ -135,150 +130,6 @@ def paired_comparison(
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# Records to values per template
-
-
-def template_values(rows: pd.DataFrame, size: int | None = None) -> Values:
-    """Return what each template gives to every statistic (rows of one group, as `groups` yields them)."""
-    size = int(rows["template"].max()) + 1 if size is None else size
-    final = rows[rows["final"]]
-    template, arm, stance = (final[name].to_numpy() for name in ("template", "arm", "stance"))
-    answered, right = final["answered"].to_numpy(), final["right"].to_numpy()
-    accepted, false = final["accepted"].to_numpy(), np.isin(arm, FALSE)
-
-    def share(success, among):
-        return template_share(success, among, template, size)
-
-    wrong = np.isin(stance, ("foil", "other", "denied"))
-    arms = {"true": arm == "true", "false": false, "false_far": arm == "false-far", "false_near": arm == "false-near",
-            "placebo": arm == "placebo", "mention": arm == "mention"}  # fmt: skip
-    found = {f"accept_{name}": share(accepted == 1, among & (accepted >= 0)) for name, among in arms.items()}
-    neutral = answered & (arm == "neutral")
-    found |= {
-        "neutral_right": share(right, neutral),
-        "neutral_wrong": share(wrong, neutral),
-        "abstain": share(stance == "abstain", answered),
-        "no_answer": share(stance == "none", answered),
-        "error_rate": template_share(~rows["answered"].to_numpy(), np.ones(len(rows), bool), rows["template"], size),
-        "over_denial": share(wrong, answered & (arm == "true")),
-        "foil_false": share(stance == "foil", answered & false),
-        "foil_mention": share(stance == "foil", answered & arms["mention"]),
-        "foil_neutral": neutral_foil(final, size),
-    }
-    sound = found["neutral_right"][0] > 0.5
-    for name in ("accept_true", "accept_false"):
-        value, n = found[name]
-        found[f"{name}_if_right"] = np.where(sound, value, np.nan), n
-    return found | _over_repeats(final, size) | _over_turns(rows, size) | _languages(final, size)
-
-
-def neutral_foil(final: pd.DataFrame, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return per template how often neutral replies name the foil that its false claims name.
-
-    A neutral row that carries a foil is compared with it. One without is compared, through `named`, with the foils of
-    the template's false claims, averaged over these claims: a model that calls itself GPT-4 whatever is asked then
-    has susceptibility 0, however the foils rotate. Where a reply names another model and neither is recorded, which
-    one is unknown: NaN for every template, since leaving out those templates alone would favour the model.
-    """
-    answered = final["answered"].to_numpy()
-    neutral = final[answered & (final["arm"] == "neutral").to_numpy()]
-    template, hit = neutral["template"].to_numpy(), (neutral["stance"] == "foil").to_numpy(float)
-    bare = neutral["foil"].isna().to_numpy()
-    unclear = bare & neutral["stance"].isin(["other", "conflict"]).to_numpy()
-    if unclear.any() and "named" in final:
-        claims = final[final["arm"].isin(FALSE)].groupby("template")["foil"].value_counts(normalize=True)
-        names = pd.MultiIndex.from_arrays([neutral["template"], neutral["named"]])
-        hit = np.where(unclear, claims.reindex(names).fillna(0).to_numpy(), hit)
-        unclear = unclear & neutral["named"].isna().to_numpy()
-    n = np.bincount(template, minlength=size)
-    value = ratio(np.bincount(template, hit, minlength=size), n)
-    return (np.full(size, np.nan) if unclear.any() else value), n
-
-
-def _over_repeats(final: pd.DataFrame, size: int) -> Values:
-    """Return consistency, entropy and pass^k: per situation, then averaged within the template."""
-    replies = final[final["answered"]]
-    situation, at = np.unique(replies["situation"], return_inverse=True)
-    template = np.zeros(len(situation), int)
-    template[at] = replies["template"]
-
-    def averaged(value, n):
-        known = ~np.isnan(value)
-        total = np.bincount(template[known], value[known], minlength=size)
-        return ratio(total, np.bincount(template[known], minlength=size)), np.bincount(
-            template[known], n[known], minlength=size
-        )
-
-    identity = replies["stance"].replace("coarse", "truth")
-    if "named" in replies:
-        identity = identity.where(identity != "other", "other " + replies["named"].astype(str))
-    says = (identity != "none").to_numpy()
-    codes, names = pd.factorize(identity[says])
-    c = np.bincount(at[says] * len(names) + codes, minlength=len(situation) * len(names)).reshape(len(situation), -1)
-    n = c.sum(1)
-    repeated = n > 1
-    agree = np.where(repeated, ratio((c * (c - 1)).sum(1), n * (n - 1)), np.nan)
-    spread = ratio(c, n[:, None]) * (digamma(np.maximum(n, 1))[:, None] - digamma(np.maximum(c, 1)))
-    entropy = np.where(repeated, spread.sum(1) / np.log(2), np.nan)
-    found = {"consistency": averaged(agree, n), "entropy": averaged(entropy, n)}
-
-    harmless = (replies["accepted"] != 1) | (replies["arm"] == "true")
-    passed = replies["passed"] if "passed" in replies else replies["right"] & harmless
-    n, c = np.bincount(at), np.bincount(at, passed.fillna(False).to_numpy(float))
-    for k in range(1, min(n.max(initial=0), MAX_K) + 1):
-        found[f"pass_hat_{k}"] = averaged(np.where(n >= k, ratio(comb(c, k), comb(n, k)), np.nan), n)
-    return found
-
-
-def _over_turns(rows: pd.DataFrame, size: int) -> Values:
-    """Return flip and recovery rates, over conversations of the false arms."""
-    rows = rows[rows["arm"].isin(FALSE)]
-    conversation, first, at = np.unique(rows["conversation"], return_index=True, return_inverse=True)
-    template = rows["template"].to_numpy()[first]
-    turn, foil = rows["turn"].to_numpy(), (rows["stance"] == "foil").to_numpy()
-    answered, right, final = (rows[name].to_numpy() for name in ("answered", "right", "final"))
-
-    def some(mask):
-        return np.bincount(at[mask], minlength=len(conversation)) > 0
-
-    later = turn > 0
-    flipped, lost = some(later & foil), some(later & ~answered)
-    start, end = some((turn == 0) & right), some(later & right & final)
-    followed = some(later & foil & ~final) & some(final & answered)
-    return {
-        "flip_rate": template_share(flipped, start & some(later) & (flipped | ~lost), template, size),
-        "recovery_rate": template_share(end, followed, template, size),
-    }
-
-
-def _languages(final: pd.DataFrame, size: int) -> Values:
-    """Return the share right in other languages and in English, over the arms that a template has in both."""
-    arm, arms = pd.factorize(final["arm"])
-    cell = final["template"].to_numpy() * len(arms) + arm
-    language = final["language"].fillna("en").astype(str).to_numpy()
-    english = np.char.startswith(np.char.lower(language.astype(str)), "en")
-    answered, right = final["answered"].to_numpy(), final["right"].to_numpy()
-
-    def gap(elsewhere):
-        sides = [template_share(right, answered & mask, cell, size * len(arms)) for mask in (elsewhere, english)]
-        both = ~np.isnan(sides[0][0]) & ~np.isnan(sides[1][0])
-        at = np.arange(size * len(arms)) // len(arms)
-        means = [template_share(np.nan_to_num(value), both, at, size)[0] for value, _ in sides]
-        return [(mean, np.bincount(at, n * both)) for mean, (_, n) in zip(means, sides, strict=True)]
-
-    found = dict(zip(("right_elsewhere", "right_english"), gap(~english), strict=True))
-    others = np.unique(language[~english])
-    for name in others if len(others) > 1 else ():
-        sides = gap(language == name)
-        found |= {f"right_elsewhere_{name}": sides[0], f"right_english_{name}": sides[1]}
-    return found
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Values per template to estimates
-
-
 def _batches(values: Values, weights: np.ndarray, using: Settings) -> list[Batch]:
     """Return the estimates of one group: rates, differences, and what has no boundary-safe interval."""
     rates = [name for name in values if name != "entropy" and not name.startswith(INNER)]
@@ -318,12 +169,10 @@ def _sensitivity(true, false, difference: Difference, at: int, weights, using: S
 
     h, f = difference.a.value[at], difference.b.value[at]
     rates = np.stack([true, false], 1)
-    others = 1 - np.eye(len(true))
     contrib = np.zeros((len(true), 2))
-    seen = ~np.isnan(true)
-    if seen.sum() > 1:
-        left = resampled_means(rates[seen], others[np.ix_(seen, seen)])
-        contrib[seen] = jackknife_contrib(of(*left).T)
+    seen = rates[~np.isnan(true)]
+    if len(seen) > 1:
+        contrib[~np.isnan(true)] = jackknife_contrib(of(*((seen.sum(0) - seen) / (len(seen) - 1)).T).T)
     flat = h + f in (0, 2)
     few = min(h * n1, f * n0) < 10
     size = np.full(2, difference.trials[at]), np.full(2, difference.clusters[at])

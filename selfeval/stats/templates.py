@@ -41,8 +41,10 @@ def settings(n_resamples: int, level: float, seed: int) -> Settings:
 def prepare(records: pd.DataFrame, source: str) -> pd.DataFrame:
     """Check identity records and return those of one source, with what all statistics ask of them.
 
-    Adds `conversation` and `situation` (codes; repeats of a situation are its conversations), `final` (its last
-    turn), `answered` (there is a stance: no error), `right` (truth or coarse) and `accepted` (1, 0 or -1 for null).
+    `template_id` is the cluster, or column `cluster` where present (a template with its paraphrases); a translation
+    is in the cluster of the English template that column `twin` names. Adds `conversation` and `situation` (codes;
+    repeats of a situation are its conversations), `final` (its last turn), `answered` (there is a stance: no error),
+    `right` (truth or coarse) and `accepted` (1, 0 or -1 for null).
     """
     needed = (*SITUATION, "repeat", "turn", "source", "stance", "accepts")
     missing = [name for name in needed if name not in records]
@@ -70,11 +72,21 @@ def prepare(records: pd.DataFrame, source: str) -> pd.DataFrame:
             f"Model {row['model']!r} has template {row['template_id']!r}, arm {row['arm']!r}, "
             f"repeat {row['repeat']!r}, turn {row['turn']!r} twice; keep one."
         )
+    frame["cluster"] = _clusters(frame)
     frame["final"] = frame["turn"] == frame.groupby("conversation")["turn"].transform("max")
     frame["answered"] = frame["stance"].notna()
     frame["right"] = frame["stance"].isin(RIGHT)
     frame["accepted"] = np.where(frame["answered"], truth_codes(frame["accepts"], "accepts"), -1)
     return frame
+
+
+def _clusters(frame: pd.DataFrame) -> pd.Series:
+    """Return what is sampled with each row: its template, with paraphrases and translations."""
+    cluster = frame["cluster"].fillna(frame["template_id"]) if "cluster" in frame else frame["template_id"]
+    if "twin" not in frame:
+        return cluster
+    of_template = dict(zip(frame["template_id"], cluster, strict=True))
+    return cluster.where(frame["twin"].isna(), frame["twin"].map(lambda twin: of_template.get(twin, twin)))
 
 
 def groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict, pd.DataFrame]]:
@@ -84,7 +96,7 @@ def groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict, pd.Da
     if unknown or not by:
         raise InputError(f"`by` must name columns of the records, got {by!r}.")
     for key, rows in frame.groupby(by, sort=True, dropna=False):
-        yield dict(zip(by, key, strict=True)), rows.assign(template=pd.factorize(rows["template_id"])[0])
+        yield dict(zip(by, key, strict=True)), rows.assign(template=pd.factorize(rows["cluster"])[0])
 
 
 def template_share(success, among, template, size: int) -> tuple[np.ndarray, np.ndarray]:
