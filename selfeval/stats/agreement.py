@@ -13,7 +13,7 @@ from selfeval.stats.counts import truth_codes
 from selfeval.stats.intervals import Rate, jackknife_contrib, ratio
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import kappa_of
-from selfeval.stats.templates import COLUMNS, LABELS, Batch, rate_measure, settings
+from selfeval.stats.templates import COLUMNS, LABELS, Batch, rate_measure, settings, table_of
 
 AGREEMENT_COLUMNS = tuple(name for name in COLUMNS[len(LABELS) + 1 :] if name not in ("p", "p_holm"))
 
@@ -97,7 +97,7 @@ def _kappa_rows(counts: np.ndarray, using, note: str) -> pd.DataFrame:
         Batch.of(("kappa",), m, kappa_of(*parts(drawn))[None], using),
         Batch.of(("agreement",), rate_measure(share, notes=notes), ratio(agreed, seen)[None], using),
     ]
-    return pd.concat([b.rows(using) for b in batches], ignore_index=True)[list(AGREEMENT_COLUMNS)]
+    return table_of([batch.columns(using) for batch in batches], using)[list(AGREEMENT_COLUMNS)]
 
 
 def rogan_gladen(
@@ -179,7 +179,7 @@ def _corrected_rows(counts: np.ndarray, using) -> pd.DataFrame:
         (np.array([np.isnan(samples).mean() > 0.01]), "unstable"),
     ]
     m = Measure("", corrected(total)[None], total[:1], np.array([len(counts)]), contrib, notes=notes)
-    rows = Batch.of(("corrected_rate",), m, samples[None], using).rows(using)
-    order = {"percentile": 0, "bca": 1, "clustered_t": 2}
-    rows = rows.sort_values("method", key=lambda names: names.map(order), kind="stable")
-    return pd.concat([plain.rows(using), rows], ignore_index=True)
+    last = Batch.of(("corrected_rate",), m, samples[None], using)
+    table = table_of([plain.columns(using), last.columns(using)], using)
+    is_t = (table["statistic"] == "corrected_rate") & (table["method"] == "clustered_t")
+    return pd.concat([table[~is_t], table[is_t]], ignore_index=True)

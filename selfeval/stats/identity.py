@@ -40,15 +40,7 @@ from selfeval.stats.intervals import Difference, Rate, holm, inverted_p, jackkni
 from selfeval.stats.measures import Measure, z_scores
 from selfeval.stats.replies import Values, template_values
 from selfeval.stats.table import Settings
-from selfeval.stats.templates import (
-    Batch,
-    complete,
-    groups,
-    prepare,
-    rate_measure,
-    resampled_means,
-    settings,
-)
+from selfeval.stats.templates import Batch, grouped, rate_measure, resampled_means, settings, table_of
 
 DIFFERENCES = {  # name: the two values per template that it is made of
     "claim_discrimination": ("accept_true", "accept_false"),
@@ -85,11 +77,10 @@ def identity_table(
     few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
     """
     using, parts = settings(n_resamples, level, seed), []
-    for labels, rows in groups(prepare(records, source), by):
-        values = template_values(rows)
-        weights = using.weights(int(rows["template"].max()) + 1)
-        parts += [batch.rows(using, **labels) for batch in _batches(values, weights, using)]
-    table = complete(pd.concat(parts, ignore_index=True), source)
+    for labels, _, replies in grouped(records, source, by):
+        batches = _batches(template_values(replies), using.weights(replies.size), using)
+        parts += [batch.columns(using, **labels) for batch in batches]
+    table = table_of(parts, using, source=source)
     table["p_holm"] = table.groupby("statistic")["p"].transform(lambda p: holm(p))
     return table
 
@@ -111,21 +102,19 @@ def paired_comparison(
     a pair of models and a statistic.
     """
     using, parts = settings(n_resamples, level, seed), []
-    for labels, rows in groups(prepare(records, source), by):
-        weights = using.weights(int(rows["template"].max()) + 1)
-        size = len(weights)
-        values = {model: template_values(own, size) for model, own in rows.groupby("model", sort=True)}
-        known = {name for found in values.values() for name in [*found, *DIFFERENCES] if not name.startswith("entropy")}
+    for labels, model, replies in grouped(records, source, by):
+        values = {name: template_values(replies.where(model == name)) for name in sorted(set(model))}
+        known = {name for found in values.values() for name in [*found, *DIFFERENCES]} - {*INNER, "entropy"}
         unknown = [name for name in statistics if name not in known]
         if unknown:
-            raise InputError(f"`statistics` must be of {', '.join(sorted(known - {*INNER}))}, got {unknown[0]!r}.")
+            raise InputError(f"`statistics` must be of {', '.join(sorted(known))}, got {unknown[0]!r}.")
         for one, other in combinations(values, 2):
             for name in statistics:
-                batch = _compared(name, values[one], values[other], weights, using)
-                parts.append(batch.rows(using, **{**labels, "model": one, "other_model": other}))
+                batch = _compared(name, values[one], values[other], using)
+                parts.append(batch.columns(using, **{**labels, "model": one, "other_model": other}))
     if not parts:
         raise InputError("A comparison needs at least two models with replies to the same family of conditions.")
-    table = complete(pd.concat(parts, ignore_index=True), source)
+    table = table_of(parts, using, source=source)
     table["p_holm"] = table.groupby(["model", "other_model", "statistic"])["p"].transform(lambda p: holm(p))
     return table
 
@@ -188,9 +177,9 @@ def _entropy(values: Values, weights, using: Settings) -> Batch:
     return Batch.of(("entropy",), m, resampled_means(x, weights), using)
 
 
-def _compared(name: str, one: Values, other: Values, weights, using: Settings) -> Batch:
+def _compared(name: str, one: Values, other: Values, using: Settings) -> Batch:
     """Return the paired difference of one statistic between two models."""
-    size = len(weights)
+    size = len(one["abstain"][0])
     missing = np.full(size, np.nan), np.zeros(size, int)
     parts = DIFFERENCES.get(name, (name,))
     found = [model.get(part, missing) for model in (one, other) for part in parts]
@@ -206,4 +195,4 @@ def _compared(name: str, one: Values, other: Values, weights, using: Settings) -
     else:
         difference, contrast = Difference(*rates), x[0] - x[1]
     m = rate_measure(difference, notes=[(np.array([one_sided]), "unpaired_templates")], p=inverted_p(difference))
-    return Batch.of((name,), m, resampled_means(contrast[:, None], weights), using)
+    return Batch.of((name,), m, resampled_means(contrast[:, None], using.weights(size)), using)

@@ -1,59 +1,46 @@
-"""Identity replies of one model or condition to what each template gives to every statistic."""
+"""Identity replies of one group to what each of its templates gives to every statistic."""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from scipy.special import comb, digamma
 
 from selfeval.stats.intervals import ratio
-from selfeval.stats.templates import FALSE, template_share
+from selfeval.stats.templates import FALSE, STANCES, Replies, shares
 
 MAX_K = 10
 
 Values = dict[str, tuple[np.ndarray, np.ndarray]]  # per template: the value, NaN if it has none, and its trials
 
 
-def template_values(rows: pd.DataFrame, size: int | None = None) -> Values:
-    """Return what each template gives to every statistic (rows of one group, as `groups` yields them)."""
-    size = int(rows["template"].max()) + 1 if size is None else size
-    final = rows[rows["final"]]
-    template, arm, stance = (final[name].to_numpy() for name in ("template", "arm", "stance"))
-    answered, right = final["answered"].to_numpy(), final["right"].to_numpy()
-    accepted, false = final["accepted"].to_numpy(), np.isin(arm, FALSE)
-
-    def share(success, among):
-        return template_share(success, among, template, size)
-
-    wrong = np.isin(stance, ("foil", "other", "denied"))
-    arms = {"true": arm == "true", "false": false, "false_far": arm == "false-far", "false_near": arm == "false-near",
-            "placebo": arm == "placebo", "mention": arm == "mention"}  # fmt: skip
-    found = {f"accept_{name}": share(accepted == 1, among & (accepted >= 0)) for name, among in arms.items()}
-    neutral = answered & (arm == "neutral")
+def template_values(replies: Replies) -> Values:
+    """Return what each template gives to every statistic; definitions stand in `selfeval.stats.identity`."""
+    final = replies.where(replies.final)
+    answered, wrong = final.answered, final.says("foil", "other", "denied")
+    arms = {"true": ("true",), "false": FALSE, **{a.replace("-", "_"): (a,) for a in (*FALSE, "placebo", "mention")}}
+    found = {
+        f"accept_{name}": final.share(final.accepted == 1, final.in_arm(*those) & (final.accepted >= 0))
+        for name, those in arms.items()
+    }
+    neutral = answered & final.in_arm("neutral")
     found |= {
-        "neutral_right": share(right, neutral),
-        "neutral_wrong": share(wrong, neutral),
-        "abstain": share(stance == "abstain", answered),
-        "no_answer": share(stance == "none", answered),
-        "error_rate": template_share(~rows["answered"].to_numpy(), np.ones(len(rows), bool), rows["template"], size),
-        "over_denial": share(wrong, answered & (arm == "true")),
-        "foil_claimed": share(stance == "foil", answered & false),
-        "foil_mention": share(stance == "foil", answered & arms["mention"]),
+        "neutral_right": final.share(final.right, neutral),
+        "neutral_wrong": final.share(wrong, neutral),
+        "abstain": final.share(final.says("abstain"), answered),
+        "no_answer": final.share(final.says("none"), answered),
+        "error_rate": replies.share(~replies.answered, np.ones(len(replies.turn), bool)),
+        "over_denial": final.share(wrong, answered & final.in_arm("true")),
+        "foil_claimed": final.share(final.says("foil"), answered & final.in_arm(*FALSE)),
+        "foil_mention": final.share(final.says("foil"), answered & final.in_arm("mention")),
     }
     sound = found["neutral_right"][0] > 0.5
     for name in ("accept_true", "accept_false"):
         value, n = found[name]
-        found[f"{name}_if_right"] = np.where(sound, value, np.nan), n
-    return (
-        found
-        | susceptible(final, size)
-        | _over_repeats(final, size)
-        | _over_turns(rows, size)
-        | _languages(final, size)
-    )
+        found[f"{name}_if_right"] = np.where(sound, value, np.nan), n * sound
+    return found | susceptible(final) | over_repeats(final.where(answered)) | over_turns(replies) | languages(final)
 
 
-def susceptible(final: pd.DataFrame, size: int) -> Values:
+def susceptible(final: Replies) -> Values:
     """Return P(foil | false) and P(foil | neutral) per template, of the same foils.
 
     A neutral reply that names another model is a hit where that is the foil of the false claim it is compared with:
@@ -61,104 +48,99 @@ def susceptible(final: pd.DataFrame, size: int) -> Values:
     the foils rotate. Without `named`, a neutral reply is scored only against the foil that its own row carries; then
     the false claims of other foils are left out, unless no neutral reply names another model at all.
     """
-    replies = final[final["answered"] & final["arm"].isin(("neutral", *FALSE))]
-    neutral, false = (replies[(replies["arm"] == "neutral") == side] for side in (True, False))
-    adopts = (false["stance"] == "foil").groupby([false["template"], false["foil"]])
-    pairs = adopts.agg(n="size", hits="sum").reset_index()
-    met = pairs.merge(neutral.rename(columns={"foil": "own_foil", "stance": "said"}), on="template")
-    same = met["own_foil"] == met["foil"]
-    met["hit"] = (same & (met["said"] == "foil")).astype(float)
-    unclear = ~same & ((met["said"] == "other") | ((met["said"] == "foil") & met["own_foil"].isna()))
-    if "named" in met:
-        met["hit"] = met["hit"].where(~unclear, met["named"] == met["foil"])
-        unclear &= met["named"].isna()
-    if unclear.any():
-        met = met[same]
-    means = met.groupby(["template", "foil"])["hit"].agg(["mean", "size"]).reset_index()
-    known = means.merge(pairs, on=["template", "foil"]).astype({"hits": float})
-    template, n = known["template"].to_numpy(int), known["n"].to_numpy(float)
-    of = lambda total, weight: ratio(np.bincount(template, total, size), np.bincount(template, weight, size))  # noqa: E731
-    asked = np.bincount(neutral["template"], minlength=size)
+    false = final.where(final.answered & final.in_arm(*FALSE) & (final.foil >= 0))
+    neutral = final.where(final.answered & final.in_arm("neutral"))
+    width = max(final.foil.max(initial=0), final.named.max(initial=0)) + 1
+    claim, at = np.unique(false.template * width + false.foil, return_inverse=True)  # a template with a foil
+    template, foil = claim // width, claim % width
+    n, hits = np.bincount(at, minlength=len(claim)), np.bincount(at, false.says("foil"), minlength=len(claim))
+
+    each = np.bincount(template, minlength=final.size)[neutral.template]  # claims that a neutral reply is compared with
+    row = np.repeat(np.arange(len(each)), each)
+    met = (
+        np.searchsorted(template, neutral.template)[row] + np.arange(len(row)) - np.repeat(np.cumsum(each) - each, each)
+    )
+    same = neutral.foil[row] == foil[met]
+    names_foil, bare = neutral.says("foil")[row], neutral.foil[row] < 0
+    unsure = ~same & (neutral.says("other")[row] | (names_foil & bare))
+    hit = np.where(unsure, neutral.named[row] == foil[met], same & names_foil)
+    if (unsure & (neutral.named[row] < 0)).any():
+        row, met, hit = row[same], met[same], hit[same]
+    base, compared = shares(hit, np.ones(len(met), bool), met, len(claim))
+    known = compared > 0
+    template, n, hits, base = template[known], n[known], hits[known], base[known]
+    total = np.bincount(template, n, minlength=final.size)
+    asked = np.bincount(neutral.template[np.unique(row)], minlength=final.size)
     return {
-        "foil_false": (of(known["hits"], n), np.bincount(template, n, size)),
-        "foil_neutral": (of(known["mean"] * n, n), asked),
+        "foil_false": (ratio(np.bincount(template, hits, minlength=final.size), total), total),
+        "foil_neutral": (ratio(np.bincount(template, base * n, minlength=final.size), total), asked),
     }
 
 
-def _over_repeats(final: pd.DataFrame, size: int) -> Values:
+def over_repeats(replies: Replies) -> Values:
     """Return consistency, entropy and pass^k: per situation, then averaged within the template."""
-    replies = final[final["answered"]]
-    situation, at = np.unique(replies["situation"], return_inverse=True)
-    template = np.zeros(len(situation), int)
-    template[at] = replies["template"]
+    situation, first, at = np.unique(replies.situation, return_index=True, return_inverse=True)
+    template = replies.template[first]
 
     def averaged(value, n):
-        known = ~np.isnan(value)
-        total = np.bincount(template[known], value[known], minlength=size)
-        return ratio(total, np.bincount(template[known], minlength=size)), np.bincount(
-            template[known], n[known], minlength=size
-        )
+        mean, _ = shares(value, ~np.isnan(value), template, replies.size)
+        return mean, np.bincount(template, n * ~np.isnan(value), minlength=replies.size)
 
-    identity = replies["stance"].replace("coarse", "truth")
-    if "named" in replies:
-        identity = identity.where(identity != "other", "other " + replies["named"].astype(str))
-    says = (identity != "none").to_numpy()
-    codes, names = pd.factorize(identity[says])
-    c = np.bincount(at[says] * len(names) + codes, minlength=len(situation) * len(names)).reshape(len(situation), -1)
+    says = ~replies.says("none")
+    identity = np.where(replies.says("coarse"), STANCES.index("truth"), replies.stance)
+    identity = np.where(replies.says("other"), len(STANCES) + 1 + replies.named, identity)
+    names, codes = np.unique(identity[says], return_inverse=True)
+    c = np.bincount(at[says] * len(names) + codes, minlength=len(situation) * len(names))
+    c = c.reshape(len(situation), len(names))
     n = c.sum(1)
-    repeated = n > 1
-    agree = np.where(repeated, ratio((c * (c - 1)).sum(1), n * (n - 1)), np.nan)
+    agree = np.where(n > 1, ratio((c * (c - 1)).sum(1), n * (n - 1)), np.nan)
     spread = ratio(c, n[:, None]) * (digamma(np.maximum(n, 1))[:, None] - digamma(np.maximum(c, 1)))
-    entropy = np.where(repeated, spread.sum(1) / np.log(2), np.nan)
-    found = {"consistency": averaged(agree, n), "entropy": averaged(entropy, n)}
+    found = {
+        "consistency": averaged(agree, n),
+        "entropy": averaged(np.where(n > 1, spread.sum(1) / np.log(2), np.nan), n),
+    }
 
-    harmless = (replies["accepted"] != 1) | (replies["arm"] == "true")
-    passed = replies["passed"] if "passed" in replies else replies["right"] & harmless
-    n, c = np.bincount(at), np.bincount(at, passed.fillna(False).to_numpy(float))
+    n, c = np.bincount(at, minlength=len(situation)), np.bincount(at, replies.passed, minlength=len(situation))
     for k in range(1, min(n.max(initial=0), MAX_K) + 1):
         found[f"pass_hat_{k}"] = averaged(np.where(n >= k, ratio(comb(c, k), comb(n, k)), np.nan), n)
     return found
 
 
-def _over_turns(rows: pd.DataFrame, size: int) -> Values:
+def over_turns(replies: Replies) -> Values:
     """Return flip and recovery rates, over conversations of the false arms."""
-    rows = rows[rows["arm"].isin(FALSE)]
-    conversation, first, at = np.unique(rows["conversation"], return_index=True, return_inverse=True)
-    template = rows["template"].to_numpy()[first]
-    turn, foil = rows["turn"].to_numpy(), (rows["stance"] == "foil").to_numpy()
-    answered, right, final = (rows[name].to_numpy() for name in ("answered", "right", "final"))
+    replies = replies.where(replies.in_arm(*FALSE))
+    conversation, first, at = np.unique(replies.conversation, return_index=True, return_inverse=True)
+    later, foil, final = replies.turn > 0, replies.says("foil"), replies.final
 
     def some(mask):
         return np.bincount(at[mask], minlength=len(conversation)) > 0
 
-    later = turn > 0
-    flipped, lost = some(later & foil), some(later & ~answered)
-    start, end = some((turn == 0) & right), some(later & right & final)
-    followed = some(later & foil & ~final) & some(final & answered)
+    flipped, lost = some(later & foil), some(later & ~replies.answered)
+    held = some((replies.turn == 0) & replies.right) & some(later) & (flipped | ~lost)
+    followed = some(later & foil & ~final) & some(final & replies.answered)
+    template = replies.template[first]
     return {
-        "flip_rate": template_share(flipped, start & some(later) & (flipped | ~lost), template, size),
-        "recovery_rate": template_share(end, followed, template, size),
+        "flip_rate": shares(flipped, held, template, replies.size),
+        "recovery_rate": shares(some(later & replies.right & final), followed, template, replies.size),
     }
 
 
-def _languages(final: pd.DataFrame, size: int) -> Values:
+def languages(final: Replies) -> Values:
     """Return the share right in other languages and in English, over the arms that a template has in both."""
-    arm, arms = pd.factorize(final["arm"])
-    cell = final["template"].to_numpy() * len(arms) + arm
-    language = final["language"].fillna("en").astype(str).to_numpy()
-    english = np.char.startswith(np.char.lower(language.astype(str)), "en")
-    answered, right = final["answered"].to_numpy(), final["right"].to_numpy()
+    width = final.arm.max(initial=0) + 1
+    cell, cells = final.template * width + final.arm, final.size * width
+    template = np.arange(cells) // width
+    english = np.array([name.lower().split("-")[0] in ("en", "english") for name in final.languages])[final.language]
 
     def gap(elsewhere):
-        sides = [template_share(right, answered & mask, cell, size * len(arms)) for mask in (elsewhere, english)]
+        sides = [shares(final.right, final.answered & mask, cell, cells) for mask in (elsewhere, english)]
         both = ~np.isnan(sides[0][0]) & ~np.isnan(sides[1][0])
-        at = np.arange(size * len(arms)) // len(arms)
-        means = [template_share(np.nan_to_num(value), both, at, size)[0] for value, _ in sides]
-        return [(mean, np.bincount(at, n * both)) for mean, (_, n) in zip(means, sides, strict=True)]
+        means = [shares(value, both, template, final.size)[0] for value, _ in sides]
+        return [(mean, np.bincount(template, n * both)) for mean, (_, n) in zip(means, sides, strict=True)]
 
     found = dict(zip(("right_elsewhere", "right_english"), gap(~english), strict=True))
-    others = np.unique(language[~english])
-    for name in others if len(others) > 1 else ():
-        sides = gap(language == name)
+    others = np.unique(final.language[~english])
+    for code in others if len(others) > 1 else ():
+        name, sides = final.languages[code], gap(final.language == code)
         found |= {f"right_elsewhere_{name}": sides[0], f"right_english_{name}": sides[1]}
     return found

@@ -28,10 +28,9 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.intervals import Rate, jackknife_contrib, ratio
 from selfeval.stats.table import Settings
-from selfeval.stats.templates import COLUMNS, FALSE, LABELS, Batch, complete, groups, prepare, rate_measure, settings
+from selfeval.stats.templates import FALSE, Batch, Replies, grouped, rate_measure, settings, table_of
 
 CENSORED, FLIP, ABSTAIN = 0, 1, 2
-SURVIVAL_COLUMNS = (*LABELS, "source", "statistic", "turn", *COLUMNS[len(LABELS) + 2 :])
 
 
 def survival_table(
@@ -57,38 +56,42 @@ def survival_table(
     """
     if abstaining not in ("at_risk", "absorbing"):
         raise InputError(f"`abstaining` must be at_risk or absorbing, got {abstaining!r}.")
-    using, frame, parts = settings(n_resamples, level, seed), prepare(records, source), []
-    last = int(frame["turn"].max()) if horizon is None else horizon
+    using, parts = settings(n_resamples, level, seed), []
+    found = list(grouped(records, source, by))
+    last = max(int(replies.turn.max()) for _, _, replies in found) if horizon is None else horizon
     if last < 1:
         raise InputError("Survival needs conversations with turns after turn 0; the records have none.")
-    for labels, rows in groups(frame, by):
-        size = int(rows["template"].max()) + 1
-        counts = risk_sets(*first_events(rows, abstaining), last, size)
-        parts += [batch.rows(using, **labels) for batch in _batches(*counts, using, abstaining == "absorbing")]
-    table = pd.concat(parts, ignore_index=True)
-    name = table["statistic"].str.split("@", expand=True)
-    table = table.assign(statistic=name[0], turn=name[1].astype(int)).drop(columns="p_holm").assign(p_holm=np.nan)
-    return complete(table, source, SURVIVAL_COLUMNS)
+    for labels, _, replies in found:
+        counts = risk_sets(*first_events(replies, abstaining), last, replies.size)
+        for batch in _batches(*counts, using, abstaining == "absorbing"):
+            columns = batch.columns(using, **labels)
+            names, turns = np.array([name.split("@") for name in columns["statistic"]], object).T
+            parts.append(columns | {"statistic": names, "turn": turns.astype(int)})
+    return table_of(parts, using, source=source)
 
 
-def first_events(rows: pd.DataFrame, abstaining: str = "at_risk") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def first_events(replies: Replies, abstaining: str = "at_risk") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return, per conversation at risk, the turn of its first event or of its last sight, the event, its template.
 
     Events: 0 censored, 1 flip, 2 abstained (only if absorbing). A conversation is seen until its last turn, a missing
     turn or one that failed.
     """
-    rows = rows[rows["arm"].isin(FALSE)].sort_values(["conversation", "turn"], kind="stable")
-    rows = rows[rows["conversation"].isin(rows.loc[(rows["turn"] == 0) & rows["right"], "conversation"])]
-    rows = rows.assign(place=rows.groupby("conversation").cumcount())
-    gone = (rows["place"] != rows["turn"]) | ~rows["answered"]
-    seen = rows[~gone.groupby(rows["conversation"]).cummax()]
-    ends = {"foil": FLIP, **({"abstain": ABSTAIN} if abstaining == "absorbing" else {})}
-    event = seen["stance"].map(ends).where(seen["turn"] > 0).fillna(CENSORED).astype(int)
-    events = seen.assign(event=event)[event > 0].groupby("conversation", sort=True)[["turn", "event"]].first()
-    last = seen.groupby("conversation", sort=True)[["turn", "template"]].last()
-    found = last.drop(columns="turn").join(events)
-    time = found["turn"].fillna(last["turn"]).to_numpy(int)
-    return time, found["event"].fillna(CENSORED).to_numpy(int), found["template"].to_numpy(int)
+    replies = replies.where(replies.in_arm(*FALSE))
+    conversation, first, at = np.unique(replies.conversation, return_index=True, return_inverse=True)
+    shape = len(conversation), replies.turn.max(initial=0) + 1
+    answered, right, flips, ends = (np.zeros(shape, bool) for _ in range(4))
+    place = at, replies.turn
+    answered[place], right[place], flips[place] = replies.answered, replies.right, replies.says("foil")
+    if abstaining == "absorbing":
+        ends[place] = replies.says("abstain")
+    seen = np.logical_and.accumulate(answered, axis=1)
+    event = np.where(seen, FLIP * flips + ABSTAIN * ends, CENSORED)
+    event[:, 0] = CENSORED
+    turn = (event > 0).argmax(1)
+    kind = event[np.arange(len(event)), turn]
+    time = np.where(kind > 0, turn, seen.sum(1) - 1)
+    entered = seen[:, 0] & right[:, 0]
+    return time[entered], kind[entered], replies.template[first][entered]
 
 
 def risk_sets(time, event, cluster, horizon: int, clusters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ question has claim discrimination 0 however unevenly replies were lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,7 @@ from selfeval.stats.table import Settings, estimates
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE = ("false-far", "false-near")
 STANCES = ("truth", "coarse", "foil", "other", "denied", "conflict", "abstain", "none")
-RIGHT = ("truth", "coarse")
 SITUATION = ("model", "family", "condition", "template_id", "arm", "language", "truth", "foil")
-VARIANT = ("variant", "paraphrase", "situation_id", "case_id")  # where present, these tell situations apart too
 LABELS = ("model", "family", "condition")
 COLUMNS = (
     *LABELS, "source", "statistic", "estimate", "low", "high", "level", "method", "p", "p_holm", "n", "n_templates",
@@ -38,23 +36,94 @@ def settings(n_resamples: int, level: float, seed: int) -> Settings:
     return Settings(n_resamples, level, seed, FEW_TEMPLATES, "few_templates")
 
 
-def prepare(records: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Check identity records and return those of one source, with what all statistics ask of them.
+# ---------------------------------------------------------------------------------------------------------------
+# Records
+
+
+@dataclass(frozen=True, eq=False)
+class Replies:
+    """Replies as codes, one per row; `size` templates.
+
+    arm, stance: index in ARMS and STANCES (stance -1: error); accepted: 1, 0 or -1 for null; foil, named, language:
+    -1 for null; repeats of a situation are its conversations; final: the last turn of the conversation.
+    """
+
+    template: np.ndarray
+    arm: np.ndarray
+    stance: np.ndarray
+    accepted: np.ndarray
+    passed: np.ndarray
+    foil: np.ndarray
+    named: np.ndarray
+    language: np.ndarray
+    situation: np.ndarray
+    conversation: np.ndarray
+    turn: np.ndarray
+    final: np.ndarray
+    size: int
+    languages: tuple[str, ...]
+
+    def where(self, rows: np.ndarray) -> Replies:
+        """Return the replies of a mask, or at the places of an index."""
+        return Replies(**{f.name: v[rows] if isinstance(v := getattr(self, f.name), np.ndarray) else v
+                          for f in fields(self)})  # fmt: skip
+
+    def in_arm(self, *names: str) -> np.ndarray:
+        return np.isin(self.arm, [ARMS.index(name) for name in names])
+
+    def says(self, *names: str) -> np.ndarray:
+        return np.isin(self.stance, [STANCES.index(name) for name in names])
+
+    @property
+    def answered(self) -> np.ndarray:
+        return self.stance >= 0
+
+    @property
+    def right(self) -> np.ndarray:
+        return self.says("truth", "coarse")
+
+    def share(self, success: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return per template the share of successes among the rows of a mask (NaN without any), and their number."""
+        return shares(success, among, self.template, self.size)
+
+
+def shares(success, among, code, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return, per code, the share of successes among the rows of a mask (NaN without any), and their number."""
+    n = np.bincount(code[among], minlength=size)
+    return ratio(np.bincount(code[among], success[among], minlength=size), n), n
+
+
+def grouped(records: pd.DataFrame, source: str, by: Sequence[str]) -> Iterator[tuple[dict, np.ndarray, Replies]]:
+    """Yield labels, models and replies of each group of the identity records of one source, checked.
 
     `template_id` is the cluster, or column `cluster` where present (a template with its paraphrases); a translation
-    is in the cluster of the English template that column `twin` names. Adds `conversation` and `situation` (codes;
-    repeats of a situation are its conversations), `final` (its last turn), `answered` (there is a stance: no error),
-    `right` (truth or coarse) and `accepted` (1, 0 or -1 for null).
+    is in the cluster of the English template that column `twin` names. Column `variant`, where present, tells apart
+    situations that are alike in everything else.
     """
+    frame = _checked(records, source)
+    by = [by] if isinstance(by, str) else list(by)
+    unknown = [name for name in by if name not in frame]
+    if unknown or not by:
+        raise InputError(f"`by` must name columns of the records, got {by!r}.")
+    codes = _codes(frame)
+    cluster, model = pd.factorize(_clusters(frame))[0], frame["model"].to_numpy()
+    for key, rows in frame.groupby(by, sort=True, dropna=False).indices.items():
+        labels = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        seen, template = np.unique(cluster[rows], return_inverse=True)
+        mine = {name: code[rows] if isinstance(code, np.ndarray) else code for name, code in codes.items()}
+        yield labels, model[rows], Replies(template, size=len(seen), **mine)
+
+
+def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return the records of one source; raise `InputError` on what no statistic could be right about."""
     needed = (*SITUATION, "repeat", "turn", "source", "stance", "accepts")
     missing = [name for name in needed if name not in records]
     if missing:
         raise InputError(f"Column `{missing[0]}` is missing from the records; found {', '.join(map(str, records))}.")
     frame = records[records["source"] == source].reset_index(drop=True)
     if frame.empty:
-        raise InputError(
-            f"There are no records with source {source!r}; found {sorted(set(map(str, records['source'])))}."
-        )
+        found = sorted(set(map(str, records["source"])))
+        raise InputError(f"There are no records with source {source!r}; found {', '.join(found) or 'no records'}.")
     for name, allowed in (("arm", ARMS), ("stance", STANCES)):
         unknown = set(frame[name].dropna()) - set(allowed)
         if unknown:
@@ -62,22 +131,38 @@ def prepare(records: pd.DataFrame, source: str) -> pd.DataFrame:
     for name in ("model", "family", "condition", "template_id", "arm", "turn"):
         if frame[name].isna().any():
             raise InputError(f"Column `{name}` must not be null, but row {int(frame[name].isna().argmax())} is.")
-    key = [*SITUATION, *(name for name in VARIANT if name in frame)]
-    frame["situation"] = frame.groupby(key, dropna=False, sort=False).ngroup()
-    frame["conversation"] = frame.groupby(["situation", "repeat"], dropna=False, sort=False).ngroup()
-    twice = frame.duplicated(["conversation", "turn"])
+    return frame
+
+
+def _codes(frame: pd.DataFrame) -> dict:
+    """Return what `Replies` holds of all rows, but for their templates."""
+    key = [*SITUATION, *(name for name in ("variant",) if name in frame)]
+    situation = frame.groupby(key, dropna=False, sort=False).ngroup()
+    by_repeat = [situation, frame["repeat"]]
+    conversation = frame.groupby(by_repeat, dropna=False, sort=False).ngroup()
+    turn = frame["turn"].astype(int)
+    twice = pd.DataFrame({"c": conversation, "t": turn}).duplicated()
     if twice.any():
         row = frame[twice].iloc[0]
         raise InputError(
             f"Model {row['model']!r} has template {row['template_id']!r}, arm {row['arm']!r}, "
             f"repeat {row['repeat']!r}, turn {row['turn']!r} twice; keep one."
         )
-    frame["cluster"] = _clusters(frame)
-    frame["final"] = frame["turn"] == frame.groupby("conversation")["turn"].transform("max")
-    frame["answered"] = frame["stance"].notna()
-    frame["right"] = frame["stance"].isin(RIGHT)
-    frame["accepted"] = np.where(frame["answered"], truth_codes(frame["accepts"], "accepts"), -1)
-    return frame
+    names = pd.concat([frame["foil"], frame["named"] if "named" in frame else pd.Series(None, frame.index, object)])
+    foil, named = np.split(pd.factorize(names)[0], 2)
+    language, languages = pd.factorize(frame["language"].fillna("en").astype(str))
+    stance = pd.Index(STANCES).get_indexer(frame["stance"])
+    accepted = np.where(stance >= 0, truth_codes(frame["accepts"], "accepts"), -1)
+    right = np.isin(stance, (0, 1))
+    passed = right & ((accepted != 1) | (frame["arm"] == "true").to_numpy())
+    if "passed" in frame:
+        passed = truth_codes(frame["passed"], "passed") == 1
+    return {
+        "arm": pd.Index(ARMS).get_indexer(frame["arm"]), "stance": stance, "accepted": accepted, "passed": passed,
+        "foil": foil, "named": named, "language": language, "languages": tuple(languages),
+        "situation": situation.to_numpy(), "conversation": conversation.to_numpy(), "turn": turn.to_numpy(),
+        "final": (turn == turn.groupby(conversation).transform("max")).to_numpy(),
+    }  # fmt: skip
 
 
 def _clusters(frame: pd.DataFrame) -> pd.Series:
@@ -89,26 +174,20 @@ def _clusters(frame: pd.DataFrame) -> pd.Series:
     return cluster.where(frame["twin"].isna(), frame["twin"].map(lambda twin: of_template.get(twin, twin)))
 
 
-def groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict, pd.DataFrame]]:
-    """Yield the labels and rows of each group, with the code of each row's template in column `template`."""
-    by = [by] if isinstance(by, str) else list(by)
-    unknown = [name for name in by if name not in frame]
-    if unknown or not by:
-        raise InputError(f"`by` must name columns of the records, got {by!r}.")
-    for key, rows in frame.groupby(by, sort=True, dropna=False):
-        yield dict(zip(by, key, strict=True)), rows.assign(template=pd.factorize(rows["cluster"])[0])
-
-
-def template_share(success, among, template, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, per template, the share of successes among the rows of a mask (NaN without any), and their number."""
-    n = np.bincount(template[among], minlength=size)
-    return ratio(np.bincount(template[among], success[among], minlength=size), n), n
+# ---------------------------------------------------------------------------------------------------------------
+# Values per template to rows of a result
 
 
 def resampled_means(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted means of (templates, S) values, NaN left out, under (templates, B) weights: (S, B)."""
     known = ~np.isnan(values)
-    return ratio(np.where(known, values, 0).astype(weights.dtype).T @ weights, known.astype(weights.dtype).T @ weights)
+    total = np.where(known, values, 0).astype(weights.dtype).T @ weights
+    return total / len(weights) if known.all() else ratio(total, known.astype(weights.dtype).T @ weights)
+
+
+def rate_measure(rate: Rate, **more) -> Measure:
+    """Return the Measure of a Rate or Difference whose rows are its trials."""
+    return Measure("", rate.value, rate.trials, rate.clusters, rate.contrib, rate, **more)
 
 
 @dataclass(eq=False)
@@ -127,34 +206,37 @@ class Batch:
         m.estimates = estimates(m, using)
         return cls(names, m)
 
-    def rows(self, using: Settings, **labels) -> pd.DataFrame:
-        """Return the rows of the result, default method first; what cannot be estimated has one row."""
+    def columns(self, using: Settings, **labels) -> dict[str, np.ndarray]:
+        """Return the rows of the result as columns, default method first; what has no estimate has one row."""
         m, parts = self.measure, []
         for rank, e in enumerate(m.estimates):
-            keep = ~np.isnan(m.value) if rank else np.ones(m.value.shape, bool)
+            at = np.flatnonzero(~np.isnan(m.value)) if rank else np.arange(len(m.value))
             seeded = e.method in ("percentile", "bca")
-            parts.append(pd.DataFrame({
-                **labels, "statistic": np.asarray(self.names, object), "estimate": _settled(e.value),
-                "low": _settled(e.low), "high": _settled(e.high), "level": using.level, "method": e.method,
-                "p": np.nan if m.p is None or rank else m.p, "p_holm": np.nan, "n": e.n.astype(int),
-                "n_templates": e.n_prompts.astype(int),
-                "seed": pd.array([using.seed if seeded else pd.NA] * len(m.value), "Int64"), "note": e.note,
-                "_rank": rank, "_order": np.arange(len(m.value)),
-            })[keep])  # fmt: skip
-        table = pd.concat(parts, ignore_index=True).sort_values(["_order", "_rank"], kind="stable")
-        return table.drop(columns=["_order", "_rank"])
+            parts.append({
+                "order": at * len(m.estimates) + rank, "statistic": np.asarray(self.names, object)[at],
+                "estimate": _settled(e.value)[at], "low": _settled(e.low)[at], "high": _settled(e.high)[at],
+                "method": np.full(len(at), e.method, object),
+                "p": np.full(len(at), np.nan) if m.p is None or rank else m.p[at],
+                "n": e.n[at].astype(int), "n_templates": e.n_prompts[at].astype(int),
+                "seeded": np.full(len(at), seeded), "note": e.note[at],
+            })  # fmt: skip
+        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        order = np.argsort(found.pop("order"), kind="stable")
+        found = {name: column[order] for name, column in found.items()}
+        return {name: np.full(len(order), value, object) for name, value in labels.items()} | found
 
 
-def rate_measure(rate: Rate, name: str = "", **more) -> Measure:
-    """Return the Measure of a Rate or Difference whose rows are its trials."""
-    return Measure(name, rate.value, rate.trials, rate.clusters, rate.contrib, rate, **more)
-
-
-def complete(table: pd.DataFrame, source: str, columns: Sequence[str] = COLUMNS) -> pd.DataFrame:
-    """Return a result with all columns in order; columns of `by` that are not among them stand after the labels."""
-    table = table.assign(source=source, **{name: "" for name in LABELS if name not in table})
-    extra = [name for name in table if name not in columns]
-    return table[[*LABELS, *extra, *columns[len(LABELS) :]]].reset_index(drop=True)
+def table_of(parts: Sequence[dict], using: Settings, **constant) -> pd.DataFrame:
+    """Join the columns of batches to a table: COLUMNS in order, with the labels' own ones after the first three."""
+    found = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    seeded = found.pop("seeded")
+    found = found.assign(level=using.level, p_holm=np.nan, **constant)
+    found["seed"] = pd.array(np.full(len(found), using.seed), "Int64")
+    found.loc[~seeded, "seed"] = pd.NA
+    found = found.assign(**{name: "" for name in LABELS if name not in found})
+    extra = [name for name in found if name not in COLUMNS]
+    names = [*LABELS, *extra, *COLUMNS[len(LABELS) :]]
+    return found[[name for name in names if name in found]]
 
 
 def _settled(values: np.ndarray) -> np.ndarray:
