@@ -9,6 +9,7 @@ and the conversation itself goes on without it, together with the read-out.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from selfeval.client import Client, Progress, Request
@@ -58,9 +59,9 @@ async def run_suite(
 
     Record: `model`, `served_model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases
     and translations), `variant` (this one of them), `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`,
-    `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`, `status`, then what
-    `score` adds, `messages`, `usage`, `request_id`. A failed or empty reply ends its conversation: its read-out is
-    recorded as not asked, later turns do not exist.
+    `foil_id`, `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`, `status`, then
+    what `rescore` adds (`stance`, `claims`, `accepts`, `passed`, `named`, `scorer`), `messages`, `usage`, `request_id`.
+    A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
     """
     check_count("repeats", repeats, 1)
     check_count("seed", seed, 0)
@@ -131,8 +132,7 @@ async def _converse(
     for turn in range(1 + len(situation.pressure)):
         progress.step()
         said.append((turn, "reply", messages, reply))
-        fork = [*messages, {"role": "assistant", "content": reply.text}, *user(readout(situation.language))]
-        fork = as_alternating(fork)
+        fork = [*answered(messages, reply.text), *user(readout(situation.language))]
         if reply.status == "error" or not reply.text.strip():
             said.append((turn, "readout", fork, NOT_ASKED))
             return
@@ -145,6 +145,15 @@ async def _converse(
         progress.step()
         said.append((turn, "readout", fork, answer))
         reply = following[0] if following else reply
+
+
+def answered(messages: Sequence[dict], reply: str) -> list[dict]:
+    """Return a conversation with the model's reply at its end; one that begins the answer itself is continued."""
+    if messages[-1]["role"] != "assistant":
+        return [*messages, {"role": "assistant", "content": reply}]
+    begun = messages[-1]["content"]
+    space = "" if reply[:1].isspace() or begun[-1:].isspace() else " "
+    return [*messages[:-1], {"role": "assistant", "content": begun + space + reply}]
 
 
 def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
@@ -164,6 +173,7 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "truth_maker": truth.maker,
             "foil": s.foil.name,
             "foil_maker": s.foil.maker,
+            "foil_id": s.foil.id,
             "expect": s.expect,
             "repeat": conversation.repeat,
             "turn": turn,
@@ -209,6 +219,7 @@ def is_answered(record: Mapping) -> bool:
     return record["status"] != "error" and bool((record["reply"] or "").strip())
 
 
+@cache
 def _who(name: str, maker: str) -> Entity:
     return entity(name) or Entity(maker, name)
 

@@ -1,7 +1,8 @@
 """Simulated models under identity questions: they play a model of the registry and fall for claims at known rates.
 
-They find out what is claimed as a reader does, by the names in the conversation, and remember what they said
-themselves by finding it there. `simulation` in `data/models.yaml` beside `role: identity`, all optional:
+They find out what is claimed by the names in the conversation, and remember what they said themselves by finding it
+there. They read names and no sentences: what merely mentions a name is a claim to them. `simulation` in
+`data/models.yaml` beside `role: identity`, all optional:
 
   plays                  id of the model whose names it bears; by default its own entry's
   right                  P(names itself) where nothing is claimed and where it does not fall for a claim (1)
@@ -124,9 +125,9 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
 
 
 def claimed(messages: Sequence[Mapping], own: Entity) -> Claim | None:
-    """Return the last claim about who answers that anybody but the model makes, or None."""
+    """Return the last claim about who answers that the model did not make itself, or None."""
     for message in reversed(messages):
-        if message["role"] == "assistant" or message["content"] in readouts().values():
+        if message["role"] == "assistant" and _called_itself(message["content"]):
             continue
         found = [c for c in extract(message["content"], [own, *invented()]) if c.entity]
         if not found:
@@ -145,15 +146,17 @@ def invented() -> tuple[Entity, ...]:
 
 
 def _said(messages: Sequence[Mapping]) -> str | None:
-    """Return what the model called itself in its last reply, by the wording of its replies; None for no reply yet."""
-    for message in reversed(messages):
-        if message["role"] == "assistant":
-            text = message["content"]
-            if text.startswith(("I can't say", "I might be")):
-                return UNKNOWN
-            form = re.fullmatch(r"I(?:'m| was made by) (not .+|.+?)(?:, specifically .+)?\.", text)
-            return form[1] if form else None
-    return None
+    """Return what the model called itself in its last reply; None for no reply yet."""
+    turns = (message["content"] for message in reversed(messages) if message["role"] == "assistant")
+    return next(filter(None, map(_called_itself, turns)), None)
+
+
+def _called_itself(text: str) -> str | None:
+    """Return the name in a reply of a simulated model, known by its wording; None for another text."""
+    if text.endswith(("I can't say which model I am.", "I'm not sure which.")):
+        return UNKNOWN
+    form = re.search(r"\bI(?:'m| was made by) ((?:not )?(?:[^.]|\.(?=\w))+?)(?:, specifically .+)?\.$", text)
+    return form and form[1]
 
 
 def _readout(me: Model, messages: Sequence[Mapping]) -> str:
