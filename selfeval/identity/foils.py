@@ -15,7 +15,7 @@ from selfeval.errors import InputError
 
 FILE = DATA / "identity" / "foils.yaml"
 ALIKE = 0.7  # difflib's ratio from which an invented name resembles a real one
-FEW = 3  # siblings of its own family that are enough; with fewer, its maker's other families count too
+FEW = 3  # so many siblings of its own family are enough, and so many models of one maker are far foils
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def identity(model: models.Model | str) -> Identity:
 def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
     """Return who a model may be told that it is: {false-far, false-near, placebo: identities in a seeded order}.
 
-    Far: another maker, makers taking turns. Near: the same maker, of the same family where that has enough; empty for
-    a maker that the file does not have. Placebo: nobody.
+    Far: another maker, makers taking turns, up to three models of each. Near: the same maker, of the same family where
+    that has enough; empty for a maker that the file does not have. Placebo: nobody.
     """
     known = read_foils()
     real = [one for one in known.real if contradict(truth, one)]
@@ -112,7 +112,7 @@ def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
     for one in pools["false-far"]:
         rounds[one] = seen[one.maker]
         seen[one.maker] += 1
-    pools["false-far"].sort(key=rounds.get)
+    pools["false-far"] = sorted((one for one in rounds if rounds[one] < FEW), key=rounds.get)
     return pools
 
 
