@@ -10,6 +10,7 @@ import yaml
 
 from selfeval import DATA, models
 from selfeval.errors import InputError
+from selfeval.identity.claims import compare, entity, entity_of
 from selfeval.identity.config import read_config
 from selfeval.identity.foils import Identity, contradict, foils, identity, read_foils
 from selfeval.identity.suite import ARMS, FALSE_ARMS, as_alternating, read_suite, render, situations
@@ -287,6 +288,7 @@ def test_a_foil_that_is_the_truth_or_of_the_wrong_maker_is_refused(write):
         ("SmolLM2", "SmolLM2 1.7B", False),
         ("Claude Sonnet 4", "Claude Sonnet 4.5", True),
         ("Claude Sonnet 4.5", "claude sonnet 4.5", False),
+        ("ChatGPT-4o", "GPT-4o", False),
     ],
 )
 def test_names_contradict_each_other_word_by_word(truth, foil, differ):
@@ -319,6 +321,15 @@ def test_a_model_without_siblings_is_an_error_only_where_they_are_wanted(registr
     with pytest.raises(InputError, match="'Alpha One' by 'Nobody Labs' has no sibling"):
         situations(suite, "a/b")
     assert situations(suite, "a/b", arms=["neutral", "false-far", "placebo", "true", "mention"])
+
+
+def test_the_extractor_sees_a_foil_as_somebody_else():
+    for model in models.models().values():
+        if model.provider.name != "sim":
+            own, pools = entity_of(model), foils(identity(model))
+            for foil in pools["false-far"] + pools["false-near"]:
+                assert compare(entity(foil.name), own) == "conflict", (model.id, foil.name)
+    assert not any(entity(invented.name) for invented in read_foils().invented)
 
 
 def test_every_listed_real_model_has_siblings_and_renders(suite):

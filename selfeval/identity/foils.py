@@ -127,5 +127,6 @@ def contradict(one: Identity, other: Identity) -> bool:
     Somebody who is GPT-4 Turbo may well say GPT-4.
     """
     shared = {n.casefold() for n in one.names} & {n.casefold() for n in other.names}
-    words = [re.split(r"[\s\-_/]+", x.name.casefold()) for x in (one, other)]
+    # ChatGPT is the GPT of the chat: who is ChatGPT-4o may say GPT-4o.
+    words = [re.split(r"[\s\-_/]+", x.name.casefold().replace("chatgpt", "gpt")) for x in (one, other)]
     return not shared and any(a != b for a, b in zip(*words, strict=False))
