@@ -180,16 +180,10 @@ class Lexicon:
         if token and (path := _PATH.match(low, start)):
             inner = _TOKEN.match(low, path.end())
             model = inner and self._at(plain, path.end(), inner[0], more)
-            prefix = self._at(Plain(plain.text[: path.end() - 1], low[: path.end() - 1], (), ()), start, token, more)
             whole = self._read(plain, start, token, more)
             if whole and whole.end > path.end():
                 return whole
-            if (
-                model
-                and model.entity
-                and model.entity.family
-                and not (prefix and prefix.entity and prefix.entity.family)
-            ):
+            if model and model.entity and model.entity.family and not _apart(whole, model.entity):
                 return replace(model, start=start, word=False)
         if start and low[start - 1] == "-" and start > 1 and low[start - 2].isalnum():
             return None  # "non-Claude"
@@ -203,12 +197,17 @@ class Lexicon:
             found = [(start + e.length, e) for name, e in self._cjk.items() if low.startswith(name, start)]
         best = None
         for end, entry in found:
-            if entry.word and not plain.text[start].isupper():
+            if entry.word and not plain.text[start].isupper() and not plain.lowercase:
                 continue
             mention = _with_parts(plain, start, end, entry)
             if mention and (best is None or mention.end > best.end):
                 best = mention
         return best
+
+
+def _apart(owner: Mention | None, model: Entity) -> bool:
+    """Tell whether the name before a slash is another model's ("GPT-4/Claude"), not the owner's ("qwen/qwen3")."""
+    return bool(owner and owner.entity and owner.entity.family and compare(owner.entity, model) == "conflict")
 
 
 def _with_parts(plain: Plain, start: int, end: int, entry: _Entry) -> Mention | None:

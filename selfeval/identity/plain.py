@@ -4,7 +4,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 _MARKS = {  # one typed character -> what it means here
     "—": " - ",  # a dash between thoughts, never part of a name
@@ -45,6 +45,11 @@ class Plain:
     low: str
     _at: tuple[int, ...]  # where runs of the folded text begin
     _from: tuple[tuple[int, int, bool], ...]  # the typed span of each run, and whether it was kept as it is
+
+    @cached_property
+    def lowercase(self) -> bool:
+        """Tell whether the writer uses no capital letters at all."""
+        return self.text == self.low
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Return the typed span of a folded one that is not empty."""
