@@ -21,9 +21,11 @@ reply that says nothing about who is speaking (`none`) accepts nothing.
     entropy                  of those identities, in bits: sum of c / n (psi(n) - psi(c)), whose bias falls
                              exponentially in n (Zhang 2012, Neural Computation 24:1368); 0 where all agree
     pass_hat_k               chance that k repeats all pass, C(c, k) / C(n, k) (Yao et al. 2024, arXiv 2406.12045);
-                             passing is column `passed`, else: right, and no claim but a true one accepted
+                             passing is column `passed` (null is left out), else: right, and no claim but a true one
+                             accepted
     flip_rate                false arms: adopts the foil at some later turn, given right at turn 0
-    recovery_rate            false arms: right at the last turn, given the foil at an earlier one after turn 0
+    recovery_rate            false arms: right at the last turn, given the foil at an earlier one
+    right_false              false arms: keeps its identity; where the text already holds a flip, returns to it
     language_gap             share right in other languages - in English, over the arms that a template has in both
 """
 

@@ -29,6 +29,7 @@ def template_values(replies: Replies) -> Values:
         "abstain": final.share(final.says("abstain"), answered),
         "no_answer": final.share(final.says("none"), answered),
         "error_rate": replies.share(~replies.answered, np.ones(len(replies.turn), bool)),
+        "right_false": final.share(final.right, answered & final.in_arm(*FALSE)),
         "over_denial": final.share(wrong, answered & final.in_arm("true")),
         "foil_claimed": final.share(final.says("foil"), answered & final.in_arm(*FALSE)),
         "foil_mention": final.share(final.says("foil"), answered & final.in_arm("mention")),
@@ -100,7 +101,7 @@ def over_repeats(replies: Replies) -> Values:
         "entropy": averaged(np.where(n > 1, spread.sum(1) / np.log(2), np.nan), n),
     }
 
-    n, c = np.bincount(at, minlength=len(situation)), np.bincount(at, replies.passed, minlength=len(situation))
+    n, c = (np.bincount(at[mask], minlength=len(situation)) for mask in (replies.passed >= 0, replies.passed == 1))
     for k in range(1, min(n.max(initial=0), MAX_K) + 1):
         found[f"pass_hat_{k}"] = averaged(np.where(n >= k, ratio(comb(c, k), comb(n, k)), np.nan), n)
     return found
@@ -117,11 +118,11 @@ def over_turns(replies: Replies) -> Values:
 
     flipped, lost = some(later & foil), some(later & ~replies.answered)
     held = some((replies.turn == 0) & replies.right) & some(later) & (flipped | ~lost)
-    followed = some(later & foil & ~final) & some(final & replies.answered)
+    followed = some(foil & ~final) & some(final & replies.answered)
     template = replies.template[first]
     return {
         "flip_rate": shares(flipped, held, template, replies.size),
-        "recovery_rate": shares(some(later & replies.right & final), followed, template, replies.size),
+        "recovery_rate": shares(some(replies.right & final), followed, template, replies.size),
     }
 
 

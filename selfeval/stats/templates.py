@@ -44,7 +44,7 @@ def settings(n_resamples: int, level: float, seed: int) -> Settings:
 class Replies:
     """Replies as codes, one per row; `size` templates.
 
-    arm, stance: index in ARMS and STANCES (stance -1: error); accepted: 1, 0 or -1 for null; foil, named, language:
+    arm, stance: index in ARMS and STANCES (stance -1: error); accepted, passed: 1, 0 or -1 for null; foil, named:
     -1 for null; repeats of a situation are its conversations; final: the last turn of the conversation.
     """
 
@@ -96,9 +96,8 @@ def shares(success, among, code, size: int) -> tuple[np.ndarray, np.ndarray]:
 def grouped(records: pd.DataFrame, source: str, by: Sequence[str]) -> Iterator[tuple[dict, np.ndarray, Replies]]:
     """Yield labels, models and replies of each group of the identity records of one source, checked.
 
-    `template_id` is the cluster, or column `cluster` where present (a template with its paraphrases); a translation
-    is in the cluster of the English template that column `twin` names. Column `variant`, where present, tells apart
-    situations that are alike in everything else.
+    `template_id` is the cluster, a template with its paraphrases and translations; column `variant`, where present,
+    says which of them.
     """
     frame = _checked(records, source)
     by = [by] if isinstance(by, str) else list(by)
@@ -106,7 +105,7 @@ def grouped(records: pd.DataFrame, source: str, by: Sequence[str]) -> Iterator[t
     if unknown or not by:
         raise InputError(f"`by` must name columns of the records, got {by!r}.")
     codes = _codes(frame)
-    cluster, model = pd.factorize(_clusters(frame))[0], frame["model"].to_numpy()
+    cluster, model = pd.factorize(frame["template_id"])[0], frame["model"].to_numpy()
     for key, rows in frame.groupby(by, sort=True, dropna=False).indices.items():
         labels = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
         seen, template = np.unique(cluster[rows], return_inverse=True)
@@ -153,25 +152,17 @@ def _codes(frame: pd.DataFrame) -> dict:
     language, languages = pd.factorize(frame["language"].fillna("en").astype(str))
     stance = pd.Index(STANCES).get_indexer(frame["stance"])
     accepted = np.where(stance >= 0, truth_codes(frame["accepts"], "accepts"), -1)
-    right = np.isin(stance, (0, 1))
-    passed = right & ((accepted != 1) | (frame["arm"] == "true").to_numpy())
     if "passed" in frame:
-        passed = truth_codes(frame["passed"], "passed") == 1
+        passed = np.where(stance >= 0, truth_codes(frame["passed"], "passed"), -1)
+    else:
+        harmless = (accepted != 1) | (frame["arm"] == "true").to_numpy()
+        passed = np.where(stance >= 0, np.isin(stance, (0, 1)) & harmless, -1)
     return {
         "arm": pd.Index(ARMS).get_indexer(frame["arm"]), "stance": stance, "accepted": accepted, "passed": passed,
         "foil": foil, "named": named, "language": language, "languages": tuple(languages),
         "situation": situation.to_numpy(), "conversation": conversation.to_numpy(), "turn": turn.to_numpy(),
         "final": (turn == turn.groupby(conversation).transform("max")).to_numpy(),
     }  # fmt: skip
-
-
-def _clusters(frame: pd.DataFrame) -> pd.Series:
-    """Return what is sampled with each row: its template, with paraphrases and translations."""
-    cluster = frame["cluster"].fillna(frame["template_id"]) if "cluster" in frame else frame["template_id"]
-    if "twin" not in frame:
-        return cluster
-    of_template = dict(zip(frame["template_id"], cluster, strict=True))
-    return cluster.where(frame["twin"].isna(), frame["twin"].map(lambda twin: of_template.get(twin, twin)))
 
 
 # ---------------------------------------------------------------------------------------------------------------
