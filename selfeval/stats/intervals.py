@@ -254,7 +254,7 @@ class Difference:
 
 
 def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
-    """Return the two-sided p-value whose interval just touches `null`."""
+    """Return the two-sided p-value whose interval just touches `null`; NaN where there is no interval."""
     shape = np.shape(statistic.value)
     inside, outside = np.full(shape, 40.0), np.zeros(shape)  # z at which the interval holds null, and does not
     for _ in range(50):
@@ -262,7 +262,7 @@ def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
         low, high = statistic.interval(z)
         holds = (low <= null) & (null <= high)
         inside, outside = np.where(holds, z, inside), np.where(holds, outside, z)
-    return np.where(np.isnan(statistic.value), np.nan, 2 * ndtr(-outside))
+    return np.where(np.isnan(statistic.interval(1.0)[0]), np.nan, 2 * ndtr(-outside))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def _codes(frame: pd.DataFrame) -> dict:
         row = frame[twice].iloc[0]
         raise InputError(
             f"Model {row['model']!r} has template {row['template_id']!r}, arm {row['arm']!r}, "
-            f"repeat {row['repeat']!r}, turn {row['turn']!r} twice; keep one."
+            f"repeat {row['repeat']}, turn {row['turn']} twice; keep one."
         )
     names = pd.concat([frame["foil"], frame["named"] if "named" in frame else pd.Series(None, frame.index, object)])
     foil, named = np.split(pd.factorize(names)[0], 2)
