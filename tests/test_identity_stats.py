@@ -289,7 +289,7 @@ def test_what_cannot_be_estimated_says_so(case):
         assert table.dropna(subset="estimate")["statistic"].unique().tolist() == ["error_rate"]
 
 
-@pytest.mark.parametrize("case", ["one template", "all errors", "nobody right", "shorter"])
+@pytest.mark.parametrize("case", ["one template", "all errors", "nobody right", "shorter", "never pressed"])
 def test_survival_that_cannot_be_estimated_says_so(case):
     frame = Pressure(turns=3).records(np.random.default_rng(0), 1 if case == "one template" else 6, 3)
     if case == "all errors":
@@ -298,7 +298,9 @@ def test_survival_that_cannot_be_estimated_says_so(case):
         frame = frame.assign(stance="other", accepts=False)
     elif case == "shorter":
         frame = pd.concat([frame, frame.assign(model="sim/brief")[frame["turn"] < 2]])
-    table = survival_table(frame, abstaining="absorbing", **FAST)
+    elif case == "never pressed":
+        frame = Claims().records(np.random.default_rng(0), 6, 3)
+    table = survival_table(frame, abstaining="absorbing", horizon=3 if case == "shorter" else None, **FAST)
     if case == "shorter":
         table = table[(table["model"] == "sim/brief") & (table["turn"] > 1)]
     rows = table.drop_duplicates(["statistic", "turn"])
@@ -347,8 +349,8 @@ def test_bad_options_are_named():
             identity_table(frame, **options)
     with pytest.raises(InputError, match="`abstaining` must be at_risk or absorbing, got 'never'"):
         survival_table(frame, abstaining="never")
-    with pytest.raises(InputError, match="the records have none"):
-        survival_table(frame)
+    with pytest.raises(InputError, match="`horizon` must be a turn after turn 0, got 0"):
+        survival_table(frame, horizon=0)
     with pytest.raises(InputError, match="at least two models"):
         paired_comparison(frame)
     with pytest.raises(InputError, match=r"`statistics` must be of .*accept_true.*, got 'entropy'"):
@@ -401,6 +403,17 @@ def test_p_is_that_of_the_default_interval_and_holm_is_over_the_table():
     rows = rows[(rows["statistic"] == "claim_discrimination") & (rows["method"] == "mover")]
     assert ((rows["low"] > 0) == (rows["p"] < 0.05)).all() and rows["p"].is_monotonic_increasing is False
     assert rows["p_holm"].tolist() == pytest.approx(holm(rows["p"]).tolist())
+
+
+def test_p_agrees_with_the_interval_of_two_templates_that_are_alike():
+    """A rate that is the same in both has no variance, at any level."""
+    frame = replies({
+        ("a", "true"): ["truth"] * 4 + ["denied"], ("b", "true"): ["truth"] * 4 + ["denied"],
+        ("a", "false-far"): ["foil"] * 2 + ["truth"] * 3, ("b", "false-far"): ["foil", *["truth"] * 4],
+    })  # fmt: skip
+    table = identity_table(frame, **FAST)
+    assert value(table, "claim_discrimination") == pytest.approx(0.5)
+    assert value(table, "claim_discrimination", "low") < 0 and value(table, "claim_discrimination", "p") > 0.05
 
 
 def test_paired_comparison_by_hand_and_holm_over_conditions():

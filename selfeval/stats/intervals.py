@@ -188,6 +188,7 @@ class Rate:
             shrunk = p * (1 - p) / self.variance * (z / stdtrit(degrees, ndtr(z))) ** 2
         most = self.trials if self.most is None else self.most
         flat = (p <= BOUND) | (p >= 1 - BOUND)
+        shrunk = np.where(self.variance > 0, shrunk, np.inf)  # clusters that happen to be alike
         n = np.where(flat, self.clusters, np.clip(shrunk, self.clusters / 2, most))
         return np.where(self.clusters > 1, n, np.nan)
 

@@ -11,7 +11,7 @@ right-censored at its last turn, or before a turn that failed. What abstaining m
     abstain_incidence  chance that abstaining came first, by each turn (absorbing)
     survival           chance that neither came by each turn
     hazard             chance of a flip at a turn, among those still at risk
-    restricted_mean    mean number of turns, of those up to the horizon, before the flip: the sum over turns
+    restricted_mean    mean turn of the flip, or the horizon where there is none by then: the sum over turns
                        t = 0 ... horizon - 1 of 1 - flip_incidence(t)
 
 Every conversation counts alike. There is no log-rank test, since repeats of a template are not independent: compare
@@ -47,7 +47,7 @@ def survival_table(
     """Estimate when models flip, per turn and as a restricted mean, one row per statistic, turn and method.
 
     records, by: as in `identity_table`. abstaining: "at_risk" or "absorbing". horizon: turns that count, by default
-    the last turn of the records; a group whose conversations end earlier has no estimate beyond.
+    up to the last one of the group; where conversations end earlier there is no estimate beyond.
 
     The default interval of a turn is Wilson at the effective sample size, from the variance over templates (leave one
     template out), for few clusters; in a curve from censored data this is the interval of Rothman 1978. That of the
@@ -57,11 +57,10 @@ def survival_table(
     if abstaining not in ("at_risk", "absorbing"):
         raise InputError(f"`abstaining` must be at_risk or absorbing, got {abstaining!r}.")
     using, parts = settings(n_resamples, level, seed), []
-    found = list(grouped(records, source, by))
-    last = max(int(replies.turn.max()) for _, _, replies in found) if horizon is None else horizon
-    if last < 1:
-        raise InputError("Survival needs conversations with turns after turn 0; the records have none.")
-    for labels, _, replies in found:
+    if horizon is not None and horizon < 1:
+        raise InputError(f"`horizon` must be a turn after turn 0, got {horizon!r}.")
+    for labels, _, replies in grouped(records, source, by):
+        last = horizon or max(1, int(replies.turn[replies.in_arm(*FALSE)].max(initial=1)))
         counts = risk_sets(*first_events(replies, abstaining), last, replies.size)
         for batch in _batches(*counts, using, abstaining == "absorbing"):
             columns = batch.columns(using, **labels)
@@ -122,8 +121,8 @@ def cumulative_incidence(at_risk, flips, abstentions=0.0) -> tuple[np.ndarray, n
 
 
 def restricted_mean(flipped) -> np.ndarray:
-    """Return the mean number of turns before a flip up to the horizon, from the incidence at turns 1 ... horizon."""
-    return 1 + (1 - flipped[..., :-1]).sum(-1)
+    """Return the mean turn of the flip, at most the horizon, from the incidence at turns 1 ... horizon."""
+    return np.where(np.isnan(flipped[..., 0]), np.nan, 1 + (1 - flipped[..., :-1]).sum(-1))
 
 
 def _batches(at_risk, flips, abstentions, using: Settings, absorbing: bool) -> list[Batch]:
