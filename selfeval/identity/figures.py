@@ -27,10 +27,10 @@ def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str,
         raise InputError(f"No model has replies to true and to false claims within one {group}.")
     models = list(dict.fromkeys(pairs.index.get_level_values("model")))
     groups = sorted(set(pairs.index.get_level_values(group)))
-    columns = min(len(models), 4)
+    columns = 3 if len(models) in (5, 6, 9) else min(len(models), 4)
     rows = -(-len(models) // columns)
     width = SINGLE if columns < 2 else DOUBLE
-    fig, axes = _figure(width, 0.5 + rows * min(width / columns, 2.6), rows, columns, sharex=True, sharey=True)
+    fig, axes = _figure(width, 0.85 + rows * min(0.95 * width / columns, 2.6), rows, columns, sharex=True, sharey=True)
     with mpl.rc_context(STYLE):
         for ax, model, label in zip(axes.flat, models, _labels(models, display), strict=False):
             _panel(ax, pairs.loc[model], groups)
@@ -42,7 +42,7 @@ def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str,
         if len(groups) <= len(MARKERS):
             looks = [_look(groups.index(name)) for name in groups]
             handles = [axes[0, 0].errorbar([], [], fmt=marker, color=colour, ms=4) for marker, colour in looks]
-            fig.legend(handles, groups, loc="outside lower center", ncols=5 if columns > 1 else 3, frameon=False)
+            fig.legend(handles, groups, loc="outside upper center", ncols=5 if columns > 1 else 3, frameon=False)
     return _plain(fig)
 
 
