@@ -60,7 +60,7 @@ class _Reply:
         self.low = self.plain.low
         self.names: dict[int, Mention] = {m.start: m for m in mentions(self.plain, known)}
         self.heads = [(m.start(), m.end(), m.lastgroup.partition("_")[0]) for m in frames.HEAD.finditer(self.low)]
-        self.head_starts = {start for start, _, _ in self.heads}
+        self.head_starts = {start for start, _, kind in self.heads if kind not in ("also", "as")}
         self.ends = [m.end() for m in frames.SENTENCE_END.finditer(self.low)]
         self.quotes = _quotes(self.low)
         opener = frames.OPENER.search(self.low[:2000])
@@ -76,16 +76,16 @@ class _Reply:
         """Yield start, end, entity and polarity of every name."""
         self._from_heads()
         self._bare()
+        ends = [(start, end) for start, (end, one, _) in sorted(self.found.items()) if one is None]
         for mention in self.names.values():
-            if mention.start not in self.found and not self._inside(mention.start):
+            at = bisect_left(ends, (mention.start, 0)) - 1
+            inside = at >= 0 and mention.start < ends[at][1]
+            if mention.start not in self.found and not inside:
                 self.found[mention.start] = mention.end, mention.entity, self._unreached(mention)
         for start, (end, one, polarity) in sorted(self.found.items()):
             mention = self.names.get(start)
             if polarity != "mention" or (one is not None and not (mention and mention.word)):
                 yield start, end, one, polarity
-
-    def _inside(self, position: int) -> bool:
-        return any(start < position < end for start, (end, _, _) in self.found.items() if position - start < 100)
 
     # --- sentences ----------------------------------------------------------------------------------------------------
     def sentence(self, position: int) -> tuple[int, int]:
@@ -161,7 +161,7 @@ class _Reply:
                     return
                 if (pending and not self._noun_follows(mention.end)) or self._is_subject(mention.end):
                     return
-                if mention.word and before == "article" and kind != "bare":
+                if mention.word and before == "article" and kind != "bare" and not self._noun_follows(mention.end):
                     return
                 owns = re.match(r"'s (?:([a-z-]+)|)", low[mention.end : mention.end + 30])
                 if owns and mention.end + 3 not in self.names and owns[1] not in frames.NOUNS | frames.LINKS:
@@ -172,8 +172,8 @@ class _Reply:
                 if low.startswith("'s ", at):
                     at += 2
                 continue
-            if at in self.head_starts and not first:
-                return
+            if at in self.head_starts:
+                return  # which goes on from there
             unknown = self._unknown(at, kind, first, before, noun) if not pending else None
             if unknown:
                 yield at, unknown, None
@@ -184,7 +184,7 @@ class _Reply:
             if cjk:
                 at, before = cjk.end(), "link"
                 continue
-            if free and (number := re.compile(r"\d[\d.]*\b").match(low, at)):
+            if free and (number := re.compile(r"\d[\w.-]*\b").match(low, at)):
                 at = number.end()
                 continue
             step = frames.STEP.match(low, at)
@@ -205,10 +205,12 @@ class _Reply:
                 pending, before = False, "naming"
             elif kind == "bare" and first and word in frames.NOT_BARE:
                 return
-            elif word in frames.LINKS or (kind == "bare" and first and word in frames.FILLERS):
-                if pending and word not in ("and", "or", "very", "yet", "but"):
+            elif word in frames.LINKS or word.endswith("ly") or (kind == "bare" and first and word in frames.FILLERS):
+                if pending:
                     return
                 before = f"{before} of" if word == "of" else word
+            elif word in frames.ADJECTIVES and (free or before != "as"):
+                pass
             elif word == "to" and before == "opposed":
                 before = word
             elif free:
@@ -249,12 +251,17 @@ class _Reply:
                 break
         name = text[at:end].rstrip(" -/.,")
         words = re.findall(r"[^\W_]+", name.lower())
-        if not words or words[0] in frames.NO_NAME or name.isupper() and self._shouted(at):
+        plain_word = frames.NOUNS | frames.LINKS | frames.ADJECTIVES
+        if not words or words[0] in frames.NO_NAME or all(w in plain_word for w in words):
+            return None
+        if name.isupper() and self._shouted(at):
             return None
         if naming or (first and kind == "made" and before in ("", "article")):
             return at + len(name)
         if first and kind == "be" and before == "noun" and noun in ("ai", "assistant", "model", "chatbot", "bot"):
             return at + len(name)
+        if first and kind == "be" and before == "mark" and noun:  # "I'm your AI assistant, Aria."
+            return at + len(name) if re.match(r"[.,!;]|\s*$", text[at + len(name) :][:3]) else None
         if first and kind == "be" and before == "article":
             telling = re.search(r"\d|[a-z][A-Z]|\b(?:AI|Bot|GPT|LLM|LM)$", name)
             return at + len(name) if telling else None
@@ -303,7 +310,9 @@ class _Reply:
         reached = list(self._steps(start, "bare"))
         if not reached or any(s in self.found for s, _, _ in reached):
             return
-        chained = len(reached) > 1 and re.fullmatch(r"[ ,(]+(?:by |from )?", self.low[reached[0][1] : reached[1][0]])
+        chained = len(reached) > 1 and re.fullmatch(
+            r"(?:'s)?[ ,(]+(?:by |from )?", self.low[reached[0][1] : reached[1][0]]
+        )
         if not self._ends_answer(reached[-1][1] if chained else reached[0][1]):
             return
         last, polarity = start, None
@@ -337,7 +346,7 @@ _CAPITAL = re.compile(
     r"(?:(?:Dr|Mr|Ms|Mrs|Prof|Captain|Sir)\.? )?"
     r"(?:[A-Z][\w&+]*(?:[-.'/][\w+]+)*|[a-z][a-z]*[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)(?: (?:[A-Z][\w-]*|\d[\w.]*)){0,3}"
 )
-_ONE = r"[A-Z][\w&+]*(?:[-.'/][\w+]+)*(?: (?:[A-Z][\w-]*|\d[\w.]*)){0,2}"
+_ONE = r"[A-Z][\w&+]*(?:[-./][\w+]+)*(?: (?:[A-Z][\w-]*|\d[\w.]*)){0,2}"
 # "Aria, a helpful assistant for a shop."
 _PRESENTED = re.compile(rf"({_ONE}), (?:an?|your) (?:[\w-]+ ){{0,4}}?(?:{'|'.join(sorted(frames.NOUNS))})\b")
 _WHOLE = re.compile(rf"[\"']?({_ONE})(?:,? (?:by |from |\()?({_ONE})\)?)?[.!]?[\"']?")

@@ -7,13 +7,11 @@ import re
 
 # --- heads: what begins a statement on who is speaking; the name stands where the walk over link words ends -----------
 _ADVERB = (
-    r"(?: (?:really|actually|just|simply|indeed|still|now|currently|in fact|truly|definitely|certainly|only|also|always"
-    r"|basically|essentially|technically|of course|obviously|clearly|absolutely|not|never|no longer|neither|probably"
-    r"|likely|possibly|perhaps|maybe|presumably|apparently|supposedly|merely|in reality|hereby|most (?:likely|certainly)"
-    r"|called|known as|named|already|originally|proudly|then|today))*"
+    r"(?: (?:\w+ly|just|indeed|still|now|in fact|also|always|of course|not|never|no longer|neither|none other than|perhaps|maybe|then"
+    r"|in reality|most \w+ly|called|known as|named|already|today))*"
 )
-_BE = rf"(?:am|was|were|be|been|being|become|became|'m|ain't|wasn't|weren't){_ADVERB}"
-_MODAL = r"(?:might|may|could|must|should|would|will|shall|can|'ll|'d|have|had|'ve|has)(?:n't|not)?"
+_BE = rf"(?:am|was|were|be|been|being|become|became|remain|stay|'m|ain't|wasn't|weren't){_ADVERB}"
+_MODAL = r"(?:can't|cannot|won't|(?:might|may|could|must|should|would|will|shall|can|have|had)(?:n't| not)?|'ll|'d|'ve)"
 _SWITCHED = (
     r"(?:switched|updated|upgraded|migrated|moved|transferred|changed|swapped|replaced|rerouted|reassigned|turned)"
 )
@@ -31,6 +29,11 @@ _MODEL = (
 HEADS = (
     # (kind, pattern): "be" = is said to be; "name" = is called, so that any word may be the name; "made" = maker
     (
+        "known",  # "I'm not affiliated with X"
+        r"\b(?:i(?:'m| am) )?(?:not|never|no longer|n't) (?:\w+ )?(?:affiliated|associated|connected|linked) (?:with|to)\b"
+        r"|\bno (?:\w+ )?(?:affiliation|connection|relation(?:ship)?|ties|link) (?:with|to)\b",
+    ),
+    (
         "name",  # "Name: X", "Maker = X", {"name": "X"}
         r"(?:(?<![^\n{,;|(])|(?<=[,;|({] )|(?<=- ))[\"']?(?:your |my |the |model |assistant |ai |full |exact )?"
         r"(?:name|model|model[ _]name|model[ _]id|id|identity|assistant name|version|family|ai|nombre|nom|modell?o?)"
@@ -41,10 +44,19 @@ HEADS = (
         r"(?:(?<![^\n{,;|(])|(?<=[,;|({] )|(?<=- ))[\"']?(?:your |my |the |model )?"
         rf"(?:{_MAKER}|{_MADE}[ _]by|entwickler|hersteller|fabricante|creador)[\"']? ?[:=] ?(?=\S|\n)",
     ),
-    ("name", r"\bmy (?:\w+ ){0,2}?name(?: here)?(?:'s| is| was| would be| might be|, of course, is)"),  # "my name is X"
     (
-        "name",
-        r"\b(?:call(?:ed|ing)? me|i(?:'m| am| was|'ve been| have been)(?: \w+)? (?:called|named|known as|dubbed))\b",
+        "name",  # "you can call me X", "I'm called X"
+        r"\bcall(?:ed|ing)? me\b|\bi(?:'m| am| was|'ve been| have been)(?: \w+)? (?:called|named|known as|dubbed)\b",
+    ),
+    (
+        "name",  # "my name is X", "my exact model ID is X"
+        r"\bmy (?:\w+ ){0,3}?(?:name|id|identifier)(?: here)?(?:'s| is| was| would be| might be|, of course, is)"
+        r"(?:n't| not)?",
+    ),
+    (
+        "known",
+        r"\bmy (?!fav|pref|next|other|prev)(?:\w+ ){0,2}?(?:model|version|identity|family|engine)(?:'s| is| was)(?:n't| not)?"
+        r"|\b(?:my|the) (?:final |short |honest |real |true )?answer (?:is|would be):?",
     ),
     ("name", rf"\bi(?: {_MODAL})? (?:go by|answer to)(?: the name(?: of)?)?\b"),  # "I go by the name of X"
     # "my maker is X", "the company that made me is X", "the company I work for is called X"
@@ -61,7 +73,7 @@ HEADS = (
     ("be", r"\bi(?:'m| am)(?: \w+)? (?:acting|role-?playing|playing|posing|speaking|operating|running|serving) as\b"),
     (
         "be",
-        rf"\bi(?:'ve| have| was| am|'m| had)(?: \w+)? (?:been )?(?:\w+ )?{_SWITCHED}(?: over)? (?:to|for|with|into|by)\b",
+        rf"\bi(?:'ve| have| was| am|'m| had)(?:n't| not)?(?: \w+)? (?:been )?(?:\w+ )?{_SWITCHED}(?: over)? (?:to|for|with|into|by)\b",
     ),
     (
         "be",
@@ -69,7 +81,7 @@ HEADS = (
     ),
     (
         "be",
-        rf"\bi(?: {_MODAL}| don't| do not| {_MODAL} not)?(?: \w+)? (?:run|rely|am based|operate|identify|function) (?:on|as)\b",
+        rf"\bi(?: {_MODAL}| don't| do not)?(?: \w+)? (?:run|rely|am based|operate|identify|function) (?:on|as)\b",
     ),
     (
         "be",
@@ -111,13 +123,16 @@ HEADS = (
         r"\bich (?:bin|sei|ware|war)\b|\bbin ich\b|\bje (?:suis|ne suis pas|serais)\b|\b(?:no )?soy\b|\b(?:nao )?(?:eu )?sou\b"
         r"|\b(?:non )?(?:io )?sono\b",
     ),
-    ("made", r"\bich wurde\b|\bj'ai ete\b|\bfui\b|\bhe sido\b|\bfui\b|\bsono stato\b"),
+    ("made", r"\bich wurde\b|\bj'ai ete\b|\bje n'ai pas ete\b|\b(?:no )?fui\b|\b(?:no )?he sido\b|\bsono stato\b"),
     # Chinese and Japanese
     ("name", r"我(?:的名字)?(?:不)?叫(?:做)?|我的名字(?:不)?是"),
     ("be", r"我(?:并|其实|现在|真的|就)?(?:不|非)?是|我(?:不)?(?:是)?由|(?:私|僕|わたし)は"),
 )
-HEAD = re.compile("|".join(f"(?P<{kind}_{i}>{pattern})" for i, (kind, pattern) in enumerate(HEADS)))
-
+HEAD = re.compile(  # heads begin where words do, and with few letters: trying them elsewhere costs time
+    r"(?<![a-z0-9'])(?=[\"'abcdefhijlmnpstvwy我私僕わ])(?:"
+    + "|".join(f"(?P<{kind}_{i}>{pattern})" for i, (kind, pattern) in enumerate(HEADS))
+    + ")"
+)
 # --- the walk: words that may stand between a head and a name, and between two names of one statement -----------------
 ARTICLES = set(
     "a an the one some your my our this any ein eine einen einem der die das un une le la el una um uma o il lo".split()
@@ -128,9 +143,9 @@ NOUNS = set(
     hybrid tool entity intelligence companion helper app application service descendant member part family series line
     lineup creation project team company startup lab labs laboratory community group human organization organisation
     person researchers engineers developers people scientists transformer network child offspring generation release
-    build checkpoint architecture platform snapshot incarnation representative employee division firm platform
+    build checkpoint architecture platform snapshot incarnation representative employee division firm platform technology
     ki sprachmodell sprachassistent assistent modell version modele modelo assistente asistente intelligence artificielle
-    modello inteligencia""".split()
+    modello inteligencia ia ki-modell ki-assistent""".split()
 )
 LINKS = set(
     """by from of at on as and or called named known dubbed titled under name using via is was am are been be being have has
@@ -138,23 +153,27 @@ LINKS = set(
     made created developed trained built designed produced programmed engineered released published provided powered based
     owned operated run running runs deployed launched crafted maintained offered hosted fine-tuned finetuned derived
     distilled brought branded working works specifically namely more precisely exactly in fact i.e either kind sort type
-    large small language conversational virtual artificial generative pretrained pre-trained multimodal helpful new newest
-    latest original official advanced actual real true same great good proud sophisticated powerful open-source friendly
-    modified sentient simple humble fellow flagship smaller bigger larger text-based text for fine tuned tuned version
+    under within for fine tuned version
     v not never nor neither but rather instead than opposed yet though technically part-time full-time
     von des dem den und namens entwickelt trainiert erstellt gemacht wurde nicht kein keine sondern
     de du d' par et qui est en developpe cree entraine conçu nomme appele langage pas mais
     del y e por desarrollado creado entrenado llamado lenguaje sino pero no
     da do pela pelo desenvolvido criado treinado di sviluppato creato da della""".split()
 )
+ADJECTIVES = set(
+    """large small language conversational virtual artificial generative pretrained pre-trained multimodal helpful new
+    newest latest original official advanced actual real true same great good proud sophisticated powerful open-source
+    friendly modified sentient chinese french american european simple humble fellow flagship smaller bigger larger
+    text-based text and or very yet but""".split()
+)
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
 # words with a meaning of their own for the walk
 TO_DENY = re.compile(r"\b(?:not|never|neither|nor|than|opposed|unlike|nicht|kein|keine|pas)\b|instead of")
 TO_AFFIRM = re.compile(r"\b(?:but|sondern|sino|mais|rather|instead|i'm|i am)\b(?! (?:than|of))| - ")
 CJK_LINK = re.compile(
-    r"(?:一个|一款|一种|由|来自|开发|研发|训练|创建|推出|打造|公司|团队|大?语言模型|大模型|模型|人工智能|智能|助手|的|名为|叫做?|也|而|并|和|不?是|通过|旗下|, ?|の|が|した|された|によって|という|作った|開発)"
+    r"(?:一个|一款|一种|由|来自|开发|研发|训练|创建|推出|打造|公司|团队|大?语言模型|大模型|模型|人工智能|智能|助手|的|名[为叫]|叫做?|也|而|并|和|不?是|通过|旗下|の|が|した|された|によって|という|作った|開発)"
 )
-STEP = re.compile(r" ?(?:(?P<word>[a-z][a-z'-]*(?:\.e)?)|(?P<mark>[,(\"'\[/&:-]|\)|\.\.\.)|(?P<break>\n))")
+STEP = re.compile(r" ?(?:(?P<word>[^\W\d_][\w'-]*(?:\.e)?)|(?P<mark>[,(\"'\[/&:-]|\)|\.\.\.)|(?P<break>\n))")
 VERB_AFTER = re.compile(
     r"\)?[\"']? (?:est|ist|es|is|was|are|were|has|have|had|does|do|did|can|could|would|will|may|might|should|offers?|makes?|made|uses?|says?|said"
     r"|released|provides?|works?|seems?|tends?|gets?|came|comes|used)\b"
@@ -188,7 +207,7 @@ AFTER_NAME = re.compile(
     rf"|(?:is|was|are) (?:(?:not |actually |also |really |indeed )?(?:my (?:\w+ )?(?:name|{_MAKER}|identity|model)\b|who i am\b|what i am\b|me\b"
     rf"|the (?:\w+ ){{1,3}}?(?:that|who|which|behind|i) (?:{_MADE}|me|am)\b))"
     rf"|(?:did not|didn't|never|does not|has never|isn't|is not)(?: \w+)? (?:make|create|build|train|develop|{_MADE}|my (?:name|{_MAKER})|me|who i am|what i am)\b)"
-    r"|,? here[.!,]|,? at your service\b|さん?です|です)"
+    r"|,? here[.!,]|,? speaking\b|,? at your service\b|さん?です|です)"
 )
 OPENER = re.compile(
     r"\bhere(?:'s| is) (?:a|an|the|my|your|our)\b[\w' -]{0,40}\b(?:poem|story|tale|song|verse|dialogue|script|scene|monologue|haiku|limerick)\b"
@@ -236,6 +255,8 @@ RULES = (
         "said",
         r"\b(?:acting|role-?play(?:ing)?|playing|play|posing|pretend\w*|imaginary|character|fictional)\b",
     ),
+    # "I was previously X"
+    ("mention", "said", r"\b(?:previously|formerly|once|used to)\b"),
     ("fiction", "after", r"^,? in (?:this|the|that|our|my) (?:\w+ )?(?:story|scene|game|role-?play|play|tale|novel)\b"),
     # somebody else says it: "you said that I am X", "according to the document, I am X"
     (
@@ -281,7 +302,7 @@ RULES = (
     (
         "hypothetical",
         "clause",
-        r"\b(?:if|unless|whether|suppos\w+|assum(?:e|ing)|imagin\w+|in case|as though|provided|were|wish|whenever|had)\b",
+        r"\b(?:if|unless|whether|suppos\w+|assum(?:e|ing)|imagin\w+|in case|as though|provided|wish|whenever|wenn|falls)\b|\bsi (?:je|j'|yo|fuera|soy)\b|如果|假如|要是",
     ),
     ("hypothetical", "said", r"\b(?:would|were|had)\b|'d (?:be|have)\b|\bsei\b|\bserais\b"),
     ("hypothetical", "after", r"^,? (?:only |even )?if\b"),
@@ -305,7 +326,7 @@ RULES = (
     (
         "deny",
         "said",
-        r"(?:n't\b|\b(?:not|never|no|neither|nor|nothing|nicht|kein|keine|pas|nao|non)\b(?! (?:only|just|merely|other)\b)|\bno (?:soy|me|es)\b|不|非)",
+        r"(?:n't\b|\b(?:not|never|no(?![,.!])|neither|nor|nothing|nicht|kein|keine|pas|nao|non)\b(?! (?:only|just|merely|other)\b)|\bno (?:soy|me|es)\b|不|非)",
     ),
     (
         "hedge",

@@ -157,29 +157,27 @@ class Lexicon:
 
     def find(self, plain: Plain, more: "Lexicon | None" = None) -> Iterator[Mention]:
         """Yield the names of a text, longest first at each place, none inside another."""
-        done = 0
-        places = sorted(
-            [(m.start(), m[0]) for m in _TOKEN.finditer(plain.low)]
-            + [(m.start(), "") for m in self._cjk_places(plain.low)]
-        )
+        low, done = plain.low, 0
+        firsts = self._entries.keys() | (more._entries.keys() if more else set())
+        slashes = "/" in low
+        places = ((m.start(), m[0]) for m in _TOKEN.finditer(low))
+        if self._cjk and not low.isascii():
+            places = iter(sorted([*places, *((m.start(), "") for m in self._cjk_places(low))]))
         for start, token in places:
-            if start < done:
-                continue
-            mention = self._at(plain, start, token, more)
-            if mention:
-                done = mention.end
-                yield mention
+            if start >= done and (not token or token in firsts or slashes):
+                mention = self._at(plain, start, token, more)
+                if mention:
+                    done = mention.end
+                    yield mention
 
     def _cjk_places(self, low: str) -> Iterator[re.Match[str]]:
-        if not self._cjk:
-            return iter(())
         return re.finditer("|".join(sorted(self._cjk, key=len, reverse=True)), low)
 
     def _at(self, plain: Plain, start: int, token: str, more: "Lexicon | None") -> Mention | None:
         low = plain.low
-        if token and (path := _PATH.match(low, start)):
+        if token and low.find("/", start, start + 100) >= 0 and (path := _PATH.match(low, start)):
             inner = _TOKEN.match(low, path.end())
-            model = inner and self._at(plain, path.end(), inner[0], more)
+            model = inner and self._read(plain, path.end(), inner[0], more)
             whole = self._read(plain, start, token, more)
             if whole and whole.end > path.end():
                 return whole
