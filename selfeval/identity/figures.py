@@ -21,7 +21,7 @@ def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str,
     false one, wherever on it; top left it can.
     """
     sides = {name: _default(table, name).set_index(["model", group]) for name in ("accept_true", "accept_false")}
-    pairs = sides["accept_true"].join(sides["accept_false"], lsuffix="_true", rsuffix="_false", how="inner")
+    pairs = sides["accept_true"].add_suffix("_true").join(sides["accept_false"].add_suffix("_false"), how="inner")
     pairs = pairs.dropna(subset=["estimate_true", "estimate_false"])
     if pairs.empty:
         raise InputError(f"No model has replies to true and to false claims within one {group}.")

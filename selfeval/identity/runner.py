@@ -59,7 +59,7 @@ async def run_suite(
 
     Record: `model`, `served_model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases
     and translations), `variant` (this one of them), `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`,
-    `foil_id`, `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`, `status`, then
+    `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`, `status`, then
     what `rescore` adds (`stance`, `claims`, `accepts`, `passed`, `named`, `scorer`), `messages`, `usage`, `request_id`.
     A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
     """
@@ -173,7 +173,6 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "truth_maker": truth.maker,
             "foil": s.foil.name,
             "foil_maker": s.foil.maker,
-            "foil_id": s.foil.id,
             "expect": s.expect,
             "repeat": conversation.repeat,
             "turn": turn,
