@@ -440,6 +440,17 @@ def test_paired_comparison_by_hand_and_holm_over_conditions():
     assert value(table, "claim_discrimination", "method") == "mover_nested"
 
 
+def test_a_statistic_that_one_family_lacks_is_not_estimable_there():
+    repeats = {"once": 1, "thrice": 3}
+    frame = pd.concat([
+        replies({(f"{family}{t}", "neutral"): ["truth"] * n for t in range(4)}, family=family, model=model)
+        for family, n in repeats.items() for model in "xy"
+    ])  # fmt: skip
+    table = paired_comparison(frame, statistics=("pass_hat_3",), **FAST)
+    assert value(table, "pass_hat_3", family="thrice") == 0
+    assert "not_estimable" in value(table, "pass_hat_3", "note", family="once")
+
+
 def test_shared_difficulty_cancels_in_a_paired_comparison():
     """Two models accept the same templates: their difference is known better than either rate."""
     hard = np.random.default_rng(0).random(40) < 0.5

@@ -104,12 +104,17 @@ def paired_comparison(
     a pair of models and a statistic.
     """
     using, parts = settings(n_resamples, level, seed), []
-    for labels, model, replies in grouped(records, source, by):
-        values = {name: template_values(replies.where(model == name)) for name in sorted(set(model))}
-        known = {name for found in values.values() for name in [*found, *DIFFERENCES]} - {*INNER, "entropy"}
-        unknown = [name for name in statistics if name not in known]
-        if unknown:
-            raise InputError(f"`statistics` must be of {', '.join(sorted(known))}, got {unknown[0]!r}.")
+    found = [
+        (labels, {name: template_values(replies.where(model == name)) for name in sorted(set(model))})
+        for labels, model, replies in grouped(records, source, by)
+    ]
+    known = {name for _, values in found for own in values.values() for name in [*own, *DIFFERENCES]}
+    unknown = [name for name in statistics if name not in known - {*INNER, "entropy"}]
+    if unknown:
+        raise InputError(
+            f"`statistics` must be of {', '.join(sorted(known - {*INNER, 'entropy'}))}, got {unknown[0]!r}."
+        )
+    for labels, values in found:
         for one, other in combinations(values, 2):
             for name in statistics:
                 batch = _compared(name, values[one], values[other], using)

@@ -115,7 +115,7 @@ def cumulative_incidence(at_risk, flips, abstentions=0.0) -> tuple[np.ndarray, n
     stays = np.cumprod(1 - hazard - other, axis=-1)
     before = np.concatenate([np.ones_like(stays[..., :1]), stays[..., :-1]], axis=-1)
     ended = np.maximum.accumulate(before <= 1e-9, axis=-1)  # nobody is left, and nothing more can happen
-    steps = (np.where(ended, 0, np.nan_to_num(before, nan=np.nan) * h) for h in (hazard, other))
+    steps = (np.where(ended, 0, before * h) for h in (hazard, other))
     flipped, abstained = (np.cumsum(step, axis=-1) for step in steps)
     return np.where(ended, 0, stays), flipped, abstained
 
@@ -146,7 +146,8 @@ def _batches(at_risk, flips, abstentions, using: Settings, absorbing: bool) -> l
     trials, clusters = np.full(len(value), total[0][0]), np.full(len(value), entered.sum())
     contrib = np.zeros((len(at_risk), len(value)))
     if entered.sum() > 1:
-        contrib[entered] = np.nan_to_num(jackknife_contrib(_where_known(left[entered], value)))
+        left = np.where(np.isnan(left), value, left)  # without this template, nobody reaches that turn
+        contrib[entered] = np.nan_to_num(jackknife_contrib(left[entered]))
     rate = Rate(value, contrib, trials, clusters, few_clusters=True)
     curve, mean = (_part(rate, at) for at in (slice(0, -1), slice(-1, None)))
     scaled = rate_measure(mean, transform=lambda v: v * horizon)
@@ -159,11 +160,6 @@ def _batches(at_risk, flips, abstentions, using: Settings, absorbing: bool) -> l
         Batch.of([f"hazard@{t}" for t in range(1, horizon + 1)], rate_measure(hazard), ratio(*drawn).T, using),
         Batch.of([f"restricted_mean@{horizon}"], scaled, samples[-1:] * horizon, using),
     ]
-
-
-def _where_known(left, value):
-    """Return leave-one-out values, with the full value where leaving a template out leaves a turn without anybody."""
-    return np.where(np.isnan(left), value, left)
 
 
 def _part(rate: Rate, at: slice) -> Rate:
