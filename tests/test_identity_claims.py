@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from selfeval.identity.claims import entity, extract
@@ -58,9 +59,10 @@ def read(half: str, source: str = "") -> tuple[dict[str, tuple[float, float, int
 
 
 def _same(claim, label) -> bool:
+    """Tell whether a claim is what a label says: spans overlap, same polarity, same name up to a snapshot date."""
     if claim[4] != label[4] or not (claim[0] < label[1] and label[0] < claim[1]):
         return False
-    return claim[2] == label[2] and (claim[2] is not None or label[2] is None)
+    return claim[2] == label[2] or (None not in (claim[2], label[2]) and replace(claim[2], snapshot=None) == label[2])
 
 
 def show(half: str, source: str = "") -> dict:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 _MARKS = {  # one typed character -> what it means here
@@ -32,6 +32,7 @@ _TYPED = re.compile(
     r"|\*+|(?<!`)`{1,2}(?!`)|~~"  # emphasis and code, but no fence
     r"|(?<![^\W_])_+|_+(?![^\W_])"
     r"|\]\([^()\s]{0,200}\)"  # the address of a link
+    r"|&(?:#39|#x27|apos|quot|amp|nbsp);"
     r"|</?(?:b|i|em|strong|code|u|p|br|span) ?/?>",
     re.I,
 )
@@ -50,6 +51,10 @@ class Plain:
     def lowercase(self) -> bool:
         """Tell whether the writer uses no capital letters at all."""
         return self.text == self.low
+
+    def replaced(self, text: str, low: str) -> "Plain":
+        """Return another text of the same length that maps back to the same typed one."""
+        return replace(self, text=text, low=low)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Return the typed span of a folded one that is not empty."""
@@ -98,6 +103,8 @@ def fold(text: str) -> Plain:
 @lru_cache(maxsize=4096)
 def _folded(typed: str) -> str:
     if typed.isascii():
+        if typed[0] == "&":
+            return {"&quot;": '"', "&amp;": "&", "&nbsp;": " "}.get(typed.lower(), "'")
         if typed[0] in "\r\n":
             return "\n"
         if typed.isspace():
