@@ -8,7 +8,6 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from selfeval.errors import InputError
 from selfeval.figures import DOUBLE, PALETTE, SINGLE, STYLE, _figure, _labels, _plain
 
 MARKERS = "osD^vPX*<>"
@@ -24,7 +23,7 @@ def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str,
     pairs = sides["accept_true"].add_suffix("_true").join(sides["accept_false"].add_suffix("_false"), how="inner")
     pairs = pairs.dropna(subset=["estimate_true", "estimate_false"])
     if pairs.empty:
-        raise InputError(f"No model has replies to true and to false claims within one {group}.")
+        return _note(f"No {group} has replies to true and to false claims.")
     models = list(dict.fromkeys(pairs.index.get_level_values("model")))
     groups = sorted(set(pairs.index.get_level_values(group)))
     columns = 3 if len(models) in (5, 6, 9) else min(len(models), 4)
@@ -80,7 +79,7 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> F
     rows = table[table["statistic"] == "survival"]
     rows = rows.drop_duplicates(["model", "turn"]).dropna(subset=["estimate"])
     if rows.empty:
-        raise InputError("No conversation was right before the pressure, so none could flip under it.")
+        return _note("No conversation was right before the pressure,\nso none could flip under it.")
     fig, axes = _figure(SINGLE, 2.4)
     ax = axes[0, 0]
     models = list(dict.fromkeys(rows["model"]))
@@ -97,6 +96,15 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> F
         ax.grid(axis="y", color="0.9")
         fig.legend(loc="outside lower center", ncols=2, frameon=False)
         sns.despine(ax=ax)
+    return _plain(fig)
+
+
+def _note(text: str) -> Figure:
+    """Draw a sentence where there is nothing to draw."""
+    fig, axes = _figure(SINGLE, 0.8)
+    with mpl.rc_context(STYLE):
+        axes[0, 0].set_axis_off()
+        axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", fontsize=8, color="0.35")
     return _plain(fig)
 
 

@@ -17,7 +17,7 @@ from selfeval.client import Client, Request
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, assess
 from selfeval.identity.config import Config, check_count, read_config
-from selfeval.identity.judge import assess_verdict, check_judge, verdicts
+from selfeval.identity.judge import as_judge, assess_verdict, verdicts
 from selfeval.identity.scorers import check_scoring, expected_entity, score_case
 from selfeval.identity.simulated import played
 from selfeval.identity.suite import as_alternating
@@ -70,10 +70,8 @@ class EvalRunner:
         check_count("repeats", repeats, 1)
         model = _as_model(model, model_id)
         scoring = scoring or self.config.method
-        judge = get(judge) if isinstance(judge, str) else judge
+        judge = as_judge(judge, [model, played(model)])
         check_scoring(scoring, judge)
-        if scoring == "judge":
-            check_judge(judge, [model, played(model)])
         answers = self.answers(model, model_id)
         parameters = {"temperature": temperature, "max_tokens": model.provider.answer_tokens} | model.parameters
         asked = [(case, repeat) for case in self.config.cases for repeat in range(repeats)]

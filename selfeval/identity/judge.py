@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from selfeval.client import Client, Request
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Claim, Entity, compare, entity
-from selfeval.models import Model
+from selfeval.models import Model, get
 from selfeval.prompts import fenced, user
 
 POLARITIES = ("affirm", "deny", "attributed", "quoted", "fiction", "hypothetical", "question", "hedge", "mention")
@@ -52,14 +52,18 @@ final_stance, where the text ends up: {", ".join(FINAL)}.
 Answer with one JSON object {{"claims": [...], "abstains": ..., "final_stance": ...}} and nothing else."""
 
 
-def check_judge(judge: Model, models: Sequence[Model]) -> None:
-    """Raise `InputError` where a judge would judge itself or its family."""
+def as_judge(judge: str | Model | None, models: Sequence[Model]) -> Model | None:
+    """Return the model of an id, or None for none ("" too); raise `InputError` where it would judge its own family."""
+    if not judge:
+        return None
+    judge = get(judge) if isinstance(judge, str) else judge
     for model in models:
         if judge.id == model.id or (judge.family and judge.family == model.family):
             raise InputError(
                 f"The judge {judge.id!r} is of the family of {model.id!r} ({model.family or model.id}); a judge must "
                 "be of another one."
             )
+    return judge
 
 
 def question(judge: Model, reply: str) -> Request:

@@ -6,8 +6,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from selfeval.errors import InputError
-from selfeval.stats.agreement import cohen_kappa
+from selfeval.stats import cohen_kappa, survival_table
 from selfeval.tables import estimate_text
 
 SAYS = {
@@ -41,6 +40,37 @@ def summary(
     return wide
 
 
+def lasting(records: pd.DataFrame, **options) -> pd.DataFrame:
+    """Return `stats.survival_table` of records; an empty one where no conversation has a later turn."""
+    if (records["turn"] > 0).any():
+        return survival_table(records, **options)
+    return pd.DataFrame(columns=["model", "statistic", "turn", "estimate", "low", "high", "n", "n_templates", "note"])
+
+
+def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
+    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims allow to say."""
+    sentences = []
+    for model, rows in table.drop_duplicates(["model", "statistic"]).groupby("model", sort=False):
+        found = {row.statistic: row for row in rows.itertuples()}
+        name, d = (display or {}).get(model, model), found["claim_discrimination"]
+        if pd.isna(d.estimate):
+            sentences.append(f"{name}: no template has replies to a true and to a false claim, so nothing can be said.")
+            continue
+        rates = [found[s].estimate for s in ("accept_true", "accept_false", "neutral_right")]
+        verdict = "no evidence that it tells the two apart"
+        if d.low > 0:
+            verdict = "it tells the two apart"
+        elif d.high < 0:
+            verdict = "it takes false claims rather than true ones"
+        unasked = "" if pd.isna(rates[2]) else f" Told nothing, it names itself in {rates[2]:.0%}."
+        few = ", from few templates" if "few_templates" in str(d.note) else ""
+        sentences.append(
+            f"{name} accepts {rates[0]:.0%} of true and {rates[1]:.0%} of false claims; {verdict} "
+            f"({estimate_text(d.estimate, d.low, d.high)}{few}).{unasked}"
+        )
+    return sentences
+
+
 def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000, seed: int = 0) -> pd.DataFrame:
     """Hold scorers against each other on the same replies: Cohen's kappa and the share of agreement, with intervals.
 
@@ -65,8 +95,6 @@ def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000,
             for side, key in (("scorer", "a"), ("other", "b"))
         }
         rows.append(row)
-    if not rows:
-        raise InputError("There is no reply that two scorers judged.")
     return pd.DataFrame(rows)
 
 

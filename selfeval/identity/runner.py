@@ -16,7 +16,7 @@ from selfeval.client import Client, Progress, Request
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity
 from selfeval.identity.config import check_count, readout
-from selfeval.identity.judge import assess_verdict, check_judge, verdicts
+from selfeval.identity.judge import as_judge, assess_verdict, verdicts
 from selfeval.identity.scorers import RIGHT, check_scoring, names_stance
 from selfeval.identity.simulated import played
 from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, situations
@@ -48,7 +48,7 @@ async def run_suite(
     repeats: int = 5,
     turns: int | None = None,
     scoring: str | Callable = "claims",
-    judge: Model | None = None,
+    judge: str | Model | None = None,
     temperature: float = 0.7,
     seed: int = 0,
 ) -> list[dict]:
@@ -65,9 +65,8 @@ async def run_suite(
     """
     check_count("repeats", repeats, 1)
     check_count("seed", seed, 0)
+    judge = as_judge(judge, [m for model in models for m in (model, played(model))])
     check_scoring(scoring, judge)
-    if scoring == "judge":
-        check_judge(judge, [m for model in models for m in (model, played(model))])
     for model in models:
         require(model)
     templates = read_suite(suite) if isinstance(suite, str | Path) else list(suite)
@@ -210,6 +209,14 @@ async def judge_records(client: Client, records: Sequence[Mapping], judge: Model
             scored.append(_with(r, "judge", names, _judged(found[r["reply"]], r)))
         else:
             scored.append(_scored(r, "claims", names))
+    return scored
+
+
+async def by_all_scorers(client: Client, records: Sequence[Mapping], judge: Model | str | None = None) -> dict:
+    """Return {scorer: the records scored by it}, for `report.agreement`; a judge only where one is named."""
+    scored = {name: rescore(records, name) for name in ("claims", "keyword_match", "regex")}
+    if judge:
+        scored["judge"] = await judge_records(client, records, as_judge(judge, []))
     return scored
 
 
