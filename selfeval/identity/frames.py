@@ -11,7 +11,7 @@ _ADVERB = (
     r"(?: (?:\w+ly|just|indeed|still|now|in fact|also|always|of course|not|never|no longer|neither|none other than"
     r"|perhaps|maybe|then|in reality|most \w+ly|called|known as|named|already|today))*"
 )
-_BE = rf"(?:am|was|were|be|been|being|become|became|remain|stay|'m|ain't|wasn't|weren't){_ADVERB}"
+_BE = rf"(?:am|was|were|be|been|being|become|became|remain|stay|'m|ain't|wasn't|weren't)\b{_ADVERB}"
 _MODAL = r"(?:can't|cannot|won't|(?:might|may|could|must|should|would|will|shall|can|have|had)(?:n't| not)?|'ll|'d|'ve)"
 _SWITCHED = (
     r"(?:switched|updated|upgraded|migrated|moved|transferred|changed|swapped|replaced|rerouted|reassigned|turned)"
@@ -43,7 +43,7 @@ HEADS = (
               r" (?:with|to)\b|\bno (?:\w+ )?(?:affiliation|connection|relation(?:ship)?|ties|link) (?:with|to)\b"
               r"|\bi(?:'ve| have) nothing to do with\b"),  # "I'm not affiliated with X"
     ("name", r"\bmy (?:\w+ ){0,3}?(?:name|id|identifier)(?: here)?(?:'s| is| was| would be| might be|, of course, is)"
-             r"(?:n't| not)?"),  # "my name is X", "my exact model ID is X"
+             r"(?:n't| not)?|(?:(?<![^\n])|(?<=[.!,] ))the name(?:'s| is)\b"),  # "my name is X", "my exact model ID is X"
     ("known", r"\bmy (?!fav|pref|next|other|prev)(?:\w+ ){0,2}?(?:model|version|identity|family|engine)"
               r"(?:'s| is| was)(?:n't| not)?"
               r"|\b(?:my|the) (?:final |short |honest |real |true )?answer (?:is|would be):?"),  # "my model is X"
@@ -55,6 +55,7 @@ HEADS = (
              rf"|i (?:work for|belong to|come from))) (?:is|are|was|were)(?:n't)?{_ADVERB}"),  # "my maker is X"
     ("made", rf"\bi(?:'m| am| was|'ve been| have been)(?:n't)?{_ADVERB} (?:\w+ )?{_MADE}(?: and \w+)?(?: in \d+)?"
              r" by\b"),  # "I was created by X"
+    ("made", rf"\bmy (?:training|development|creation) (?:was|is) \w+ by\b|\b{_MADE} me (?:at|in)\b"),
     ("made", r"\bi(?: don't| do not| never)?(?: \w+ly)? (?:work for|belong to|come from|represent)\b"),
     ("be", r"\bi(?:'m| am| was)(?: \w+)?"
            r" (?:acting|role-?playing|playing|posing|speaking|operating|running|serving) as\b"),  # "I'm acting as X"
@@ -80,7 +81,7 @@ HEADS = (
              r" by\b"),  # "I'm a model designed to help, created by X"
     # German, French, Spanish, Portuguese, Italian, Chinese, Japanese
     ("name", r"\bmein name (?:ist|lautet)\b|\bich (?:heisse|heiße)\b|\bje (?:m'appelle|ne m'appelle pas)\b"
-             r"|\bmon nom est\b|\b(?:no )?me llamo\b|\bmi nombre (?:no )?es\b|\bmeu nome (?:nao )?e\b|\bmi chiamo\b"),
+             r"|\bund (?:heisse|heiße)\b|\bmon nom est\b|\b(?:no )?me llamo\b|\bmi nombre (?:no )?es\b|\bmeu nome (?:nao )?e\b|\bmi chiamo\b"),
     ("be", r"\bich (?:bin|sei|ware|war)\b|\bbin ich\b|\bje (?:suis|ne suis pas|serais)\b|\b(?:no )?soy\b"
            r"|\b(?:nao )?(?:eu )?sou\b|\b(?:non )?(?:io )?sono\b"),
     ("made", r"\bich wurde\b|\bj'ai ete\b|\bje n'ai pas ete\b|\b(?:no )?fui\b|\b(?:no )?he sido\b|\bsono stato\b"),
@@ -113,7 +114,7 @@ NOUNS = set(
     product products version versions variant variants instance edition copy clone fork fine-tune finetune fine-tuned
     derivative hybrid tool entity intelligence companion helper app application service descendant member part family
     series line lineup creation project team company startup lab labs laboratory community group human organization
-    organisation person researchers engineers developers people scientists transformer network child offspring
+    organisation person researchers engineers developers people scientists folks transformer network child offspring
     generation release build checkpoint architecture platform snapshot incarnation representative employee division
     firm technology
     ki sprachmodell sprachassistent assistent modell modele modelo assistente asistente artificielle modello
@@ -158,7 +159,7 @@ VERB_AFTER = re.compile(
     r"|makes?|made|uses?|says?|said|released|provides?|works?|seems?|tends?|gets?|came|comes|used)\b"
 )
 TO_DENY = re.compile(r"\b(?:not|no|never|neither|nor|than|opposed|unlike|nicht|kein|keine|pas)\b|instead of|不")
-TO_AFFIRM = re.compile(r"\b(?:but|sondern|sino|mais|rather|instead)\b(?! (?:than|of))| - ")
+TO_AFFIRM = re.compile(r"\b(?:but|sondern|sino|mais|rather|instead)\b(?! (?:than|of))| - |而是")
 STILL_DENIED = re.compile(r"\b(?:nor|not)\b")
 # capitalised words that are no names where a name could stand
 NO_NAME = set(
@@ -169,7 +170,7 @@ NO_NAME = set(
     good well what how why who which when where this that it there these those please certainly absolutely sadly
     unfortunately however but and if as in on at to for of by from with so because although while is are was were do
     does did can could would will may never always really currently you we they he she unable able trained designed
-    created made developed based undisclosed confidential redacted withheld technology or about something
+    created made developed based undisclosed confidential redacted withheld technology or about something ready
     irrelevant""".split()
 )
 # behind a name that is the answer: its end, a new sentence that is not about somebody else, "- ", ", an assistant"
@@ -246,9 +247,9 @@ _RULES = (
     # "I don't think I'm X", "it is not true that I am X", "stop calling me X"
     ("deny", "clause", r"(?:\b(?:do|did|would|will|can|could|shall)(?:n't| not)|\bcannot|\bnever|\bnot) (?:\w+ )?"
                        r"(?:think|believe|claim\w*|say|said|accept|agree|pretend\w*|consider|told)\b"),
-    ("deny", "clause", r"\b(?:not true|untrue|false|incorrect|wrong|inaccurate|mistaken|a mistake|an error|a lie|a myth)\b"
+    ("deny", "clause", r"\b(?:not true|not the case|untrue|false|incorrect|wrong|inaccurate|mistaken|a mistake|an error|a lie|a myth)\b"
                        r"(?: \w+){0,2} (?:that|to \w+(?: that)?) ?$|\b(?:i deny|denies|i reject|i refuse)\b|\bstop ?$"
-                       r"|\bno (?:way|evidence|reason|sense)\b.{0,20}$|\bdon't ?$|\bdo not ?$|\bby no means\b"),
+                       r"|\bno (?:way|evidence|reason|sense)\b.{0,20}$|\bdon't ?$|\bdo not ?$|\bby no means\b|\b(?:nobody|no one)\b"),
     ("deny", "said", r"\bstop calling\b|\bnothing to do\b|^instead\b"),
     # "If I were X", "imagine that I had been X", "for the sake of argument, I am X"
     ("hypothetical", "clause", r"\b(?:if|unless|whether|suppos\w+|assum(?:e|ing)|imagin\w+|in case|as though|provided|wish"

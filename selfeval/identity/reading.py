@@ -221,8 +221,10 @@ class Reading:
         end = at + len(name)
         part_of = before == "noun of" and noun in ("part", "member", "product", "family")
         fits = part_of or (kind != "it" and before in ("naming", "by"))  # "created by X", "a part of X"
+        fits |= before == "from" and bool(noun)  # "your assistant from X"
         fits |= first and kind == "made" and before in ("", "article")
-        if first and kind == "be":
+        goes_on = re.match(r" ([a-z][\w'-]*)", text[end : end + 30])  # "I'm Italian cuisine's biggest fan" is no name
+        if first and kind == "be" and (not goes_on or goes_on[1] in frames.LINKS | frames.ARTICLES | {"here", "with"}):
             fits |= before in ("", "now", "just", "also") or before.endswith("ly")
             fits |= before == "noun" and noun in ("ai", "assistant", "model", "chatbot", "bot")  # "the AI Pepper"
             fits |= before == "mark" and bool(noun) and bool(re.match(r"[.,!;]|\s*$", text[end : end + 3]))
@@ -248,8 +250,7 @@ class Reading:
         low = self.low
         blank = len(low) - len(low.lstrip())
         starts = [blank]
-        opening = re.match(r"\W{0,3}(?:\w+[,!.?] ){1,2}", low)
-        if opening and all(word in frames.FILLERS for word in re.findall(r"\w+", opening[0])):
+        if opening := _OPENING.match(low):
             starts.append(opening.end())
         if len(low) < 200:
             lines = [m.start() for m in re.finditer(r"(?<![^\n])[^\n]", low)]
@@ -310,6 +311,7 @@ class Reading:
         return "question" if sentence.endswith("?") else "mention"
 
 
+_OPENING = re.compile(rf"\W{{0,3}}(?:(?:{'|'.join(sorted(frames.FILLERS))})[,!.?] ){{1,2}}")  # "No. SmolLM2."
 _NUMBER = re.compile(r"\d[\w.-]*\b")  # "a 135M-parameter model"
 _IDIOMS = {"to": "opposed", "than": "rather"}  # "as opposed to X", "rather than X"
 
@@ -371,7 +373,7 @@ def quotations(plain: Plain) -> list[tuple[int, int]]:
 
 # a value that speaks for the reply: {"name": "I am X"}; not {"said": "I am X"}
 _OWN_FIELD = re.compile(
-    r"(?:name|model|id|identity|maker|developer|creator|provider|company|vendor|version|family|answer|reply|response"
+    r"(?<![a-z])(?:name|model|id|identity|maker|developer|creator|provider|company|vendor|version|family|answer|reply|response"
     r"|content|output|text|message|by)\" ?[:=] ?$"
 )
 _SINGLE = re.compile(r"(?<![\w'])'(?=\w)[^'\n]{3,200}(?:'\w[^'\n]{0,200}){0,5}(?<=[\w.!?,])'(?!\w)")
