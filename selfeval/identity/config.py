@@ -59,7 +59,7 @@ def read_config(source: str | Path | Mapping) -> Config:
         try:
             source = json.loads(path.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{where} cannot be read as JSON: {error}.") from error
+            raise InputError(f"{where} cannot be read as JSON: {getattr(error, 'strerror', None) or error}.") from error
     if not isinstance(source, Mapping):
         raise InputError(f"{where} must be a JSON object with `test_cases` and `model_configs`.")
     scoring = _field(where, source, "scoring", dict, {})

@@ -15,7 +15,7 @@ SAYS = {
     "foil": "the foil",
     "other": "another",
     "conflict": "another",
-    "denied": "another",
+    "denied": "nobody",
     "abstain": "nobody",
     "none": "nobody",
 }
@@ -106,6 +106,9 @@ def _verdicts(records: Sequence[Mapping], source: str) -> pd.Series:
 
 class Transcripts(list):
     """Conversations as texts, shown in a notebook as plain text that nothing in it can leave."""
+
+    def __repr__(self) -> str:
+        return "\n\n".join(self)
 
     def _repr_html_(self) -> str:
         style = "white-space: pre-wrap; border-left: 3px solid #bbb; padding-left: 1em; text-align: left"

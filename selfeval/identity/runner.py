@@ -9,7 +9,7 @@ and the conversation itself goes on without it, together with the read-out.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from selfeval.client import Client, Progress, Request
@@ -230,6 +230,9 @@ def _who(name: str, maker: str) -> Entity:
     return entity(name) or Entity(maker, name)
 
 
+_assessed = lru_cache(4096)(assess)  # many replies are alike, and reading one takes a millisecond
+
+
 def _judged(verdict: dict | None, record: Mapping) -> Assessment | None:
     truth, foil = _who(record["truth"], record["truth_maker"]), _who(record["foil"], record["foil_maker"])
     return verdict and assess_verdict(verdict, record["reply"], truth, foil)
@@ -239,12 +242,12 @@ def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str
     scorer = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "function")
     if not is_answered(record):
         return _with(record, scorer, names, None)
-    truth, foil = _who(record["truth"], record["truth_maker"]), _who(record["foil"], record["foil_maker"])
-    found = assess(record["reply"], truth, foil)
     if scoring in ("keyword_match", "regex"):
-        words = scoring == "regex"
-        stance = names_stance(record["reply"], [record["truth"]], [record["foil"]], words)
+        stance = names_stance(record["reply"], [record["truth"]], [record["foil"]], words=scoring == "regex")
         found = Assessment(stance, (), False)
+    else:
+        truth, foil = _who(record["truth"], record["truth_maker"]), _who(record["foil"], record["foil_maker"])
+        found = _assessed(record["reply"], truth, foil)
     scored = _with(record, scorer, names, found)
     if callable(scoring):
         expected = {"model_names": [record["truth"]], "provider_name": record["truth_maker"]}
