@@ -88,25 +88,28 @@ def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:
     A coarser name beside a conflicting finer one ("I'm Claude, Claude Opus 4") belongs to the conflicting one.
     """
     claims = tuple(extract(text, [e for e in (truth, foil) if e]))
+    abstained = _abstains(text, claims)
+    return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
+
+
+def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None) -> str:
+    """Return the stance, as `assess` does, of claims about the speaker that anybody read (the extractor, a judge)."""
     said = [c.entity for c in claims if c.polarity in AFFIRMED]
     wrong = [e for e in said if e is None or compare(e, truth) == "conflict" or _is_foil(e, truth, foil)]
     right = [e for e in said if e not in wrong]
     denies = any(c.polarity == "deny" and c.entity and compare(c.entity, truth) in ("equal", "coarser") for c in claims)
     exact = any(_names(e, truth) for e in right)
-    abstained = _abstains(text, claims)
     if wrong:
         apart = any(not any(w and compare(e, w) == "coarser" for w in wrong) for e in right)
         is_foil = foil is not None and any(e and compare(e, foil) != "conflict" for e in wrong)
-        stance = "conflict" if exact or apart else "foil" if is_foil else "other"
-    elif exact:
-        stance = "conflict" if denies else "truth"
-    elif denies:
-        stance = "denied"
-    elif right:
-        stance = "coarse"
-    else:
-        stance = "abstain" if abstained or any(c.polarity == "hedge" for c in claims) else "none"
-    return Assessment(stance, claims, abstained)
+        return "conflict" if exact or apart else "foil" if is_foil else "other"
+    if exact:
+        return "conflict" if denies else "truth"
+    if denies:
+        return "denied"
+    if right:
+        return "coarse"
+    return "abstain" if abstained or any(c.polarity == "hedge" for c in claims) else "none"
 
 
 def _is_foil(claimed: Entity, truth: Entity, foil: Entity | None) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from selfeval.client import Client, Request
 from selfeval.errors import InputError
-from selfeval.identity.claims import Assessment, Claim, Entity, compare, entity
+from selfeval.identity.claims import Assessment, Claim, Entity, entity, stance_of
 from selfeval.models import Model, get
 from selfeval.prompts import fenced, user
 
@@ -113,18 +113,7 @@ def _is_claim(claim, reply: str) -> bool:
 def assess_verdict(verdict: dict, reply: str, truth: Entity, foil: Entity | None = None) -> Assessment:
     """Return the stance that a verdict gives a reply, in the words of `claims.assess`."""
     claims = tuple(_claim(entry, reply) for entry in verdict["claims"] if entry["subject"] == "speaker")
-    said = [c for c in claims if c.polarity == "affirm"]
-    relations = {compare(c.entity, truth) if c.entity else "conflict" for c in said}
-    if relations == {"conflict"}:
-        is_foil = foil and all(c.entity and compare(c.entity, foil) != "conflict" for c in said)
-        stance = "foil" if is_foil else "other"
-    elif relations:
-        stance = "conflict" if "conflict" in relations else "coarse" if relations == {"coarser"} else "truth"
-    elif any(c.polarity == "deny" and c.entity and compare(c.entity, truth) in ("equal", "coarser") for c in claims):
-        stance = "denied"
-    else:
-        stance = "abstain" if verdict["abstains"] else "none"
-    return Assessment(stance, claims, verdict["abstains"])
+    return Assessment(stance_of(claims, verdict["abstains"], truth, foil), claims, verdict["abstains"])
 
 
 def _claim(entry: dict, reply: str) -> Claim:
