@@ -419,6 +419,9 @@ def test_the_simulated_rates_are_met(store, tmp_path):
     close((false.loc[false[0] == "truth", 1] == "foil"), 0.9 * truth["flip"])
     close((false.loc[false[0] == "foil", 1] != "foil"), 0.1 + 0.9 * truth["recover"])
     close((first["stance"] == "abstain"), truth["abstain"])
+    free = pd.DataFrame(records).query("source == 'reply' and turn == 0 and arm == 'false-far'")
+    says = free.pivot(index="variant", columns="repeat", values="stance")
+    close(says[0] == says[1], truth["consistency"])
 
 
 def test_situations_are_alike_as_planted(store, suite):
