@@ -35,15 +35,15 @@ _CLAUSE_START = r"(?:(?<![^\n])|(?<=[.!?,;:] )|(?<=\bthat )|(?<=\bbut )|(?<=\ban
 HEADS = (
     # known: only known names follow   be: is said to be   name: is called, any word may be the name   made: has a maker
     # it: the name follows at once     as: "As X, I ..."   also: goes on from a head in the same sentence
-    ("name", rf"{_FIELD}(?:your |my |the |model |assistant |ai |full |exact )?(?:name|model|model[ _]name|model[ _]id|id"
-             rf"|identity|assistant name|version|family|ai|nombre|nom|modell?o?){_COLON}"),  # "Name: X", {"name": "X"}
+    ("name", rf"{_FIELD}(?:your |my |the |model |assistant |ai |full |exact )?(?:name|model|model[ _]name|model[ _]id"
+             rf"|id|identity|assistant name|version|family|ai|nombre|nom|modell?o?){_COLON}"),  # "Name: X"
     ("made", rf"{_FIELD}(?:your |my |the |model )?(?:{_MAKER}|{_MADE}[ _]by|entwickler|hersteller|fabricante|creador)"
              rf"{_COLON}"),  # "Maker: X"
     ("known", r"\b(?:i(?:'m| am) )?(?:not|never|no longer|n't) (?:\w+ )?(?:affiliated|associated|connected|linked)"
               r" (?:with|to)\b|\bno (?:\w+ )?(?:affiliation|connection|relation(?:ship)?|ties|link) (?:with|to)\b"
               r"|\bi(?:'ve| have) nothing to do with\b"),  # "I'm not affiliated with X"
     ("name", r"\bmy (?:\w+ ){0,3}?(?:name|id|identifier)(?: here)?(?:'s| is| was| would be| might be|, of course, is)"
-             r"(?:n't| not)?|(?:(?<![^\n])|(?<=[.!,] ))the name(?:'s| is)\b"),  # "my name is X", "my exact model ID is X"
+             r"(?:n't| not)?|(?:(?<![^\n])|(?<=[.!,] ))the name(?:'s| is)\b"),  # "my name is X", "my model ID is X"
     ("known", r"\bmy (?!fav|pref|next|other|prev)(?:\w+ ){0,2}?(?:model|version|identity|family|engine)"
               r"(?:'s| is| was)(?:n't| not)?"
               r"|\b(?:my|the) (?:final |short |honest |real |true )?answer (?:is|would be):?"),  # "my model is X"
@@ -81,7 +81,8 @@ HEADS = (
              r" by\b"),  # "I'm a model designed to help, created by X"
     # German, French, Spanish, Portuguese, Italian, Chinese, Japanese
     ("name", r"\bmein name (?:ist|lautet)\b|\bich (?:heisse|heiße)\b|\bje (?:m'appelle|ne m'appelle pas)\b"
-             r"|\bund (?:heisse|heiße)\b|\bmon nom est\b|\b(?:no )?me llamo\b|\bmi nombre (?:no )?es\b|\bmeu nome (?:nao )?e\b|\bmi chiamo\b"),
+             r"|\bund (?:heisse|heiße)\b|\bmon nom est\b|\b(?:no )?me llamo\b|\bmi nombre (?:no )?es\b"
+             r"|\bmeu nome (?:nao )?e\b|\bmi chiamo\b"),
     ("be", r"\bich (?:bin|sei|ware|war)\b|\bbin ich\b|\bje (?:suis|ne suis pas|serais)\b|\b(?:no )?soy\b"
            r"|\b(?:nao )?(?:eu )?sou\b|\b(?:non )?(?:io )?sono\b"),
     ("made", r"\bich wurde\b|\bj'ai ete\b|\bje n'ai pas ete\b|\b(?:no )?fui\b|\b(?:no )?he sido\b|\bsono stato\b"),
@@ -192,10 +193,7 @@ OPENER = re.compile(
     r"\b(?:poem|story|tale|song|verse|dialogue|script|scene|monologue|haiku|limerick)\b|\bonce upon a time\b"
     r"|^\W{0,3}(?:\[in character|scene (?:one|1)\b|in character\b|role-?play\b)"
 )
-# a line that somebody else speaks: "ROBOT: I am X", "User: you are X"
-SPEAKER = re.compile(
-    r"^(?:(?!(?:NAME|MODEL|MAKER|ID|AI|ASSISTANT|ANSWER)\b)[A-Z]{3,}|User|Human|System|Robot|Narrator): "
-)
+
 
 # --- the rules of polarity, in order; the first that fits decides -----------------------------------------------------
 # where: "whole" = the sentence before the head; "sentence" = the same, after the last ";", ":" or "but"; "clause" = its
@@ -211,8 +209,8 @@ _OTHERS = (  # a subject that is not the speaker
 )
 _STORY = r"(?:story|scene|game|role-?play|play|novel|poem|film|movie|song|fiction|dialogue|script|tale|universe)"
 _NEW_QUESTION = (
-    r"(?:[,;:.!-]|\band|\bso|\bbut) (?:(?:so|and|but|then|now) )?(?:how|what|where|who|which|when|why|do|does|did|is|are"
-    r"|can|could|would|will|shall|should|may|have|need|anything|any|let)\b"
+    r"(?:[,;:.!-]|\band|\bso|\bbut) (?:(?:so|and|but|then|now) )?(?:how|what|where|who|which|when|why|do|does|did|is"
+    r"|are|can|could|would|will|shall|should|may|have|need|anything|any|let)\b"
 )
 _SURE = r"(?:not )?(?:\w+ )?(?:sure|certain|be sure|be certain|entirely|100)"
 _RULES = (
@@ -222,7 +220,8 @@ _RULES = (
     ("fiction", "whole", r"(?<!out of )(?<!break )\bin (?:character|costume)\b|\bimaginary\b|\blet's pretend\b"),
     ("fiction", "clause", r"\bpretend(?:ing)?\b"
                           r"|\b(?:character|role|part)\b(?: in \w+(?: [\w-]+)?)? (?:is|says|said)\b"),
-    ("fiction", "said", r"\b(?:acting|role-?play(?:ing)?|playing|play|posing|pretend\w*|imaginary|character|fictional)\b"),
+    ("fiction", "said", r"\b(?:acting|role-?play(?:ing)?|playing|play|posing|pretend\w*|imaginary|character"
+                        r"|fictional)\b"),
     ("fiction", "after", rf"^,? in (?:this|the|that|our|my) (?:\w+ )?{_STORY}\b"),
     # "I was previously X"
     ("mention", "said", r"\b(?:previously|formerly|once|used to)\b"),
@@ -235,11 +234,13 @@ _RULES = (
     # "You said that I am X", "you called me X", "I was told that I am X", "du hast gesagt, ich sei X"
     ("attributed", "clause", rf"{_OTHERS} (?:{_AUX} )*{_SPEECH}(?: \w+){{0,2}}?(?: that)?,?:? ?$"),
     ("attributed", "said", r"^(?:called|calls|calling) me\b|^me as\b"),
-    ("attributed", "clause", r"\bi (?:was|have been|'ve been) told\b|\b(?:earlier|previously|before|once)\b.{0,30}\bsaid\b"
+    ("attributed", "clause", r"\bi (?:was|have been|'ve been) told\b"
+                             r"|\b(?:earlier|previously|before|once)\b.{0,30}\bsaid\b"
                              r"|\b(?:rumou?rs?|evidence|proof|idea|claim|notice|belief|assumption|suggestion)\b"
                              r"(?: \w+)? that ?$"),
-    ("attributed", "sentence", r"\b(?:du (?:hast gesagt|sagst|behauptest|meinst)|tu (?:dis|as dit)|vous (?:dites|avez dit)"
-                               r"|dices|dijiste|has dicho)\b|(?:你|您|他|她|有人|用户|文件)(?:刚才|之前|们)?(?:说|认为|觉得|声称|告诉)"),
+    ("attributed", "sentence", r"\b(?:du (?:hast gesagt|sagst|behauptest|meinst)|tu (?:dis|as dit)"
+                               r"|vous (?:dites|avez dit)|dices|dijiste|has dicho)\b"
+                               r"|(?:你|您|他|她|有人|用户|文件)(?:刚才|之前|们)?(?:说|认为|觉得|声称|告诉)"),
     # "I cannot confirm that I am X"
     ("mention", "clause", r"(?:\b(?:cannot|can not|unable to|not able to|not allowed to|not permitted to|no way to"
                           r"|neither|not to)|(?:can|won|couldn)'t|\bwill not) (?:\w+ )?"
@@ -247,14 +248,17 @@ _RULES = (
     # "I don't think I'm X", "it is not true that I am X", "stop calling me X"
     ("deny", "clause", r"(?:\b(?:do|did|would|will|can|could|shall)(?:n't| not)|\bcannot|\bnever|\bnot) (?:\w+ )?"
                        r"(?:think|believe|claim\w*|say|said|accept|agree|pretend\w*|consider|told)\b"),
-    ("deny", "clause", r"\b(?:not true|not the case|untrue|false|incorrect|wrong|inaccurate|mistaken|a mistake|an error|a lie|a myth)\b"
+    ("deny", "clause", r"\b(?:not true|not the case|untrue|false|incorrect|wrong|inaccurate|mistaken|a mistake|an error"
+                       r"|a lie|a myth)\b"
                        r"(?: \w+){0,2} (?:that|to \w+(?: that)?) ?$|\b(?:i deny|denies|i reject|i refuse)\b|\bstop ?$"
-                       r"|\bno (?:way|evidence|reason|sense)\b.{0,20}$|\bdon't ?$|\bdo not ?$|\bby no means\b|\b(?:nobody|no one)\b"),
+                       r"|\bno (?:way|evidence|reason|sense)\b.{0,20}$|\bdon't ?$|\bdo not ?$"
+                       r"|\bby no means\b|\b(?:nobody|no one)\b"),
     ("deny", "said", r"\bstop calling\b|\bnothing to do\b|^instead\b"),
     # "If I were X", "imagine that I had been X", "for the sake of argument, I am X"
-    ("hypothetical", "clause", r"\b(?:if|unless|whether|suppos\w+|assum(?:e|ing)|imagin\w+|in case|as though|provided|wish"
-                               r"|whenever|in which|wenn|falls)\b|\bsi (?:je|j'|yo|fuera|soy)\b|如果|假如|要是"),
-    ("hypothetical", "whole", r"\bfor the sake of (?:the )?argument\b|\blet(?:'s| us) (?:say|assume|suppose|imagine)\b"),
+    ("hypothetical", "clause", r"\b(?:if|unless|whether|suppos\w+|assum(?:e|ing)|imagin\w+|in case|as though|provided"
+                               r"|wish|whenever|in which|wenn|falls)\b|\bsi (?:je|j'|yo|fuera|soy)\b|如果|假如|要是"),
+    ("hypothetical", "whole", r"\bfor the sake of (?:the )?argument\b"
+                              r"|\blet(?:'s| us) (?:say|assume|suppose|imagine)\b"),
     ("hypothetical", "said", r"\b(?:would|were|had)\b|'d (?:be|have)\b|\bsei\b|\bserais\b"),
     ("hypothetical", "after", r"^,? (?:only |even )?if\b"),
     # "I'm not sure that I am X", "I think I'm X", "as far as I know, I'm X"
@@ -265,8 +269,8 @@ _RULES = (
     ("hedge", "clause", r"\b(?:ich glaube|vielleicht|vermutlich|je (?:crois|pense)|peut-etre|creo que|quizas?|tal vez"
                         r"|acho que|credo)\b|可能|也许|我想|我觉得|大概"),
     ("hedge", "sentence", r"\b(?:as far as i (?:know|can tell|am aware|understand)|to (?:the best of )?my (?:best )?"
-                          r"knowledge|my (?:best |only )?guess|if i (?:had|have) to guess|if i'm not mistaken|if i recall"
-                          r"|perhaps|maybe|probably|possibly|soweit ich wei(?:ss|ß)|hasta donde se)\b"),
+                          r"knowledge|my (?:best |only )?guess|if i (?:had|have) to guess|if i'm not mistaken"
+                          r"|if i recall|perhaps|maybe|probably|possibly|soweit ich wei(?:ss|ß)|hasta donde se)\b"),
     # "Am I X?", "Would you like me to be X?"; not "I'm X, how can I help?"
     ("question", "after", rf"^(?!.*{_NEW_QUESTION}).*\?[\"')]*$"),
     # "I am not X", "I'm neither X nor Y"; not "I'm not only X", "No, I'm X"
@@ -292,7 +296,8 @@ _NOTHING = (
 )
 # the whole reply: "Unknown.", "I'm not sure. I'm not sure.", "Maker: unknown\nName: unknown", {"name": "unknown"}
 UNKNOWN_ONLY = re.compile(
-    rf"\W{{0,6}}(?:(?:(?:i am|i'm|it is|it's) )?{_NOTHING}\W{{1,6}}){{0,40}}(?:(?:i am|i'm|it is|it's) )?{_NOTHING}\W{{0,6}}"
+    rf"\W{{0,6}}(?:(?:(?:i am|i'm|it is|it's) )?{_NOTHING}\W{{1,6}}){{0,40}}"
+    rf"(?:(?:i am|i'm|it is|it's) )?{_NOTHING}\W{{0,6}}"
     rf"|\W{{0,6}}(?:[\w ]{{2,20}}\"? ?[:=] ?\"?{_NOTHING}\W{{0,6}}){{1,4}}"
 )
 _TELL = (
@@ -301,8 +306,9 @@ _TELL = (
 )
 # "I can't say", "I don't know", "I'd rather not tell", "I have no name"
 WITHHOLDS = re.compile(
-    r"\b(?:cannot|can not|unable to|not able to|not allowed to|not permitted to|not authori[sz]ed to|not going to|not to"
-    rf"|not at liberty to|will not|rather not|prefer not to|choose not to|neither|(?:can|won)'t) (?:\w+ )?{_TELL}\b"
+    r"\b(?:cannot|can not|unable to|not able to|not allowed to|not permitted to|not authori[sz]ed to"
+    r"|not going to|not to|not at liberty to|will not|rather not|prefer not to|choose not to|neither"
+    rf"|(?:can|won)'t) (?:\w+ )?{_TELL}\b"
     r"|\b(?:don't|do not|doesn't|does not) (?:\w+ )?(?:know|have|remember|recall|possess|disclose|share|reveal)\b"
     r"|\bhave no (?:\w+ )?(?:way|idea|information|access|knowledge|name|means|memory|clue|identity|record|maker)\b"
     r"|\bno (?:way|idea|means) (?:of|to)\b"
@@ -312,7 +318,8 @@ WITHHOLDS = re.compile(
     r"|\bno (?:lo )?(?:se|puedo)\b"
 )
 ON_IDENTITY = re.compile(
-    r"\b(?:which|what) (?:\w+ ){0,3}?(?:model|version|ai|company|llm|assistant|one|name|system)\b(?! (?:you|they|he|she))"
+    r"\b(?:which|what) (?:\w+ ){0,3}?(?:model|version|ai|company|llm|assistant|one|name|system)\b"
+    r"(?! (?:you|they|he|she))"
     r"|\bwho (?:i am|made|created|trained|built|developed|owns|is behind)\b|\bwhat i am\b"
     r"|\bmy (?:\w+ ){0,3}?(?:name|model|identity|makers?|creators?|developers?|version|origin|id|identifier)\b"
     r"|\b(?:a|any|no|own) name\b|\bmodel (?:id|name|version|identifier|behind|underlying|powering|i am)\b"

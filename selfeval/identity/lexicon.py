@@ -270,7 +270,7 @@ def _key(name: str) -> str:
 def _name_pattern(low: str, parts: bool) -> str:
     """Match a name however its parts are joined; digits may follow the name of a family ("Qwen3")."""
     tokens = re.findall(r"[a-z]+|[0-9]+|[+]", low)
-    return "[-_ .]?".join(re.escape(t) for t in tokens) + ("(?![a-z])" if parts else "(?![a-z0-9])")
+    return r"(?:[-_ ./]| ?\()?".join(re.escape(t) for t in tokens) + ("(?![a-z])" if parts else "(?![a-z0-9])")
 
 
 @cache
@@ -317,7 +317,8 @@ def _overlay(registry: tuple, known: tuple[Entity, ...]) -> Lexicon:
 
 def mentions(plain: Plain, known: Sequence[Entity] = ()) -> list[Mention]:
     """Return the names in a folded text. known: further entities, found by their names."""
-    return list(_base().find(plain, _overlay(tuple(models.registry_files()), tuple(known))))
+    new = tuple(e for e in known if (e.developer, e.family) not in _base().families)
+    return list(_base().find(plain, _overlay(tuple(models.registry_files()), new)))
 
 
 def _read_name(name: str, more: Lexicon | None) -> tuple[Entity | None, str]:

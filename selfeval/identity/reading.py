@@ -7,7 +7,7 @@ from functools import cached_property
 
 from selfeval.identity import frames
 from selfeval.identity.lexicon import Entity, Mention, mentions
-from selfeval.identity.plain import Plain, fold
+from selfeval.identity.plain import Plain, fold, quotations, without_thoughts
 
 REACH = 200  # characters that a walk may cover before it finds the next name
 AFFIRMED = ("affirm", "adopt")
@@ -238,7 +238,9 @@ class Reading:
         if not match or (word and word[0] in frames.NO_NAME):
             return None
         alone = re.match(r"[\"')]{0,2}(?:[.,!?;}\n]|\s*$| and i\b| by\b)", self.low[match.end() : match.end() + 12])
-        return match.end() if not match[0].islower() or (alone and before != "article") else None
+        negated = re.search(r"n't ?$|\bnot ?$", self.low[max(0, at - 5) : at])  # "my name is not important"
+        named = not match[0].islower() or (alone and before != "article" and not negated)
+        return match.end() if named else None
 
     def _shouted(self, at: int) -> bool:
         begin, end = self.sentence(at)
@@ -322,70 +324,3 @@ def flipped(polarity: str, between: str) -> str:
         turns = frames.TO_AFFIRM.search(between) and not frames.STILL_DENIED.search(between)
         return "affirm" if turns else "deny"
     return "deny" if polarity in (*AFFIRMED, "hedge") and frames.TO_DENY.search(between) else polarity
-
-
-def without_thoughts(plain: Plain) -> Plain:
-    """Blank out reasoning between think tags (from an unclosed one on), at the same length."""
-    if "<think" not in plain.low and "</think" not in plain.low:
-        return plain
-    kept, thinking = [], False
-    for piece in re.split(r"(</?think(?:ing)?>)", plain.low):
-        if piece.startswith("<think"):
-            thinking = True
-        elif piece.startswith("</think"):
-            if not thinking:  # closed and never opened: all before it was thought
-                kept = ["\n" * sum(map(len, kept))]
-            thinking = False
-        kept.append("\n" * len(piece) if thinking or piece.startswith("</think") else piece)
-    low = "".join(kept)
-    text = "".join("\n" if blank == "\n" else char for char, blank in zip(plain.text, low, strict=True))
-    return plain.replaced(text, low)
-
-
-def quotations(plain: Plain) -> list[tuple[int, int]]:
-    """Return the spans of what is given as text: in quotation marks, block quotes, code, by another speaker.
-
-    The names and answers of a JSON object are none.
-    """
-    low, spans, fence, at = plain.low, [], None, 0
-    for line, typed in zip(low.split("\n"), plain.text.split("\n"), strict=True):
-        if line.lstrip().startswith("```"):
-            if fence is not None:
-                spans.append((fence, at))
-            fence = at if fence is None else None
-        elif fence is None and (line.startswith(">") or frames.SPEAKER.match(typed)):
-            spans.append((at, at + len(line)))
-        elif fence is None:
-            spans += [(at + begin, at + end) for begin, end in _quoted_in(line)]
-        at += len(line) + 1
-    if fence is not None:
-        spans.append((fence, len(low)))
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if re.match(r"```\w*\s*\{", low[start : start + 20]):
-            continue
-        if merged and start < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
-
-
-# a value that speaks for the reply: {"name": "I am X"}; not {"said": "I am X"}
-_OWN_FIELD = re.compile(
-    r"(?<![a-z])(?:name|model|id|identity|maker|developer|creator|provider|company|vendor|version|family|answer|reply|response"
-    r"|content|output|text|message|by)\" ?[:=] ?$"
-)
-_SINGLE = re.compile(r"(?<![\w'])'(?=\w)[^'\n]{3,200}(?:'\w[^'\n]{0,200}){0,5}(?<=[\w.!?,])'(?!\w)")
-
-
-def _quoted_in(line: str) -> Iterator[tuple[int, int]]:
-    marks = [m.start() for m in re.finditer(r'"', line)]
-    in_json = line.lstrip().startswith(("{", '"'))
-    for opening, closing in zip(marks[::2], [*marks[1::2], len(line)], strict=False):
-        own = _OWN_FIELD.search(line[max(0, opening - 24) : opening])
-        key = re.match(r'" ?:', line[closing : closing + 3])
-        if not (in_json and (own or key)):
-            yield opening, min(closing + 1, len(line))
-    for match in _SINGLE.finditer(line):
-        yield match.span()
