@@ -27,7 +27,7 @@ _MAKER = (
 _MODEL = (
     r"(?:assistant|model|ai|chatbot|bot|system|version|variant|chat|conversation|llm|language model|service|engine)"
 )
-_FIELD = r"(?:(?<![^\n{,;|(])|(?<=[,;|({] )|(?<=- ))[\"']?"  # where "Name:" may stand
+_FIELD = r"(?:(?<![^\n{,;|(])|(?<=[,;.!|({] )|(?<=- ))[\"']?"  # where "Name:" may stand
 _COLON = r"[\"']? ?[:=] ?(?=\S|\n)"
 _CLAUSE_START = r"(?:(?<![^\n])|(?<=[.!?,;:] )|(?<=\bthat )|(?<=\bbut )|(?<=\band ))"
 
@@ -56,11 +56,13 @@ HEADS = (
     ("made", rf"\bi(?:'m| am| was|'ve been| have been)(?:n't)?{_ADVERB} (?:\w+ )?{_MADE}(?: and \w+)?(?: in \d+)?"
              r" by\b"),  # "I was created by X"
     ("made", rf"\bmy (?:training|development|creation) (?:was|is) \w+ by\b|\b{_MADE} me (?:at|in)\b"),
-    ("made", r"\bi(?: don't| do not| never)?(?: \w+ly)? (?:work for|belong to|come from|represent)\b"),
+    ("made", r"\bi(?: don't| do not| never)?(?: \w+ly)? (?:work (?:for|at)|belong to|come from|represent)\b"),
     ("be", r"\bi(?:'m| am| was)(?: \w+)?"
            r" (?:acting|role-?playing|playing|posing|speaking|operating|running|serving) as\b"),  # "I'm acting as X"
     ("be", rf"\bi(?:'ve| have| was| am|'m| had)(?:n't| not)?(?: \w+)? (?:been )?(?:\w+ )?{_SWITCHED}(?: over)?"
            r" (?:to|for|with|into|by)\b"),  # "I've been switched to X"
+    ("be", rf"\bi(?:'ve| have)?(?: {_MODAL}| don't| do not| never| \w+ly)*"
+           r" (?:claim(?:ed)?|pretend(?:ed)?|refuse|want|wish) to be(?: called)?\b"),  # "I never claimed to be X"
     ("be", r"\b(?:acting|posing|pretend(?:ing)?|claim(?:ing)?|play(?:ing)?|role-?play(?:ing)?)"
            r" (?:as|to be|the role of)\b"),
     ("be", rf"\bi(?: {_MODAL}| don't| do not)?(?: \w+)? (?:run|rely|am based|operate|identify|function) (?:on|as)\b"),
@@ -73,7 +75,7 @@ HEADS = (
            r"|(?:behind|answering|serving|handling|running|in|of)(?: \w+){1,2}?|of (?:myself|me)))?"
            r" (?:is|was|runs|isn't|wasn't)"
            r"(?: (?:not|handled|powered|run|called|named|by|on|really|actually))*\b"),  # "this chat is handled by X"
-    ("known", r"\bthis (?:is|isn't|is not)\b|\bthere is no(?: such)?\b|\bstop calling me\b"),  # "this is X"
+    ("known", r"\bthis (?:is|isn't|is not)\b|\bthere(?: is|'s) no(?: such)?\b|\bstop calling me\b"),  # "this is X"
     ("it", r"(?:(?<![^\n])|(?<=[.!,;:] )|(?<=\bactually )|(?<=\bno )|(?<=\byes ))"
            r"it(?:'s not| is not|'s| is| was|isn't)(?= \S)"),  # "It's X."
     ("as", rf"{_CLAUSE_START}(?:as|instead of)\b"),  # "As an AI by X, I ...", "Instead of X, I am ..."
@@ -209,7 +211,7 @@ _OTHERS = (  # a subject that is not the speaker
 )
 _STORY = r"(?:story|scene|game|role-?play|play|novel|poem|film|movie|song|fiction|dialogue|script|tale|universe)"
 _NEW_QUESTION = (
-    r"(?:[,;:.!-]|\band|\bso|\bbut) (?:(?:so|and|but|then|now) )?(?:how|what|where|who|which|when|why|do|does|did|is"
+    r"(?:^|[,;:.!-]|\band|\bso|\bbut) (?:(?:so|and|but|then|now) )?(?:how|what|where|who|which|when|why|do|does|did|is"
     r"|are|can|could|would|will|shall|should|may|have|need|anything|any|let)\b"
 )
 _SURE = r"(?:not )?(?:\w+ )?(?:sure|certain|be sure|be certain|entirely|100)"
@@ -226,7 +228,7 @@ _RULES = (
     # "I was previously X"
     ("mention", "said", r"\b(?:previously|formerly|once|used to)\b"),
     # "According to the document, I am X"
-    ("attributed", "sentence", r"\baccording to\b|\bby (?:your|his|her|their|its) account\b"
+    ("attributed", "sentence", r"\baccording to (?!my\b|all\b)|\bby (?:your|his|her|their|its) account\b"
                                r"|\bin your (?:view|opinion|words)\b"),
     # "You ask whether I am X"
     ("question", "clause", r"\b(?:ask|asks|asked|asking|wonder\w*|curious|question|want to know|check)\b.{0,40}"
@@ -234,7 +236,7 @@ _RULES = (
     # "You said that I am X", "you called me X", "I was told that I am X", "du hast gesagt, ich sei X"
     ("attributed", "clause", rf"{_OTHERS} (?:{_AUX} )*{_SPEECH}(?: \w+){{0,2}}?(?: that)?,?:? ?$"),
     ("attributed", "said", r"^(?:called|calls|calling) me\b|^me as\b"),
-    ("attributed", "clause", r"\bi (?:was|have been|'ve been) told\b"
+    ("attributed", "clause", r"\bi(?: was| have been|'ve been|'m| am) told\b"
                              r"|\b(?:earlier|previously|before|once)\b.{0,30}\bsaid\b"
                              r"|\b(?:rumou?rs?|evidence|proof|idea|claim|notice|belief|assumption|suggestion)\b"
                              r"(?: \w+)? that ?$"),
@@ -244,7 +246,8 @@ _RULES = (
     # "I cannot confirm that I am X"
     ("mention", "clause", r"(?:\b(?:cannot|can not|unable to|not able to|not allowed to|not permitted to|no way to"
                           r"|neither|not to)|(?:can|won|couldn)'t|\bwill not) (?:\w+ )?"
-                          r"(?:confirm|verify|tell|say|share|disclose|reveal|know|prove|guarantee|rule out)\b"),
+                          r"(?:confirm|verify|tell|say|share|disclose|reveal|know|prove|guarantee|rule out)\b"
+                          r"|\b(?:could|might|would) (?:\w+ )?(?:say|tell|claim)\b"),
     # "I don't think I'm X", "it is not true that I am X", "stop calling me X"
     ("deny", "clause", r"(?:\b(?:do|did|would|will|can|could|shall)(?:n't| not)|\bcannot|\bnever|\bnot) (?:\w+ )?"
                        r"(?:think|believe|claim\w*|say|said|accept|agree|pretend\w*|consider|told)\b"),
@@ -253,13 +256,13 @@ _RULES = (
                        r"(?: \w+){0,2} (?:that|to \w+(?: that)?) ?$|\b(?:i deny|denies|i reject|i refuse)\b|\bstop ?$"
                        r"|\bno (?:way|evidence|reason|sense)\b.{0,20}$|\bdon't ?$|\bdo not ?$"
                        r"|\bby no means\b|\b(?:nobody|no one)\b"),
-    ("deny", "said", r"\bstop calling\b|\bnothing to do\b|^instead\b"),
+    ("deny", "said", r"\bstop calling\b|\bnothing to do\b|^instead\b|\brefuse\b"),
     # "If I were X", "imagine that I had been X", "for the sake of argument, I am X"
     ("hypothetical", "clause", r"\b(?:if|unless|whether|suppos\w+|assum(?:e|ing)|imagin\w+|in case|as though|provided"
                                r"|wish|whenever|in which|wenn|falls)\b|\bsi (?:je|j'|yo|fuera|soy)\b|如果|假如|要是"),
     ("hypothetical", "whole", r"\bfor the sake of (?:the )?argument\b"
                               r"|\blet(?:'s| us) (?:say|assume|suppose|imagine)\b"),
-    ("hypothetical", "said", r"\b(?:would|were|had)\b|'d (?:be|have)\b|\bsei\b|\bserais\b"),
+    ("hypothetical", "said", r"\b(?:would|were|had|want|wish)\b|'d (?:be|have)\b|\bsei\b|\bserais\b"),
     ("hypothetical", "after", r"^,? (?:only |even )?if\b"),
     # "I'm not sure that I am X", "I think I'm X", "as far as I know, I'm X"
     ("hedge", "clause", r"\bnot (?:\w+ )?(?:sure|certain|convinced|positive)\b|\b(?:unsure|uncertain|doubt\w*"

@@ -12,6 +12,7 @@ from selfeval.errors import InputError
 from selfeval.identity.plain import Plain, fold
 from selfeval.records import data_path
 
+FIELDS = {"names", "words", "version", "starts", "tiers", "entries", "models", "written", "spelled"}  # of a family
 LEVELS = ("developer", "family", "version", "tier", "snapshot")
 _WRITTEN = "{family} {version} {tier} {snapshot}"
 _VERSION = r"[0-9]-[0-9](?![0-9])|[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"
@@ -218,7 +219,7 @@ def _with_parts(plain: Plain, start: int, end: int, entry: _Entry) -> Mention | 
         if part is None:
             break
         end, entity = part
-    if "(" in low[name_end:end] and low[end : end + 1] == ")":
+    if "(" in low[start:end] and low[end : end + 1] == ")":
         end += 1
     if end == start or (low[end : end + 1].isalnum() and low[end : end + 1].isascii()):
         return None
@@ -281,15 +282,22 @@ def _base() -> Lexicon:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"The lexicon {path} cannot be read: {error}.") from error
+    if not isinstance(content, dict):
+        raise InputError(f"The lexicon {path} must give developers by name.")
     lexicon = Lexicon()
     for developer, entry in content.items():
-        unknown = {*entry} - {"names", "words", "families"}
-        if unknown:
-            raise InputError(f"The lexicon {path} gives {developer} the unknown field `{min(unknown)}`.")
+        _check_fields(path, developer, entry, {"names", "words", "families"})
         lexicon.add_developer(developer, entry.get("names", ()), entry.get("words", ()))
         for family, options in (entry.get("families") or {}).items():
+            _check_fields(path, family, options, FIELDS)
             lexicon.add_family(developer, family, options or {})
     return lexicon
+
+
+def _check_fields(path, name: str, entry: dict | None, known: set[str]) -> None:
+    unknown = {*(entry or {})} - known
+    if unknown:
+        raise InputError(f"The lexicon {path} gives {name} the unknown field `{min(unknown)}`.")
 
 
 @lru_cache(maxsize=256)

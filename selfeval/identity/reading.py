@@ -255,9 +255,9 @@ class Reading:
         if opening := _OPENING.match(low):
             starts.append(opening.end())
         if len(low) < 200:
-            lines = [m.start() for m in re.finditer(r"(?<![^\n])[^\n]", low)]
+            lines = [m.end() - 1 for m in re.finditer(r"(?<![^\n])(?:\d{1,2}[.)] )?[^\n]", low)]
             starts += lines if len(lines) <= 3 else []
-            starts += [m.end() for m in re.finditer(r": (?=not )", low)]
+            starts += [m.end() for m in re.finditer(r"[:;] (?=not )", low)]
         for start in dict.fromkeys(starts):
             if start < len(low):
                 self._answer(start)
