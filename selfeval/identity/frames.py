@@ -87,12 +87,19 @@ HEADS = (
              r"|\bmeu nome (?:nao )?e\b|\bmi chiamo\b"),
     ("be", r"\bich (?:bin|sei|ware|war)\b|\bbin ich\b|\bje (?:suis|ne suis pas|serais)\b|\b(?:no )?soy\b"
            r"|\b(?:nao )?(?:eu )?sou\b|\b(?:non )?(?:io )?sono\b"),
-    ("made", r"\bich wurde\b|\bj'ai ete\b|\bje n'ai pas ete\b|\b(?:no )?fui\b|\b(?:no )?he sido\b|\bsono stato\b"),
+    ("be", r"\b(?:du sprichst|sie sprechen|ihr sprecht)(?: hier| gerade)?(?: nicht)? mit\b|\bhier ist\b"
+           r"|\b(?:vous parlez|tu parles|vous discutez)(?: pas| actuellement)?(?: a| avec)\b"
+           r"|\b(?:no )?(?:estas|esta) (?:hablando|chateando) con\b|\b(?:no )?hablas con\b"),
+    ("made", r"\bmein (?:entwickler|hersteller) (?:ist|heisst|heißt)\b|\bmon (?:createur|developpeur) est\b"
+             r"|\bmi (?:creador|desarrollador|fabricante) es\b"),
+    ("made", r"\bich (?:wurde|bin)(?: nicht)? (?:von|bei)\b|\bich wurde\b|\bj'ai ete\b|\bje n'ai pas ete\b"
+             r"|\b(?:no )?fui\b|\b(?:no )?he sido\b|\bsono stato\b"),
     ("name", r"我(?:的名字)?(?:不)?叫(?:做)?|我的名字(?:不)?是"),
-    ("be", r"我(?:并|其实|现在|真的|就)?(?:不|非)?是|我(?:不)?(?:是)?由|(?:私|僕|わたし)は"),
+    ("be", r"我(?:并|其实|现在|真的|就)?(?:不|非)?是|我(?:不)?(?:是)?由"
+           r"|(?:你|您)(?:现在|正在)*(?:不是)?(?:在)?(?:和|与|跟)|(?:私|僕|わたし)は"),
 )  # fmt: skip
 HEAD = re.compile(  # heads begin where words do, and with few letters: trying them elsewhere costs time
-    r"(?<![a-z0-9'])(?=[\"'abcdefhijlmnpstuvwy我私僕わ])(?:"
+    r"(?<![a-z0-9'])(?=[\"'abcdefhijlmnopstuvwy我你您私僕わ])(?:"
     + "|".join(f"(?P<{kind}_{i}>{pattern})" for i, (kind, pattern) in enumerate(HEADS))
     + ")"
 )
@@ -104,6 +111,9 @@ AFTER_NAME = re.compile(
     rf"|the (?:\w+ ){{1,3}}?(?:that|who|which|behind|i) (?:{_MADE}|me|am)\b)"
     rf"|had no (?:part|hand|role|say) in\b|(?:did not|didn't|never|does not|has never|isn't|is not)(?: \w+)?"
     rf" (?:make|create|build|train|develop|{_MADE}|my (?:name|{_MAKER})|me|who i am|what i am)\b)"
+    r"| (?:hat|haben) mich (?:nicht )?(?:\w+ )?(?:entwickelt|gebaut|erschaffen|trainiert|gemacht|hergestellt)\b"
+    r"| (?:ne )?m'a(?: pas)? (?:cree|developpe|entraine|concu|fabrique)|(?: no)? me (?:creo|desarrollo|entreno|hizo)\b"
+    r"|(?:公司)?(?:开发|创造|训练|研发|创建)了我"
     r"|,? here[.!,]|,? speaking\b|,? at your service\b|さん?です|です)"
 )
 
@@ -119,7 +129,7 @@ NOUNS = set(
     series line lineup creation project team company startup lab labs laboratory community group human organization
     organisation person researchers engineers developers people scientists folks transformer network child offspring
     generation release build checkpoint architecture platform snapshot incarnation representative employee division
-    firm technology
+    firm technology firma unternehmen labor konzern entreprise societe empresa compania laboratorio
     ki sprachmodell sprachassistent assistent modell modele modelo assistente asistente artificielle modello
     inteligencia ia ki-modell ki-assistent""".split()
 )
@@ -130,6 +140,7 @@ LINKS = set(
     made created developed trained built designed produced programmed engineered released published provided powered
     based owned operated run running runs deployed launched crafted maintained offered hosted fine-tuned finetuned fine
     tuned derived distilled brought branded working works
+    gebaut hergestellt hecho hecha fabrique concu desarrollada creada entrenada developpee creee
     von des dem den und entwickelt trainiert erstellt gemacht wurde nicht kein keine sondern
     de du d' par et qui est en developpe cree entraine langage pas mais
     del y e por desarrollado creado entrenado lenguaje sino pero
@@ -154,7 +165,8 @@ CJK_LINK = re.compile(
 )
 _LETTER = r"(?![\u3040-\u9fff])"
 STEP = re.compile(
-    rf" ?(?:(?P<word>{_LETTER}[^\W\d_](?:{_LETTER}[\w'-])*(?:\.e)?)|(?P<mark>[,(\"'\[/&:-]|\)|\.\.\.)|(?P<break>\n))"
+    rf" ?(?:(?P<elided>[dl]'(?=\w))|(?P<word>{_LETTER}[^\W\d_](?:{_LETTER}[\w'-])*(?:\.e)?)"
+    r"|(?P<mark>[,(\"'\[/&:-]|\)|\.\.\.)|(?P<break>\n))"
 )
 # the name begins a clause of its own: "I am sure X is ..."
 VERB_AFTER = re.compile(
@@ -269,7 +281,7 @@ _RULES = (
                         r"|i (?:\w+ly )?(?:think|believe|guess|suppose|assume|suspect|imagine|presume|reckon|feel)"
                         r"|it (?:seems|appears|looks)|chances are|likely|presumably|apparently|perhaps|maybe|probably"
                         r"|possibly)\b"),
-    ("hedge", "clause", r"\b(?:ich glaube|vielleicht|vermutlich|je (?:crois|pense)|peut-etre|creo que|quizas?|tal vez"
+    ("hedge", "sentence", r"\b(?:ich glaube|vielleicht|vermutlich|je (?:crois|pense)|peut-etre|creo que|quizas?|tal vez"
                         r"|acho que|credo)\b|可能|也许|我想|我觉得|大概"),
     ("hedge", "sentence", r"\b(?:as far as i (?:know|can tell|am aware|understand)|to (?:the best of )?my (?:best )?"
                           r"knowledge|my (?:best |only )?guess|if i (?:had|have) to guess|if i'm not mistaken"

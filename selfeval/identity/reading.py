@@ -169,6 +169,8 @@ class Reading:
             ):
                 return
             at, word = step.end(), step["word"]
+            if step["elided"]:  # "d'Anthropic"
+                continue
             if step["mark"]:
                 before = before if step["mark"] in "\"'([" else "mark"
             elif word in frames.ARTICLES:
@@ -306,7 +308,7 @@ class Reading:
         post = frames.AFTER_NAME.match(self.low, end)
         if post and not mention.attached:
             polarity = self.polarity(start, start, end)
-            denied = re.search(r"\b(?:not|no)\b|n't|\bnever\b", post[0])
+            denied = re.search(r"\b(?:not|no|never|nicht|pas)\b|n't", post[0])
             return "deny" if denied and polarity == "affirm" else polarity
         begin, stop = self.sentence(start)
         sentence = self.low[max(begin, start - 240) : min(stop, end + 160)].rstrip()
