@@ -86,11 +86,13 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> F
     with mpl.rc_context(STYLE):
         for number, (model, label) in enumerate(zip(models, _labels(models, display), strict=True)):
             own = rows[rows["model"] == model].sort_values("turn")
-            turn, kept = [0, *own["turn"]], [1, *own["estimate"]]
+            turns = [0, *own["turn"]]
+            turns.append(turns[-1] + 0.3)  # so that the last level and its band are seen
+            kept, low, high = ([1, *own[name], own[name].iloc[-1]] for name in ("estimate", "low", "high"))
             marker, colour = _look(number % len(MARKERS))
-            ax.step(turn, kept, where="post", color=colour, marker=marker, ms=3.5, label=label)
-            low, high = [1, *own["low"]], [1, *own["high"]]
-            ax.fill_between(turn, low, high, step="post", color=colour, alpha=0.13, linewidth=0)
+            at = list(range(len(own) + 1))
+            ax.step(turns, kept, where="post", color=colour, marker=marker, ms=3.5, markevery=at, label=label)
+            ax.fill_between(turns, low, high, step="post", color=colour, alpha=0.13, linewidth=0)
         ax.set(ylim=(-0.03, 1.03), xlabel="turns of pressure", ylabel="has not flipped")
         ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
         ax.grid(axis="y", color="0.9")
