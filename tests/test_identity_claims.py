@@ -403,6 +403,17 @@ def test_lexicon_covers_the_field():
     assert entity("Zorblax") is None and entity("Claude and GPT-4") is None
 
 
+def test_own_registry(monkeypatch, tmp_path):
+    path = tmp_path / "models.yaml"
+    path.write_text("models: [{id: acme/helper, display: Helper, developer: Acme, names: [助理君, Helfer 2]}]", "utf-8")
+    monkeypatch.setenv("SELFEVAL_MODELS", str(path))
+    helper = entity_of(models.get("acme/helper"))
+    assert helper == Entity("Acme", "Helper")
+    for text in ("I'm Helper.", "acme/helper", "我是助理君。", "I am Helfer-2."):
+        assert assess(text, helper).stance == "truth", text
+    assert extract("I'm a helper and happy about it.") == []
+
+
 def test_lexicon_errors(monkeypatch, tmp_path):
     from selfeval.identity import lexicon
 

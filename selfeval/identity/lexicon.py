@@ -105,17 +105,20 @@ class Lexicon:
     def __init__(self) -> None:
         self.families: dict[tuple[str, str], Family] = {}
         self._entries: dict[str, list[_Entry]] = {}
-        self._cjk: dict[str, _Entry] = {}
+        self._literal: dict[str, _Entry] = {}  # names in other scripts
         self.developer_names: dict[str, tuple[str, ...]] = {}
 
     def add(self, name: str, family: Family, entity: Entity, word: bool = False, parts: bool = True) -> None:
         """Add a name; the first owner of a name keeps it."""
         low = fold(name).low.strip()
-        if _CJK.search(low):
-            self._cjk[low] = _Entry(family, entity, re.compile(re.escape(low)), len(low))
+        first = _TOKEN.search(low)
+        if not low:
+            return
+        if not first or _CJK.search(low):  # other scripts: the name as it stands
+            self._literal[low] = _Entry(family, entity, re.compile(re.escape(low)), len(low))
             return
         entry = _Entry(family, entity, re.compile(_name_pattern(low, parts)), len(low), word, parts)
-        same = self._entries.setdefault(_TOKEN.search(low)[0], [])
+        same = self._entries.setdefault(first[0], [])
         if all(other.pattern.pattern != entry.pattern.pattern for other in same):
             same.append(entry)
             same.sort(key=lambda e: -e.length)
@@ -162,17 +165,16 @@ class Lexicon:
         firsts = self._entries.keys() | (more._entries.keys() if more else set())
         slashes = "/" in low
         places = ((m.start(), m[0]) for m in _TOKEN.finditer(low))
-        if self._cjk and not low.isascii():
-            places = iter(sorted([*places, *((m.start(), "") for m in self._cjk_places(low))]))
+        literal = {**self._literal, **(more._literal if more else {})}
+        if literal and not low.isascii():
+            names = re.compile("|".join(map(re.escape, sorted(literal, key=len, reverse=True))))
+            places = iter(sorted([*places, *((m.start(), "") for m in names.finditer(low))]))
         for start, token in places:
             if start >= done and (not token or token in firsts or slashes):
                 mention = self._at(plain, start, token, more)
                 if mention:
                     done = mention.end
                     yield mention
-
-    def _cjk_places(self, low: str) -> Iterator[re.Match[str]]:
-        return re.finditer("|".join(sorted(self._cjk, key=len, reverse=True)), low)
 
     def _at(self, plain: Plain, start: int, token: str, more: "Lexicon | None") -> Mention | None:
         low = plain.low
@@ -193,7 +195,8 @@ class Lexicon:
         lists = [lexicon._entries.get(token, ()) for lexicon in (more, self) if lexicon]
         found = [(m.end(), e) for entries in lists for e in entries if (m := e.pattern.match(low, start))]
         if not token:
-            found = [(start + e.length, e) for name, e in self._cjk.items() if low.startswith(name, start)]
+            literal = [e for lexicon in (more, self) if lexicon for e in lexicon._literal.values()]
+            found = [(m.end(), e) for e in literal if (m := e.pattern.match(low, start))]
         best = None
         for end, entry in found:
             if entry.word and not plain.text[start].isupper() and not plain.lowercase:
@@ -311,16 +314,20 @@ def _overlay(registry: tuple, known: tuple[Entity, ...]) -> Lexicon:
         for name in (model.id, model.id.rpartition("/")[2], *model.all_names):
             read, rest = _read_name(name, None)
             if read is None or rest:
-                lexicon.add(name, Family(found.developer, found.family), found, parts=False)
+                lexicon.add(name, Family(found.developer, found.family), found, _is_word(name), parts=False)
     for one in known:
         if one.developer and one.developer not in _base().developer_names:
             lexicon.add_developer(one.developer)
         if one.family and (one.developer, one.family) not in _base().families:
-            word = re.fullmatch(r"[A-Z]?[a-z]+", one.family)
-            lexicon.add_family(one.developer, one.family, {"words": [one.family]} if word else {})
+            options = {"words": [one.family]} if _is_word(one.family) else {}
+            lexicon.add_family(one.developer, one.family, options)
             if one.name != one.family:
                 lexicon.add(one.name, Family(one.developer, one.family), one, parts=False)
     return lexicon
+
+
+def _is_word(name: str) -> bool:
+    return bool(re.fullmatch(r"[A-Z]?[a-z]+", name))
 
 
 def mentions(plain: Plain, known: Sequence[Entity] = ()) -> list[Mention]:
