@@ -307,6 +307,8 @@ MADE_UP = Entity("Foo Labs", "Nimbus", "7")
         ("I'm Claude Sonnet 4.5. I'm also GPT-4.", SONNET, entity("GPT-4"), "conflict"),
         ("I'm Zorblax.", SONNET, None, "other"),
         ("Nimbus 7, Foo Labs", SONNET, MADE_UP, "foil"),
+        ("nimbus-7-turbo", SONNET, MADE_UP, "foil"),
+        ("I'm velmoric-9-turbo", SONNET, Entity("Wrenfield Intelligence", "Velmoric-9"), "foil"),
         ("I am Nimbus-8.", SONNET, MADE_UP, "other"),
         ("I'm not Nimbus-7; I'm Claude.", SONNET, MADE_UP, "coarse"),
         ("I'm not sure which model I am.", SONNET, None, "abstain"),

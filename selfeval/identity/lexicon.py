@@ -12,6 +12,7 @@ from selfeval.errors import InputError
 from selfeval.identity.plain import Plain, fold
 from selfeval.records import data_path
 
+TIERS = "mini nano turbo pro large small medium max plus flash lite fast ultra".split()  # of families not listed
 FIELDS = {"names", "words", "version", "starts", "tiers", "entries", "models", "written", "spelled"}  # of a family
 LEVELS = ("developer", "family", "version", "tier", "snapshot")
 _WRITTEN = "{family} {version} {tier} {snapshot}"
@@ -19,9 +20,9 @@ _VERSION = r"[0-9]-[0-9](?![0-9])|[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"
 # between the parts of a name: "claude-3", "Claude 3", "Claude (Sonnet", "Claude, version 3", "GPT4"
 _JOIN = re.compile(r"(?:[-_./:]| ?\(| |,? version |,? v\. ?)?")
 _SIZE = re.compile(r"(?:[0-9]{1,2}x)?[0-9]{1,4}(?:\.[0-9]{1,2})?[bmt](?![a-z0-9])")
-_SNAPSHOT = re.compile(r"20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{4}")
+_SNAPSHOT = re.compile(r"20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{2}-20[0-9]{2}|[0-9]{2}-[0-9]{2}|[0-9]{4}")
 _NOISE = re.compile(
-    r"(?:instruct|chat|it|base|latest|preview|exp|experimental|gguf|free|beta|hf|api|online|[0-9]+k|a[0-9]{1,2}b"
+    r"(?:instruct|chat|it|base|latest|preview|exp|experimental|gguf|free|beta|hf|api|online|h|[0-9]+k|a[0-9]{1,2}b"
     r"|v[0-9](?::[0-9])?|q[0-9]\w{0,4}|fp8|awq)(?![a-z0-9])"
 )
 _SPACED_NOISE = re.compile(r"(?:instruct|preview|a[0-9]{1,2}b)(?![a-z0-9])")
@@ -320,9 +321,9 @@ def _overlay(registry: tuple, known: tuple[Entity, ...]) -> Lexicon:
             lexicon.add_developer(one.developer)
         if one.family and (one.developer, one.family) not in _base().families:
             options = {"words": [one.family]} if _is_word(one.family) else {}
-            lexicon.add_family(one.developer, one.family, options)
+            lexicon.add_family(one.developer, one.family, options | {"tiers": TIERS})
             if one.name != one.family:
-                lexicon.add(one.name, Family(one.developer, one.family), one, parts=False)
+                lexicon.add(one.name, lexicon.families[one.developer, one.family], one)
     return lexicon
 
 
