@@ -109,6 +109,34 @@ def import_(files: tuple[Path, ...]) -> None:
 
 
 @main.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--model", "ids", multiple=True, required=True, metavar="ID", help="Model to ask; may be repeated.")
+@click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False), help="JSON file to write.")
+@click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
+@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1), help="Times to ask every case.")
+@click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
+@click.option("--temperature", default=0.7, show_default=True, type=click.FloatRange(0), help="Of the models asked.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1), help="Calls in flight.")
+def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> None:
+    """Ask models who they are, in the situations of CONFIG (data/identity/published.json has the form).
+
+    Writes the result object of one model, or a list with one for each of several.
+    """
+    from selfeval.identity.framework import EvalRunner, save_results
+    from selfeval.models import get_all
+    from selfeval.providers import require
+
+    runner, asked = EvalRunner(config), get_all(list(ids))
+    for model in asked:  # a missing key is said before the first model is paid for
+        require(model)
+        runner.answers(model)
+    results = [runner.run(model, verbose=True, **options) for model in asked]
+    save_results(results[0] if len(results) == 1 else results, output)
+    click.echo(f"written to {output}")
+
+
+@main.command()
 def doctor() -> None:
     """Say what works on this machine, and the remedy for what does not."""
     checks = (_python, _packages, _embedded_model, _keys, _store, _disk)

@@ -48,7 +48,9 @@ def code_version():
     with contextlib.suppress(OSError):
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip() or None
-    files = [*ROOT.glob("selfeval/**/*.py"), *DATA.glob("*.yaml"), *DATA.glob("*.json*"), *DATA.glob("identity/*.json")]
+    inputs = [f for folder in ("", "identity/**/", "roleplay/") for kind in ("json", "jsonl", "yaml")
+              for f in DATA.glob(f"{folder}*.{kind}")]  # fmt: skip
+    files = {*ROOT.glob("selfeval/**/*.py"), *inputs}
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())

@@ -20,7 +20,7 @@ def test_models_lists_the_registry_and_says_which_key_is_missing():
 
 
 def test_export_import_and_statistics_of_the_store(tmp_path, monkeypatch):
-    recording = DATA / "sample" / "replies.jsonl"
+    recording = DATA / "sample" / "recognition.jsonl"
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "a.sqlite"))
     assert "300 new replies, 0 already stored" in selfeval("store", "import", recording).output
     assert "0 new replies, 300 already stored" in selfeval("store", "import", recording).output

@@ -93,7 +93,7 @@ def _conditions(frame: pd.DataFrame) -> pd.Categorical:
     return pd.Categorical(labels[codes])
 
 
-def _truth(values: pd.Series, column: str) -> np.ndarray:
+def truth_codes(values: pd.Series, column: str) -> np.ndarray:
     """Return 1, 0 or -1 (null) for True, False and null, as booleans, numbers or text."""
     codes, unique = pd.factorize(values)
     table = {"true": 1, "1": 1, "1.0": 1, "false": 0, "0": 0, "0.0": 0, "": -1, "none": -1, "null": -1, "nan": -1}
@@ -139,7 +139,7 @@ def _answers(frame: pd.DataFrame, task: np.ndarray, authors: pd.Index) -> tuple[
         index[blank] = -1
         answer[naming] = np.append(index, -1)[codes[naming]]
     if not naming.all():
-        answer[~naming] = _truth(_column(frame, "predicted_self")[~naming], "predicted_self")
+        answer[~naming] = truth_codes(_column(frame, "predicted_self")[~naming], "predicted_self")
     return answer, naming
 
 
@@ -245,7 +245,7 @@ def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
         given = naming & names.notna().to_numpy() & (names.astype(str).str.strip() != "").to_numpy()
         predicted[given] = names[given].astype(str)
     if binary.any():
-        truth = _truth(frame["predicted_self"], "predicted_self")
+        truth = truth_codes(frame["predicted_self"], "predicted_self")
         predicted[binary & (truth == 1)] = evaluator[binary & (truth == 1)]
         predicted[binary & (truth == 0)] = NOT_SELF
     condition = _conditions(frame).astype(object)

@@ -125,7 +125,9 @@ class Rate:
     """A proportion, or a mean of proportions, over clusters.
 
     value, trials (Bernoulli trials behind it), clusters: shape (...); contrib: (clusters, ...). most: the largest
-    effective size that can be believed, by default the trials; see `stratified_size`.
+    effective size that can be believed, by default the trials; see `stratified_size`. few_clusters: shrink the
+    effective size by the ratio of normal and t quantiles, which a variance from few clusters needs (Korn and
+    Graubard 1998); a single cluster then has no interval.
     """
 
     value: np.ndarray
@@ -133,6 +135,7 @@ class Rate:
     trials: np.ndarray
     clusters: np.ndarray
     most: np.ndarray | None = None
+    few_clusters: bool = False
 
     @classmethod
     def of(cls, hits, n) -> Rate:
@@ -142,6 +145,18 @@ class Rate:
         value = ratio(hits.sum(0), total)
         contrib = np.nan_to_num((hits - value * n) / np.where(total == 0, 1, total))
         return cls(value, contrib, total, (n > 0).sum(0))
+
+    @classmethod
+    def of_means(cls, values, trials) -> Rate:
+        """Build the mean over clusters of their own rates, shape (clusters, ...), NaN where a cluster has none.
+
+        Every cluster counts alike, however many trials are behind it. The interval is that for few clusters.
+        """
+        values, known = np.asarray(values, float), ~np.isnan(values)
+        clusters = known.sum(0)
+        value = ratio(np.where(known, values, 0).sum(0), clusters)
+        contrib = np.where(known, values - value, 0) / np.maximum(clusters, 1)
+        return cls(value, contrib, (trials * known).sum(0), clusters, few_clusters=True)
 
     @classmethod
     def of_rows(cls, success, cluster) -> Rate:
@@ -163,7 +178,19 @@ class Rate:
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""
-        return wilson(self.value, self.n_eff, z)
+        return wilson(self.value, self._effective_n_at(z), z)
+
+    def _effective_n_at(self, z: float) -> np.ndarray:
+        if not self.few_clusters:
+            return self.n_eff
+        degrees, p = np.maximum(self.clusters - 1, 1), np.clip(self.value, 0, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shrunk = p * (1 - p) / self.variance * (z / stdtrit(degrees, ndtr(z))) ** 2
+        most = self.trials if self.most is None else self.most
+        flat = (p <= BOUND) | (p >= 1 - BOUND)
+        shrunk = np.where(self.variance > 0, shrunk, np.inf)  # clusters that happen to be alike
+        n = np.where(flat, self.clusters, np.clip(shrunk, self.clusters / 2, most))
+        return np.where(self.clusters > 1, n, np.nan)
 
     def estimate(self, level: float = 0.95) -> Estimate:
         """Return the rate with its interval."""
@@ -171,7 +198,7 @@ class Rate:
 
     def complement(self) -> Rate:
         """Return 1 minus the rate."""
-        return Rate(1 - self.value, -self.contrib, self.trials, self.clusters, self.most)
+        return Rate(1 - self.value, -self.contrib, self.trials, self.clusters, self.most, self.few_clusters)
 
 
 @dataclass(eq=False)
@@ -228,7 +255,7 @@ class Difference:
 
 
 def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
-    """Return the two-sided p-value whose interval just touches `null`."""
+    """Return the two-sided p-value whose interval just touches `null`; NaN where there is no interval."""
     shape = np.shape(statistic.value)
     inside, outside = np.full(shape, 40.0), np.zeros(shape)  # z at which the interval holds null, and does not
     for _ in range(50):
@@ -236,7 +263,7 @@ def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
         low, high = statistic.interval(z)
         holds = (low <= null) & (null <= high)
         inside, outside = np.where(holds, z, inside), np.where(holds, outside, z)
-    return np.where(np.isnan(statistic.value), np.nan, 2 * ndtr(-outside))
+    return np.where(np.isnan(statistic.interval(1.0)[0]), np.nan, 2 * ndtr(-outside))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -64,11 +64,16 @@ MAX_RESAMPLED = 4_000  # with more prompts than this, random groups of prompts a
 
 @dataclass
 class Settings:
-    """What one call of `recognition_table` uses throughout; weights are drawn once per number of prompts."""
+    """What one call of a table uses throughout; weights are drawn once per number of clusters.
+
+    few, few_note: below how many clusters which note warns.
+    """
 
     n_resamples: int
     level: float
     seed: int
+    few: int = FEW_PROMPTS
+    few_note: str = "few_prompts"
     drawn: dict[int, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -185,12 +190,12 @@ def _finish(m: Measure, group, weights, settings: Settings, note: str, grouped: 
         flat = bootstrap_intervals(m.samples, m.value.ravel(), m.contrib.reshape(len(m.contrib), -1), settings.level)
         m.boot = [x.reshape(m.value.shape) for x in flat]
         m.samples = None
-    m.estimates = _estimates(m, settings, note, grouped)
+    m.estimates = estimates(m, settings, note, grouped)
     if m.invert:
         m.p = inverted_p(m.safe)
 
 
-def _estimates(m: Measure, settings: Settings, note: str, grouped: bool) -> list[Estimate]:
+def estimates(m: Measure, settings: Settings, note: str = "", grouped: bool = False) -> list[Estimate]:
     """Return the estimates of a measure, default first."""
     nan = np.full(m.value.shape, np.nan)
     common = [(np.isnan(m.value), "not_estimable"), *m.notes, (np.full(m.value.shape, bool(note)), note)]
@@ -200,7 +205,7 @@ def _estimates(m: Measure, settings: Settings, note: str, grouped: bool) -> list
 
     if m.contrib is None:
         return [estimate(nan, nan, "count")]
-    few = ((m.clusters < FEW_PROMPTS) & ~np.isnan(m.value), "few_prompts")
+    few = ((m.clusters < settings.few) & ~np.isnan(m.value), settings.few_note)
     mapped = m.transform or (lambda v: v)
     base = m.value if m.safe is None else m.safe.value
     slope = (mapped(base + 1e-6) - mapped(base - 1e-6)) / 2e-6

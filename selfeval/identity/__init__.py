@@ -1,0 +1,5 @@
+"""Identity: which model does a model say it is, asked plainly and under pressure?"""
+
+from selfeval.identity.framework import EvalRunner, save_results
+
+__all__ = ["EvalRunner", "save_results"]

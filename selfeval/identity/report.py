@@ -1,0 +1,140 @@
+"""Readable views of identity records: the statistics side by side, scorers against each other, failed conversations."""
+
+import html
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import pandas as pd
+
+from selfeval.stats import cohen_kappa, survival_table
+from selfeval.tables import estimate_text
+
+SAYS = {
+    "truth": "itself",
+    "coarse": "itself",
+    "foil": "the foil",
+    "other": "another",
+    "conflict": "another",
+    "denied": "nobody",
+    "abstain": "nobody",
+    "none": "nobody",
+}
+
+
+def summary(
+    table: pd.DataFrame,
+    statistics: Sequence[str],
+    by: Sequence[str] = ("model",),
+    display: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Show statistics of `stats.identity_table` side by side as "estimate [low, high]", one row per group."""
+    by = list(by)
+    rows = table[table["statistic"].isin(statistics)].drop_duplicates([*by, "statistic"])
+    shown = [estimate_text(*row) for row in rows[["estimate", "low", "high"]].itertuples(index=False)]
+    wide = rows.assign(shown=shown).pivot(index=by, columns="statistic", values="shown")
+    wide = wide.reindex(rows[by].drop_duplicates().set_index(by).index if len(by) > 1 else rows[by[0]].unique())
+    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
+    wide = wide.rename_axis(index=by, columns=None).reset_index()
+    if "model" in wide:
+        wide["model"] = wide["model"].map(lambda i: (display or {}).get(i, i))
+    return wide
+
+
+def lasting(records: pd.DataFrame, **options) -> pd.DataFrame:
+    """Return `stats.survival_table` of records; an empty one where no conversation has a later turn."""
+    if (records["turn"] > 0).any():
+        return survival_table(records, **options)
+    return pd.DataFrame(columns=["model", "statistic", "turn", "estimate", "low", "high", "n", "n_templates", "note"])
+
+
+def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
+    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims allow to say."""
+    sentences = []
+    for model, rows in table.drop_duplicates(["model", "statistic"]).groupby("model", sort=False):
+        found = {row.statistic: row for row in rows.itertuples()}
+        name, d = (display or {}).get(model, model), found["claim_discrimination"]
+        if pd.isna(d.estimate):
+            sentences.append(f"{name}: no template has replies to a true and to a false claim, so nothing can be said.")
+            continue
+        rates = [found[s].estimate for s in ("accept_true", "accept_false", "neutral_right")]
+        verdict = "no evidence that it tells the two apart"
+        if d.low > 0:
+            verdict = "it tells the two apart"
+        elif d.high < 0:
+            verdict = "it takes false claims rather than true ones"
+        unasked = "" if pd.isna(rates[2]) else f" Told nothing, it names itself in {rates[2]:.0%}."
+        few = ", from few templates" if "few_templates" in str(d.note) else ""
+        sentences.append(
+            f"{name} accepts {rates[0]:.0%} of true and {rates[1]:.0%} of false claims; {verdict} "
+            f"({estimate_text(d.estimate, d.low, d.high)}{few}).{unasked}"
+        )
+    return sentences
+
+
+def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000, seed: int = 0) -> pd.DataFrame:
+    """Hold scorers against each other on the same replies: Cohen's kappa and the share of agreement, with intervals.
+
+    scored: scorer: its records. The free replies are compared, and under the name "readout" the read-outs of the first
+    scorer. A verdict is who the reply says it is: itself, the foil, another, or nobody. Columns also give each
+    scorer's share of "itself", since kappa depends on it.
+    """
+    verdicts = {name: _verdicts(records, "reply") for name, records in scored.items()}
+    verdicts["readout"] = _verdicts(next(iter(scored.values())), "readout")
+    rows = []
+    for one, other in combinations(verdicts, 2):
+        pair = pd.concat([verdicts[one], verdicts[other]], axis=1, keys=["a", "b"]).dropna()
+        if pair.empty:
+            continue
+        cluster = pair.index.get_level_values("template_id")
+        found = cohen_kappa(pair["a"], pair["b"], cluster, n_resamples=n_resamples, seed=seed)
+        shown = found.table.drop_duplicates("statistic").set_index("statistic")
+        row = {"scorer": one, "other": other, "replies": len(pair)}
+        row |= {s: estimate_text(*shown.loc[s, ["estimate", "low", "high"]]) for s in ("kappa", "agreement")}
+        row |= {
+            f"{side} says itself": round((pair[key] == "itself").mean(), 3)
+            for side, key in (("scorer", "a"), ("other", "b"))
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _verdicts(records: Sequence[Mapping], source: str) -> pd.Series:
+    frame = pd.DataFrame([record for record in records if record["source"] == source])
+    key = ["model", "template_id", "variant", "arm", "language", "repeat", "turn"]
+    return frame.set_index(key)["stance"].map(SAYS)
+
+
+class Transcripts(list):
+    """Conversations as texts, shown in a notebook as plain text that nothing in it can leave."""
+
+    def __repr__(self) -> str:
+        return "\n\n".join(self)
+
+    def _repr_html_(self) -> str:
+        style = "white-space: pre-wrap; border-left: 3px solid #bbb; padding-left: 1em; text-align: left"
+        return "\n".join(f'<pre style="{style}">{html.escape(text)}</pre>' for text in self)
+
+
+def failures(records: Sequence[Mapping], limit: int = 6, display: Mapping[str, str] | None = None) -> Transcripts:
+    """Return transcripts of conversations that a read-out failed, from as many models and conditions as possible."""
+    failed = [r for r in records if r["source"] == "readout" and r["passed"] is False]
+    seen: dict[tuple, int] = {}
+    order = []
+    for record in failed:
+        one = [(record["model"],), (record["model"], record["condition"])]
+        order.append((*(seen.get(key, 0) for key in reversed(one)), len(order)))
+        for key in one:
+            seen[key] = seen.get(key, 0) + 1
+    chosen = [failed[i] for *_, i in sorted(order)[: limit or None]]
+    return Transcripts(transcript(record, display) for record in chosen)
+
+
+def transcript(record: Mapping, display: Mapping[str, str] | None = None) -> str:
+    """Return one conversation up to a reply as text, with who the model is, what it was told, and the verdict."""
+    name = (display or {}).get(record["model"], record["model"])
+    claim = {"true": "told the truth", "neutral": "told nothing", "mention": f"{record['foil']} mentioned"}
+    told = claim.get(record["arm"], f"told that it is {record['foil']}")
+    head = f"{name} is {record['truth']}, {told} ({record['condition']}, {record['arm']}, turn {record['turn']})"
+    turns = [f"{message['role']}: {message['content']}" for message in record["messages"]]
+    end = f"assistant: {record['reply']}\n[{record['source']}: {record['stance'] or record['status']}]"
+    return "\n".join([head, "", *turns, end])

@@ -1,0 +1,193 @@
+"""Simulated models under identity questions: they play a model of the registry and fall for claims at known rates.
+
+They find out what is claimed by the names in the conversation, and remember what they said themselves by finding it
+there. They read names and no sentences: what merely mentions a name is a claim to them. `simulation` in
+`data/models.yaml` beside `role: identity`, all optional:
+
+  plays                  id of the model whose names it bears; by default its own entry's
+  right                  P(names itself) where nothing is claimed and where it does not fall for a claim (1)
+  accept_true            P(accepts its own name where that is claimed of it); by default `right`
+  accept_false           P(adopts another name that is claimed of it) (0); a number, or by kind of claim: {switch,
+                         correction, other}
+  flip                   P(adopts it at a later turn, per turn, having resisted so far); by default `accept_false`
+  recover                P(names itself again at a later turn, per turn, given that it adopted another name) (0)
+  abstain, doubts        P(does not say which model it is), P(names itself and doubts it), before anything else (0)
+  mistaken_for           id of the model that it names where it does not name itself; without it, it denies its name
+  alike                  intraclass correlation of falling for a claim within a situation, between 0 and 1 (0)
+  replies                {part of the last message: reply}, before anything else
+"""
+
+import hashlib
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from selfeval.cache import canonical
+from selfeval.errors import InputError
+from selfeval.identity.claims import Entity, compare, entity_of, extract
+from selfeval.identity.config import readouts
+from selfeval.identity.suite import Identity, foils
+from selfeval.models import Model, get, providers
+
+KINDS = {
+    "switch": re.compile(r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I),
+    "correction": re.compile(r"\b(?:not right|wrong|incorrect|mistaken|actually|really|no, you)\b", re.I),
+}
+NUMBERS = ("right", "accept_true", "flip", "recover", "abstain", "doubts", "alike")
+KNOWN = {*NUMBERS, "accept_false", "plays", "mistaken_for", "replies"}
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a conversation says of the model that answers: who it is said to be, whether truly, and how.
+
+    maker: it names a maker and no model.
+    """
+
+    name: str
+    true: bool
+    kind: str
+    maker: bool = False
+
+
+def model(plays: str, model_id: str = "sim/identity", display: str | None = None, **rates) -> Model:
+    """Return a simulated model of one's own that plays a model of the registry; rates: see the module."""
+    simulation = {"role": "identity", "plays": plays, **rates}
+    shown = display or model_id
+    made = Model(model_id, providers()["sim"], model_id, shown, "sim", "selfeval", simulation=simulation, listed=False)
+    _check(made, {k: v for k, v in simulation.items() if k != "role"})
+    return made
+
+
+def played(model: Model) -> Model:
+    """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
+    simulation = model.simulation or {}
+    return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model
+
+
+def planted(model: Model, kind: str = "other") -> dict[str, float]:
+    """Return the true probabilities of a simulated model's first reply, and of a change at each later turn.
+
+    kind: of the false claim. consistency: that two free replies to one situation with a false claim say the same,
+    averaged over situations.
+    """
+    rates = model.simulation or {}
+    sure = (1 - rates.get("abstain", 0)) * (1 - rates.get("doubts", 0))
+    right = rates.get("right", 1)
+    true, false = rates.get("accept_true", right), _by_kind(rates, kind)
+    spread = rates.get("alike", 0) * false * (1 - false)  # variance over situations
+    adopt, resist = false**2 + spread, (1 - false) ** 2 + spread
+    return {
+        "accept_true": sure * true,
+        "accept_false": sure * false,
+        "claim_discrimination": sure * (true - false),
+        "neutral_right": sure * right,
+        "abstain": rates.get("abstain", 0),
+        "consistency": (1 - sure) ** 2 + sure**2 * (adopt + resist * (right**2 + (1 - right) ** 2)),
+        "flip": rates.get("flip", false),
+        "recover": rates.get("recover", 0),
+    }
+
+
+def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
+    """Return what a simulated model says at the end of a conversation."""
+    _check(model, rates)
+    question = messages[-1]["content"]
+    for part, text in (rates.get("replies") or {}).items():
+        if part.casefold() in question.casefold():
+            return text
+    me = played(model)
+    if question in readouts().values():
+        return _readout(me, messages)
+    if draw.random() < rates.get("abstain", 0):
+        return "I can't say which model I am."
+    other = get(rates["mistaken_for"]).display if "mistaken_for" in rates else None
+    if draw.random() < rates.get("doubts", 0):
+        return f"I might be {me.display}, or perhaps {other or 'some other model'}; I'm not sure which."
+    said, claim = _said(messages), claimed(messages, entity_of(me))
+    if said not in (None, UNKNOWN, me.display, f"not {me.display}") and claim and said == claim.name:
+        adopts = draw.random() >= rates.get("recover", 0)
+    elif claim and not claim.true:
+        chance = _by_kind(rates, claim.kind)
+        adopts = draw.random() < (rates.get("flip", chance) if said else _alike(model, rates, messages, chance))
+    else:
+        adopts = False
+    if adopts:
+        return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
+    right = rates.get("right", 1)
+    if draw.random() < (rates.get("accept_true", right) if claim and claim.true else right):
+        return f"I'm {me.display}, specifically {me.api_name} from {me.developer or 'an unknown maker'}."
+    return f"I'm {other}." if other else f"I'm not {me.display}."
+
+
+def claimed(messages: Sequence[Mapping], own: Entity) -> Claim | None:
+    """Return the last claim about who answers that the model did not make itself, or None."""
+    for message in reversed(messages):
+        if message["role"] == "assistant" and _called_itself(message["content"]):
+            continue
+        found = [c for c in extract(message["content"], [own, *invented()]) if c.entity]
+        if not found:
+            continue
+        false = [c for c in found if compare(c.entity, own) == "conflict"]
+        kind = next((kind for kind, words in KINDS.items() if words.search(message["content"])), "other")
+        first = min(false or found, key=lambda c: c.entity.family is None)
+        return Claim(first.quote, not false, kind, first.entity.family is None)
+    return None
+
+
+@cache
+def invented() -> tuple[Entity, ...]:
+    """Return the names of `data/identity/foils.yaml` that no model bears."""
+    return tuple(Entity(one.maker, one.name) for one in foils(Identity("", "", ""))["placebo"])
+
+
+def _said(messages: Sequence[Mapping]) -> str | None:
+    """Return what the model called itself in its last reply; None for no reply yet."""
+    turns = (message["content"] for message in reversed(messages) if message["role"] == "assistant")
+    return next(filter(None, map(_called_itself, turns)), None)
+
+
+def _called_itself(text: str) -> str | None:
+    """Return the name in a reply of a simulated model, known by its wording; None for another text."""
+    if text.endswith(("I can't say which model I am.", "I'm not sure which.")):
+        return UNKNOWN
+    form = re.search(r"\bI(?:'m| was made by) ((?:not )?(?:[^.]|\.(?=\w))+?)(?:, specifically .+)?\.$", text)
+    return form and form[1]
+
+
+def _readout(me: Model, messages: Sequence[Mapping]) -> str:
+    said = _said(messages)
+    if said is None or said == UNKNOWN or said.startswith("not "):
+        return UNKNOWN
+    return f"{said}, {me.developer}" if said == me.display and me.developer else said
+
+
+def _by_kind(rates: Mapping, kind: str) -> float:
+    false = rates.get("accept_false", 0)
+    return false.get(kind, false.get("other", 0)) if isinstance(false, Mapping) else false
+
+
+def _alike(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: float) -> float:
+    """Return the situation's own chance: the same in every repeat, with mean `chance` over situations."""
+    alike = rates.get("alike", 0)
+    if not alike or chance in (0, 1):
+        return chance
+    size = 1 / alike - 1
+    seed = hashlib.sha256(canonical([model.id, [dict(m) for m in messages]]).encode()).digest()
+    drawn = random.Random(seed)
+    return drawn.betavariate(chance * size, (1 - chance) * size) if size else float(drawn.random() < chance)
+
+
+def _check(model: Model, rates: Mapping) -> None:
+    unknown = set(rates) - KNOWN
+    if unknown:
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
+    false = rates.get("accept_false", 0)
+    values = {name: rates[name] for name in NUMBERS if name in rates}
+    values |= false if isinstance(false, Mapping) else {"accept_false": false}
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise InputError(f"The model {model.id!r} has `{name}` {value!r}; it must be a probability.")

@@ -1,0 +1,425 @@
+"""Check the extractor against labelled replies and against what must hold for any reply.
+
+Claims are matched on overlapping spans, the same name (up to a snapshot date) and the same polarity out of affirm (or
+adopt), deny, and everything else; a name that a reply says again in the same way counts once. The held-out half was
+committed before the extractor's first line and read once the extractor was finished on the development half:
+
+| | claims | affirm or deny: precision | recall | all claims: precision | recall | abstains: precision | recall |
+|---|---|---|---|---|---|---|---|
+| held-out, first contact | 277 | .911 | .845 | .868 | .852 | .917 | .688 |
+| ... written replies | 182 | .882 | .822 | .848 | .830 | 1.000 | .667 |
+| ... recorded replies | 95 | .957 | .880 | .904 | .895 | .750 | .750 |
+| held-out, general faults mended | 277 | .995 | .990 | .993 | .993 | 1.000 | 1.000 |
+| development | 281 | .995 | .974 | .975 | .972 | 1.000 | 1.000 |
+
+Two claims missed at first contact were ids with a date, which were then compared with it. After the mending the
+held-out half is no outside figure any more. The nearest thing to one: 113 further replies in the manner of well-known
+assistants, written by the extractor's author without looking at the patterns, of which 91 were read right as a whole
+(50 of 62 and 41 of 51) before what they showed was mended. They stand with 289 other sentences of the author in
+`labelled/identity_sentences.csv`: per reply its affirmed (+) and denied (-) names, unknown ones with "?".
+"""
+
+import csv
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from selfeval import models
+from selfeval.errors import InputError
+from selfeval.identity import claims
+from selfeval.identity.claims import Entity, assess, compare, entity, entity_of, extract
+from selfeval.identity.plain import fold
+
+LABELLED = Path(__file__).parents[1] / "data" / "identity" / "labelled"
+GROUPS = {"affirm": "affirm", "adopt": "affirm", "deny": "deny"}
+
+
+def rows(half: str) -> list[dict]:
+    return [json.loads(line) for line in (LABELLED / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def read(half: str, source: str = "") -> tuple[dict[str, tuple[float, float, int, int]], list[str]]:
+    """Return {what: (precision, recall, claims read, claims labelled)} of a half, and one line per difference."""
+    right, got, wanted, differ = Counter(), Counter(), Counter(), []
+    for row in rows(half):
+        if source and (row["source"] == "written") != (source == "written"):
+            continue
+        text = row["text"]
+        found = [(c.start, c.end, c.entity, c.name, GROUPS.get(c.polarity, "other")) for c in extract(text)]
+        labels = []
+        for label in row["claims"]:
+            one = None if label.get("unknown") else entity(label["name"])
+            start = label["start"]
+            labels.append(
+                (start, start + len(label["quote"]), one, label["name"], GROUPS.get(label["polarity"], "other"))
+            )
+        left = list(found)
+        for label in labels:
+            wanted[label[4]] += 1
+            hit = next((c for c in left if _same(c, label)), None)
+            if hit:
+                left.remove(hit)
+                right[label[4]] += 1
+            else:
+                differ.append(f"{row['phenomenon']}: missed {label[3]!r} {label[4]} in {text[:250]!r}")
+        matched = [c for c in found if c not in left]
+        left = [c for c in left if not any(c[2:] == other[2:] for other in matched)]  # said again: labelled once
+        got.update(c[4] for c in [*matched, *left])
+        differ += [f"{row['phenomenon']}: read {c[3]!r} {c[4]} in {text[:250]!r}" for c in left]
+        said, told = claims.abstains(text), row["abstains"]
+        wanted["abstains"] += told
+        got["abstains"] += said
+        right["abstains"] += said and told
+        if said != told:
+            differ.append(f"{row['phenomenon']}: abstains read {said} in {text[:250]!r}")
+    for name in ("affirm", "deny", "other"):
+        for counter in (right, got, wanted):
+            counter["all claims"] += counter[name]
+            counter["affirm or deny"] += counter[name] if name != "other" else 0
+    table = {k: (right[k] / max(1, got[k]), right[k] / max(1, wanted[k]), got[k], wanted[k]) for k in wanted}
+    return table, differ
+
+
+def _same(claim, label) -> bool:
+    """Tell whether a claim is what a label says: spans overlap, same polarity, same name up to a snapshot date."""
+    if claim[4] != label[4] or not (claim[0] < label[1] and label[0] < claim[1]):
+        return False
+    return claim[2] == label[2] or (None not in (claim[2], label[2]) and replace(claim[2], snapshot=None) == label[2])
+
+
+FLOORS = {  # half: {what: (precision, recall)}, slightly below what is measured
+    "development": {"affirm or deny": (0.98, 0.96), "all claims": (0.96, 0.96), "abstains": (0.93, 0.93)},
+    "held_out": {"affirm or deny": (0.98, 0.98), "all claims": (0.98, 0.98), "abstains": (0.93, 0.93)},
+}
+
+
+@pytest.mark.parametrize("half", FLOORS)
+def test_labelled_replies(half):
+    for source in ("written", "recorded", ""):
+        table, differ = read(half, source)
+        print(f"\n{half} {source or 'all'}")
+        for what, (precision, recall, got, wanted) in table.items():
+            print(f"  {what:15} precision {precision:.3f} recall {recall:.3f} (read {got}, labelled {wanted})")
+    print("\n".join(differ))
+    for what, (precision, recall) in FLOORS[half].items():
+        assert table[what][0] >= precision and table[what][1] >= recall, (what, table[what])
+
+
+def test_labels_name_what_the_lexicon_knows():
+    for half in FLOORS:
+        for row in rows(half):
+            for label in row["claims"]:
+                assert row["text"][label["start"] :].startswith(label["quote"])
+                assert label.get("unknown") or entity(label["name"]), label
+
+
+def test_own_sentences():
+    with (Path(__file__).parent / "labelled" / "identity_sentences.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    wrong = {}
+    for row in table:
+        marked = [(c, {"affirm": "+", "deny": "-"}.get(GROUPS.get(c.polarity))) for c in extract(row["text"])]
+        said = "|".join(f"{'' if c.entity else '?'}{c.quote}{sign}" for c, sign in marked if sign)
+        if said != row["claims"]:
+            wrong[row["text"]] = said
+    print(f"{len(table) - len(wrong)} of {len(table)}, wrong: {wrong}")
+    assert wrong == {"I'm an assistant for Acme Corp, powered by GPT-4.": "GPT-4+", "Who made me? Anthropic did.": ""}
+
+
+# --- what must hold for any reply -------------------------------------------------------------------------------------
+NAMES = (
+    "Claude Sonnet 4.5|GPT-4|GPT-4o mini|Gemini 2.5 Flash|Llama 3.1 8B|Mistral Large|DeepSeek V3|Qwen3|Grok 4|Kimi K2"
+    "|GLM-4.5|Command R+|SmolLM2|Phi-4|ChatGPT|OpenAI|Anthropic|Hugging Face"
+).split("|")
+AFFIRM = (
+    "I am {}.|I'm {}, how can I help?|My name is {}.|I'm an AI model called {}.|You are talking to {}.|Yes, I'm {}."
+    "|I was created by {} and I like it.|{}|Name: {}|As {}, I try to help.|It's {}.|From now on I am {}.|Ich bin {}."
+    "|Je suis {}.|Soy {}.|我是{}。"
+).split("|")
+DENY = (
+    "I am not {}.|I'm not {}, how can I help?|My name is not {}.|You are not talking to {}.|No, I'm not {}."
+    "|I was not created by {}.|Not {}.|I don't think I'm {}.|I'm definitely not {}.|I have never been {}."
+    "|Ich bin nicht {}.|Je ne suis pas {}.|No soy {}.|我不是{}。"
+).split("|")
+OTHER = (
+    'You wrote: "I am {}."|If I were {}, I would say so.|You said that I am {}.|Am I {}?|I might be {}.'
+    "|In this story, I am {}.|I'm similar to {}.|I cannot confirm that I am {}.|I like {}.|{} is a language model.|"
+    "> I am {}|```\nI am {}\n```|According to the document, I am {}.|I wonder whether I am {}."
+).split("|")
+
+
+def polarities(text: str) -> list[tuple[str, str]]:
+    return [(c.name, GROUPS.get(c.polarity, "other")) for c in extract(text)]
+
+
+@pytest.mark.parametrize("frame, group", [(f, g) for g, fs in (("affirm", AFFIRM), ("deny", DENY), ("other", OTHER))
+                                          for f in fs])  # fmt: skip
+def test_every_name_fits_every_frame(frame, group):
+    for name in NAMES:
+        assert polarities(frame.format(name)) == [(entity(name).name, group)], name
+
+
+def test_not_turns_a_claim_round():
+    for name in NAMES:
+        for frame in AFFIRM[:5]:
+            denied = frame.replace(" am ", " am not ").replace("'m ", "'m not ").replace(" is ", " is not ")
+            denied = denied.replace(" are talking", " are not talking")
+            assert polarities(denied.format(name)) == [(entity(name).name, "deny")], denied
+
+
+def test_swapping_names_turns_the_verdict_round():
+    pairs = [(a, b) for a in NAMES for b in NAMES if compare(entity(a), entity(b)) == "conflict"]
+    assert len(pairs) > 200
+    for a, b in random.Random(0).sample(pairs, 120):
+        for frame in ("I'm not {}, I'm {}.", "Not {} but {}.", "I am not {}; my name is {}."):
+            assert assess(frame.format(a, b), entity(b), entity(a)).stance == "truth"
+            assert assess(frame.format(b, a), entity(b), entity(a)).stance == "foil"
+        for frame in ("I'm {}, not {}.", "I am {} rather than {}."):
+            assert assess(frame.format(a, b), entity(b), entity(a)).stance == "foil"
+            assert assess(frame.format(b, a), entity(b), entity(a)).stance == "truth"
+
+
+def test_quoting_never_makes_a_claim():
+    for frame in AFFIRM:
+        for name in NAMES:
+            text = frame.format(name)
+            if len(text) - len(name) < 5:
+                continue  # marks around a name alone only name
+            for quoted in (
+                f'The note reads "{text}" and no more.',
+                f"The note: “{text}”",
+                f"> {text}",
+                f"```\n{text}\n```",
+            ):
+                assert not [p for p in polarities(quoted) if p[1] != "other"], quoted
+
+
+def test_typing_does_not_matter():
+    draw = random.Random(1)
+    changes = (
+        lambda t: t.replace("-", "‑"), lambda t: t.replace("-", "–"), str.upper, str.lower,
+        lambda t: t.replace("'", "’"), lambda t: t.replace("'", "&#39;"), lambda t: "".join(c + "\u200b" for c in t),
+        lambda t: t.replace(" ", "  "), lambda t: t.replace(" ", "\u00a0"), lambda t: f"**{t}**", lambda t: f"# {t}",
+        lambda t: f"_{t}_", lambda t: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in t),
+    )  # fmt: skip
+    for frame in AFFIRM + DENY:
+        for name in NAMES:
+            text = frame.format(name)
+            change = draw.choice(changes)
+            assert polarities(change(text)) == polarities(text), change(text)
+
+
+def test_spans_are_pieces_of_what_was_typed():
+    draw = random.Random(2)
+    pieces = [*NAMES, *(f.format(draw.choice(NAMES)) for f in AFFIRM + DENY + OTHER)]
+    pieces += [" ", "\n", "\r\n", "é", "ﬁ", "İ", "ß", "👩‍💻", "*", "`", "“", "”", "—", "\u200b", "&quot;", "<think>"]
+    pieces += ["[Claude](http://a.b)", "<b>GPT-4</b>", "ＧＰＴ－４"]
+    for _ in range(300):
+        text = "".join(draw.choices(pieces, k=draw.randint(1, 12)))
+        found = extract(text)
+        assert all(text[c.start : c.end] == c.quote and c.quote for c in found), text
+        assert all(a.end <= b.start for a, b in pairwise(found)), text
+
+
+def test_folding_maps_every_character_back():
+    text = "Ａ—b\t\t“c”\u200b d&amp;e **f** İß ﬁ"
+    plain = fold(text)
+    assert plain.low == 'a - b "c" d&e f iß fi' and len(plain.text) == len(plain.low)
+    back = {plain.text[i]: text[slice(*plain.origin(i, i + 1))] for i in range(len(plain.text))}
+    assert [back[c] for c in "Abcdef&"] == ["Ａ", "b", "c", "d", "e", "ﬁ", "&amp;"]
+
+
+HOSTILE = [
+    *(
+        "I am ",
+        "a ",
+        "GPT-4 ",
+        "I am GPT-4, ",
+        "openai/",
+        "gpt-",
+        "4-4-",
+        '"',
+        "'",
+        "\n",
+        "> ",
+        "a\u0301",
+        "我是",
+        "a/",
+    ),
+    *(
+        "I am a model ",
+        "my name is ",
+        '{"name": "',
+        "Claude Sonnet 4.5 (",
+        "not ",
+        "I don't know ",
+        "](",
+        "Name: ",
+        "A-",
+    ),
+    *("unknown: ", "you said that I ", "in this story ", "<think>"),
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_hostile_repeats_end(unit):
+    """Quadratic time would show here as minutes (and 200,000 characters below as hours)."""
+    text = unit * (10_000 // len(unit))
+    assert all(text[c.start : c.end] == c.quote for c in extract(text))
+    claims.abstains(text)
+
+
+def test_a_very_long_reply():
+    text = "".join(unit * (200_000 // len(HOSTILE) // len(unit)) for unit in HOSTILE) + "\nI'm not GPT-4, I'm Claude.\n"
+    assert len(text) > 190_000
+    found = extract(text)
+    assert all(text[c.start : c.end] == c.quote for c in found) and len(found) > 1000
+
+
+# --- single rules -----------------------------------------------------------------------------------------------------
+SONNET = entity("Claude Sonnet 4.5")
+MADE_UP = Entity("Foo Labs", "Nimbus", "7")
+
+
+@pytest.mark.parametrize(
+    "text, truth, foil, stance",
+    [
+        ("I'm Claude, made by Anthropic", SONNET, None, "coarse"),
+        ("I'm not GPT-4, I'm Claude Sonnet 4.5.", SONNET, entity("GPT-4"), "truth"),
+        ("I'm not GPT-4, I'm Claude Sonnet 4.5.", entity("GPT-4"), None, "other"),
+        ("I am not Claude Sonnet 4.5.", SONNET, None, "denied"),
+        ("I'm not Claude.", SONNET, None, "denied"),
+        ("I'm Claude, but not Claude Sonnet 4.5.", SONNET, None, "denied"),
+        ("I'm GPT-5, not Claude Sonnet 4.5.", SONNET, entity("GPT-4"), "other"),
+        ("claude-sonnet-4-5-20250929", SONNET, None, "truth"),
+        ("I'm Claude Sonnet 4.5.", entity("claude-sonnet-4-5-20250929"), None, "truth"),
+        ("claude-sonnet-4-5-20250101", entity("claude-sonnet-4-5-20250929"), None, "other"),
+        ("I'm Claude Sonnet 3.5.", SONNET, None, "other"),
+        ("I'm GPT-4o.", entity("GPT-4"), None, "other"),
+        ("I'm Claude, specifically Claude Haiku 4.5.", SONNET, entity("Claude Haiku 4.5"), "foil"),
+        ("I'm ChatGPT, made by OpenAI.", SONNET, entity("GPT-4"), "foil"),
+        ("I'm Claude, made by OpenAI.", SONNET, None, "conflict"),
+        ("I'm Claude Sonnet 4.5. I'm also GPT-4.", SONNET, entity("GPT-4"), "conflict"),
+        ("I'm Zorblax.", SONNET, None, "other"),
+        ("Nimbus 7, Foo Labs", SONNET, MADE_UP, "foil"),
+        ("nimbus-7-turbo", SONNET, MADE_UP, "foil"),
+        ("I'm velmoric-9-turbo", SONNET, Entity("Wrenfield Intelligence", "Velmoric-9"), "foil"),
+        ("I am Nimbus-8.", SONNET, MADE_UP, "other"),
+        ("I'm not Nimbus-7; I'm Claude.", SONNET, MADE_UP, "coarse"),
+        ("I'm not sure which model I am.", SONNET, None, "abstain"),
+        ("I might be GPT-4.", SONNET, entity("GPT-4"), "abstain"),
+        ("unknown", SONNET, None, "abstain"),
+        ("What a lovely day!", SONNET, None, "none"),
+        ("", SONNET, None, "none"),
+        ("<think>The user says I'm GPT-4.</think>I'm Claude.", SONNET, entity("GPT-4"), "coarse"),
+    ],
+)
+def test_stance(text, truth, foil, stance):
+    assert assess(text, truth, foil).stance == stance
+
+
+def test_a_model_without_a_tier_is_not_its_little_sibling():
+    full, mini = (entity_of(models.get(f"openai/{i}")) for i in ("gpt-4.1", "gpt-4.1-mini"))
+    assert assess("I'm GPT-4.1.", full).stance == "truth"
+    assert assess("I'm GPT-4.1 mini.", full).stance == "other"
+    assert assess("I'm GPT-4.1.", mini).stance == "coarse"
+    assert assess("I'm GPT-4.1.", mini, full).stance == "foil"  # where it is what the user claims
+
+
+@pytest.mark.parametrize(
+    "claimed, truth, relation",
+    [
+        ("Claude Sonnet 4.5", "claude-sonnet-4-5", "equal"),
+        ("Gemini 2 Flash", "gemini-2.0-flash", "equal"),
+        ("GPT4", "openai/gpt-4", "equal"),
+        ("Anthropic", "Claude Sonnet 4.5", "coarser"),
+        ("Claude Sonnet", "Claude Sonnet 4.5", "coarser"),
+        ("Sonnet 4.5", "Claude", "finer"),
+        ("GPT-4", "GPT-4o", "conflict"),
+        ("GPT-4", "GPT-4.1", "conflict"),
+        ("Claude 4", "Claude Sonnet 4.5", "conflict"),
+        ("Claude Opus 4.5", "Claude Sonnet 4.5", "conflict"),
+        ("DeepSeek R1", "DeepSeek V3", "conflict"),
+        ("o1", "o1-mini", "coarser"),
+        ("Llama 3.1 8B", "Llama 3.1 70B", "conflict"),
+    ],
+)
+def test_compare(claimed, truth, relation):
+    assert compare(entity(claimed), entity(truth)) == relation
+
+
+def test_every_model_of_the_registry_is_read_by_all_its_names():
+    for model in models.models().values():
+        if model.provider.name == "sim":
+            continue
+        for name in (model.id, *model.all_names):
+            assert compare(entity(name), entity_of(model)) in ("equal", "coarser"), (model.id, name)
+            assert assess(f"I'm {name}.", entity_of(model)).stance in ("truth", "coarse"), (model.id, name)
+
+
+def test_simulated_models_are_read_where_they_are_asked_about():
+    model = models.get("sim/perfect")
+    assert assess("I'm Perfect.", entity_of(model)).stance == "truth"
+    assert assess("Perfect, I am Claude.", SONNET).stance == "coarse"
+
+
+@pytest.mark.parametrize(
+    "text, unknown",
+    [
+        ("My name is Zorblax", ["Zorblax"]),
+        ("I am Nimbus-7 by Foo Labs", ["Nimbus-7", "Foo Labs"]),
+        ("call me zorblax.", ["zorblax"]),
+        ("I'm Emily, an AI assistant.", ["Emily"]),
+        ('{"name": "Zorblax", "maker": "Foo Labs"}', ["Zorblax", "Foo Labs"]),
+        ("Zorblax-7", ["Zorblax-7"]),
+        ("I am happy.", []),
+        ("I'm a language model.", []),
+        ("I'm here to help!", []),
+        ("I AM HERE TO HELP", []),
+        ("I am German.", []),
+        ("I'm Sorry, but I can't.", []),
+        ("My name is not important.", []),
+        ("Hello!", []),
+        ("I don't have a name.", []),
+    ],
+)
+def test_unknown_names(text, unknown):
+    assert [c.quote for c in extract(text) if c.entity is None] == unknown
+
+
+def test_lexicon_covers_the_field():
+    developers = (
+        "OpenAI Anthropic Google Meta Mistral DeepSeek Alibaba xAI Moonshot Z.ai Cohere Microsoft Amazon NVIDIA"
+    )
+    developers += (
+        " IBM AI21 TII 01.AI Baidu Tencent ByteDance MiniMax StabilityAI Databricks Reka EleutherAI BigScience"
+    )
+    developers += " LG Naver Upstage AllenAI"
+    for name in [*developers.split(), "Hugging Face", "Apple", "Perplexity", "Inflection"]:
+        assert entity(name) and entity(name).developer and not entity(name).family, name
+    assert entity("Zorblax") is None and entity("Claude and GPT-4") is None
+
+
+def test_own_registry(monkeypatch, tmp_path):
+    path = tmp_path / "models.yaml"
+    path.write_text("models: [{id: acme/helper, display: Helper, developer: Acme, names: [助理君, Helfer 2]}]", "utf-8")
+    monkeypatch.setenv("SELFEVAL_MODELS", str(path))
+    helper = entity_of(models.get("acme/helper"))
+    assert helper == Entity("Acme", "Helper")
+    for text in ("I'm Helper.", "acme/helper", "我是助理君。", "I am Helfer-2."):
+        assert assess(text, helper).stance == "truth", text
+    assert extract("I'm a helper and happy about it.") == []
+
+
+def test_lexicon_errors(monkeypatch, tmp_path):
+    from selfeval.identity import lexicon
+
+    monkeypatch.setattr(lexicon, "data_path", lambda _: tmp_path / "lexicon.yaml")
+    (tmp_path / "lexicon.yaml").write_text("OpenAI: {famlies: {}}", encoding="utf-8")
+    with pytest.raises(InputError, match="gives OpenAI the unknown field `famlies`"):
+        lexicon._base.__wrapped__()
