@@ -86,7 +86,11 @@ class Tally:
 
 
 class Client:
-    """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`."""
+    """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
+
+    The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
+    of their provider with each other and with every `chat_all`, first come, first served.
+    """
 
     def __init__(self, concurrency: int = 16, store: Store | None = None):
         if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
@@ -143,9 +147,14 @@ class Client:
                             group.create_task(work(shared))
             except BaseExceptionGroup as failures:
                 raise failures.exceptions[0] from None
-        while self._unwritten:
-            await asyncio.wrap_future(self._unwritten.popleft())
+        for written in tuple(self._unwritten):  # of other callers too: all of them may wait for the same commit
+            await asyncio.wrap_future(written)
+        self._check_written()
         return responses
+
+    def _check_written(self) -> None:
+        while self._unwritten and self._unwritten[0].done():
+            self._unwritten.popleft().result()
 
     def _from_store(self, request: Request) -> Response | None:
         if is_computed(request.model):
@@ -173,12 +182,15 @@ class Client:
         return await self._buy(request)
 
     async def _buy(self, request: Request) -> Response:
+        endpoint = self._endpoint(request.model)
+        async with endpoint.places:  # claimed only when it can be sent: what is claimed at a kill was in flight
+            if request.model.id in endpoint.given_up:
+                return self._failed(endpoint.given_up[request.model.id])
+            return await self._buy_now(request, endpoint)
+
+    async def _buy_now(self, request: Request, endpoint: Endpoint) -> Response:
         model, key = request.model, request.key
-        endpoint = self._endpoint(model)
-        if model.id in endpoint.given_up:
-            return self._failed(endpoint.given_up[model.id])
-        while self._unwritten and self._unwritten[0].done():
-            self._unwritten.popleft().result()  # nothing more is bought once a reply cannot be kept
+        self._check_written()  # nothing more is bought once a reply cannot be kept
         stored = await self.store.claim(key)
         if stored is not None:
             self.tally.stored += 1
