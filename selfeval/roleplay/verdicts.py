@@ -18,7 +18,8 @@ _THINK = re.compile(r"(</?think(?:ing)?>)", re.I)
 # and no sentence about the score.
 _NUMBER = (
     r"(?P<value>\d{0,20}[.,]?\d{1,20})(?:\s?/\s?1(?:\.0+)?| out of 1(?:\.0+)?)?"
-    r"(?![\d%/e]|[.,]\d|[\"'`]? (?:is|was|in|appears|looks)\b|\s?(?:%|/|out of|percent|per cent|points|to |or |and |-\s?\d|\.\.|~|±|,\s?\d))"
+    r"(?![\d%/e]|[.,]\d|[\"'`]? (?:is|was|in|appears|looks)\b"
+    r"|\s?(?:%|/|out of|percent|per cent|points|to |or |and |-\s?\d|\.\.|~|±|,\s?\d))"
 )
 _BEFORE = r"\W{0,4}(?:\d{1,2}[.)] ?)?(?:(?:the )?(?:my|final|overall) ){0,2}\W{0,3}"
 _NUMERAL = re.compile(r"\d*\.?\d+")
