@@ -16,6 +16,7 @@ from selfeval.errors import InputError
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"
+DEBATES = ("debate", "simultaneous", "simultaneous_summary")
 HUMAN, MODEL = "human", "model"
 UNIT = ["cluster", "conversation_id", "source", "agent", "turn"]
 
