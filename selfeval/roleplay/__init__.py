@@ -1,11 +1,12 @@
 """Role-play before a jury: does a model pass for a human support agent?
 
 An interrogator asks, an agent answers in a persona, and jurors say turn by turn how human the answers are: alone, or
-in a debate (ChatEval, arXiv 2308.07201). Conversations between people are the reference: without it a score says nothing.
+in a debate (ChatEval, arXiv 2308.07201). Conversations between people are the reference; without them a score says
+nothing.
 
   transcripts    Conversation, its exchanges, files of them, the published output files
   conversation   who asks and who answers: models, scripts, people; many conversations at once
-  persona        the personas and strategies of data/roleplay/, the scripted floor, a person who types
+  cast           the personas and strategies of data/roleplay/, the scripted floor, a person who types
   humans         conversations between people, and the same ones with a model in one person's place
   jury, prompts, verdicts   the panel, what it is asked, and what its replies say
   commands       what `selfeval roleplay` and `selfeval compare` do

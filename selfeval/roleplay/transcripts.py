@@ -42,8 +42,9 @@ class Exchange(NamedTuple):
 class Conversation:
     """A conversation; `agent` is the label of the speaker under judgement, `source` what that speaker is.
 
-    status: `ok`, or how the reply ended after which the conversation could not go on. meta: seed, models, persona,
-    strategy, pair and whatever else a file says about it.
+    status: `ok`, or how the reply ended after which the conversation could not go on. meta: `agent_model`,
+    `interrogator_model`, `persona`, `strategy`, `seed`, `pair` (the human conversation that it is matched with), and
+    whatever else a file says about it.
     """
 
     conversation_id: str
@@ -78,6 +79,24 @@ class Conversation:
                 asked.append(turn)
         close()
         return found
+
+    def context(self, turn: int) -> list[Exchange]:
+        """Return the exchanges up to a turn as a judge of that turn sees them, the turn itself last.
+
+        They are the conversation's own, except in forced context (`humans.forced_context`): there a turn says what the
+        person had answered (`instead_of`), and what was asked next followed from that.
+        """
+        said = [turn.more.get("instead_of") for turn in self.turns if turn.speaker == self.agent]
+        forced = any(said)
+        found = self.exchanges()[:turn]
+        if forced:
+            found[:-1] = [e._replace(answer=s, status="ok") for e, s in zip(found[:-1], said, strict=False)]
+        return found
+
+    @property
+    def agent_model(self) -> str:
+        """Return the id of the model that is judged, "human" for a person, "" where a file does not say."""
+        return "human" if self.source == "human" else str(self.meta.get("agent_model", ""))
 
     def to_dict(self) -> dict:
         """Return the conversation as a row of a file."""
@@ -145,7 +164,8 @@ def _published(path: Path, content: dict) -> dict:
         turns.append({"speaker": "interrogator", "text": row["question"]})
         turns.append({"speaker": "agent", "text": row["answer"] or "", "status": row.get("status", "ok")})
     config = content.get("config") if isinstance(content.get("config"), dict) else content
-    meta = {k: config[k] for k in ("role_play_llm_model", "interrogator_llm_model") if k in config}
+    names = {"agent_model": "role_play_llm_model", "interrogator_model": "interrogator_llm_model"}
+    meta = {ours: config[theirs] for ours, theirs in names.items() if theirs in config}
     return {"conversation_id": content.get("conversation", path.stem), "source": "model", "turns": turns} | meta
 
 
