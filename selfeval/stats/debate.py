@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from selfeval.stats.intervals import BOUND
 from selfeval.stats.panel import Row, conversation_mean
 from selfeval.stats.resampled import Statistic, auc, difference_of, slope_of, slope_parts
 from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over
@@ -42,8 +41,9 @@ def peer_means(votes: Votes) -> np.ndarray:
     return np.where(np.isnan(votes.shown), heard, votes.shown)
 
 
-def conformity_parts(votes: Votes, seats) -> np.ndarray:
-    """Return per unit the sums for the slope of a juror's change on its distance to the peers it had heard."""
+def conformity_parts(votes: Votes, seat: str = "") -> np.ndarray:
+    """Return per unit the sums for the slope of change on distance to the peers heard, of one seat or of all."""
+    seats = votes.seats == seat if seat else np.ones(len(votes.seats), bool)
     own = votes.score[:, seats, :-1]
     change, distance = votes.score[:, seats, 1:] - own, peer_means(votes)[:, seats, 1:] - own
     return slope_parts(distance, change).sum((1, 2))
@@ -56,15 +56,13 @@ def peers(votes: dict[str, Votes]) -> Iterator[Row]:
         if arm not in votes or len(votes[arm].rounds) < 2 or len(votes[arm].seats) < 2:
             continue
         mine = votes[arm]
-        names = np.unique(mine.juror)
-        for name in ("", *(names if len(names) > 1 else ())):
-            parts = conformity_parts(mine, np.ones(len(mine.seats), bool) if not name else mine.juror == name)
+        for name in ("", *mine.seats):
+            parts = conformity_parts(mine, name)
             reason = "" if parts.any() else "peers_unknown"
             yield Row(arm, "conformity", _slope(parts, mine, reason), juror=name)
             for control in controls if arm in DEBATES else ():
                 theirs = votes[control]
-                seats = np.ones(len(theirs.seats), bool) if not name else theirs.juror == name
-                base = conformity_parts(theirs, seats)
+                base = conformity_parts(theirs, name)
                 known = "" if parts.any() and base.any() else "peers_unknown"
                 both = np.hstack([parts, base])
                 formula = difference_of(slope_of, 5, slope_of)
@@ -73,44 +71,33 @@ def peers(votes: dict[str, Votes]) -> Iterator[Row]:
                 )
                 yield Row(arm, f"conformity_minus_{control}", value, juror=name)
         if arm in DEBATES:
-            yield from first_speaker(mine, votes.get("personas"))
+            yield first_speaker(mine, votes.get("personas"))
 
 
 def _slope(parts, votes: Votes, reason: str) -> Statistic:
     return Statistic.of_sums(parts, slope_of, votes.units.cluster, int(parts[:, 0].sum()), null=0, reason=reason)
 
 
-def first_speaker(votes: Votes, private: Votes | None) -> Iterator[Row]:
-    """Yield the first speaker's weight: the slope of the jury's verdict on its private vote, given the others' mean.
+def first_speaker(votes: Votes, private: Votes | None) -> Row:
+    """Return the weight of the first speaker in the jury's verdict; 1 / J is its fair share.
 
-    excess: that slope minus the others' slope divided by their number; 0 where order does not matter and jurors take
-    turns at speaking first, however noisy the votes are.
+    From who happens to speak first (jurors take turns): where the lenient ones open and the verdict follows, openings
+    weigh more. s is the slope of the verdict, less the mean private vote, on the opener's leniency (its mean private
+    vote less the jury's, held fixed); a weight w, the others sharing 1 - w, gives s = (J w - 1) / (J - 1).
     """
     seats = len(votes.seats)
     shared = private is not None and list(private.seats) == list(votes.seats)
-    votes_before = private.last if shared else votes.score[:, :, 0]
+    before = private.last if shared else votes.score[:, :, 0]
+    lenient = mean_over(before, 0) - mean_over(before, (0, 1))
+    place = votes.place[:, :, 0]
+    known = ~np.isnan(place).all(1)
+    opener = np.where(known, lenient[np.where(np.isnan(place), np.inf, place).argmin(1)], np.nan)
+    parts = slope_parts(opener, votes.verdict - mean_over(before, 1))
+    value = Statistic.of_sums(
+        parts, lambda sums: (1 + slope_of(sums) * (seats - 1)) / seats, votes.units.cluster, null=1 / seats
+    )
     note = "" if shared or votes.arm != ONE_BY_ONE else "openings_seen"
-    place = np.where(np.isnan(votes.place[:, :, 0]), np.inf, votes.place[:, :, 0])
-    first = place.argmin(1)
-    at = np.arange(len(first))
-    x, z, y = votes_before[at, first], mean_of_others(votes_before)[at, first], votes.verdict
-    z = np.where(np.isfinite(place[at, first]), z, np.nan)
-    parts = np.stack([np.ones_like(x), x, z, y, x * x, z * z, x * z, x * y, z * y], 1)
-    parts = np.where(np.isnan(parts).any(1, keepdims=True), 0, parts)
-
-    def slopes(sums):
-        n, x, z, y, xx, zz, xz, xy, zy = np.moveaxis(sums, -1, 0)
-        sxx, szz, sxz, sxy, szy = xx - x * x / n, zz - z * z / n, xz - x * z / n, xy - x * y / n, zy - z * y / n
-        det = sxx * szz - sxz**2
-        det = np.where(det > 1e-9 * np.maximum(sxx * szz, BOUND), det, np.nan)
-        return (sxy * szz - szy * sxz) / det, (szy * sxx - sxy * sxz) / det
-
-    cluster = votes.units.cluster
-    yield Row(votes.arm, "first_speaker_weight",
-              Statistic.of_sums(parts, lambda sums: slopes(sums)[0], cluster), note=note)  # fmt: skip
-    yield Row(votes.arm, "first_speaker_excess",
-              Statistic.of_sums(parts, lambda sums: slopes(sums)[0] - slopes(sums)[1] / (seats - 1), cluster, null=0),
-              note=note)  # fmt: skip
+    return Row(votes.arm, "first_speaker_weight", value, note="; ".join(filter(None, [f"fair={1 / seats:.3f}", note])))
 
 
 def differences(votes: dict[str, Votes]) -> Iterator[Row]:

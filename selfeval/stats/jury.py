@@ -14,7 +14,7 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
     conformity          slope of a juror's change on the distance to its peers' mean; 1 = adopts it. In the arm reask
                         the peers are unheard: what the slope shows there is regression to the mean.
                         conformity_minus_sham, conformity_minus_reask: less the slope of that arm
-    first_speaker_weight   of its private vote in the jury's last verdict; first_speaker_excess: minus another juror's
+    first_speaker_weight   of the opening in the jury's last verdict; the fair share is one over the number of jurors
     leniency            of a juror over the others, on the same answers; family_gap: of the agent's own family
     discrimination      mean score of people minus that of models; auc, paired_accuracy (within conversation and turn)
     auc_difference      between two arms, on the same answers

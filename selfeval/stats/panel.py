@@ -54,7 +54,7 @@ def share(yes, known, cluster) -> Statistic:
 def answering(votes: Votes) -> Iterator[Row]:
     """Yield how often there is no score: of the jury, and of each juror."""
     none = np.isnan(votes.score)
-    for name, seats in [("", slice(None)), *((name, votes.juror == name) for name in np.unique(votes.juror))]:
+    for name, seats in [("", slice(None)), *((name, votes.seats == name) for name in votes.seats)]:
         value = share(none[:, seats], votes.asked[:, seats], votes.units.cluster)
         yield Row(votes.arm, "no_answer_rate", value, juror=name)
 
@@ -80,10 +80,9 @@ def means(votes: Votes) -> Iterator[Row]:
 
 def leniency(votes: Votes) -> Iterator[Row]:
     """Yield for each juror its mean last score minus that of the other jurors, on the same answers."""
-    names, last = votes.by_juror()
-    if len(names) > 1:
-        gap = last - mean_of_others(last)
-        for k, name in enumerate(names):
+    if len(votes.seats) > 1:
+        gap = votes.last - mean_of_others(votes.last)
+        for k, name in enumerate(votes.seats):
             value = conversation_mean(gap[:, k], votes.units.cluster, null=0)
             yield Row(votes.arm, "leniency", value, juror=name)
 
@@ -138,8 +137,7 @@ def against_humans(votes: Votes) -> Iterator[Row]:
     """Yield whether the jury and each juror tell people from models, and how good their scores are as probabilities."""
     units, cluster, truth = votes.units, votes.units.cluster, votes.units.human.astype(float)
     reason = "" if len(units.sources) == 2 else "one_source"
-    names, last = votes.by_juror()
-    judges = [("", votes.verdict), *(zip(names, last.T, strict=True) if len(names) > 1 else ())]
+    judges = [("", votes.verdict), *(zip(votes.seats, votes.last.T, strict=True) if len(votes.seats) > 1 else ())]
     for name, score in judges:
         at = {"juror": name}
         sides = [per_conversation(np.where(side, score, np.nan), cluster) for side in (units.human, ~units.human)]
