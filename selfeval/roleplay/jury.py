@@ -13,11 +13,11 @@ An arm says what a juror sees besides rubric and conversation when it speaks:
 RECORD, one row per statement (JSON lines, `verdicts.jsonl`):
 `conversation_id`, `source` (human | model), `turn`, `scope`, `arm`, `role` (juror | summary | judge), `round` (from 1;
 a blind vote and a judge come after the others), `blind` (nobody saw this vote), `position` (speaking order, from 1),
-`juror` (model id), `persona` (name or null), `agent` (id of the model judged, `human`, or `unknown`), `same_family`
-(bool), `score` (0..1 or null), `status` (ok | no_answer | refusal | filtered | length | empty | error), `dimensions`
-({name: score or null}), `statement` (as other jurors see it), `reply` (raw, or the error), `repaired` (a second call
-asked for the score alone), `repair_reply`, `usage`, `cost`, `latency` (of both calls), `request_id`, `served_model`.
-Statistics take the rows with `role` = "juror".
+`juror` (model id), `persona` (name or null), `agent` (id of the model judged, "human", or "" where unknown),
+`same_family` (bool), `score` (0..1 or null), `status` (ok | no_answer | refusal | filtered | length | empty | error),
+`dimensions` ({name: score or null}), `statement` (as other jurors see it), `reply` (raw, or the error), `repaired` (a
+second call asked for the score alone), `repair_reply`, `usage`, `cost`, `latency` (of both calls), `request_id`,
+`served_model`. Statistics take the rows with `role` = "juror".
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from selfeval.models import Model
 from selfeval.providers import Response, is_computed
 from selfeval.records import read_jsonl
 from selfeval.roleplay import prompts, verdicts
-from selfeval.roleplay.panel import ARMS, SINGLE, Jury, Seat, agent_of, personas, same_family
+from selfeval.roleplay.panel import ARMS, SINGLE, Jury, Seat, personas, same_family
 from selfeval.roleplay.transcripts import Conversation, Exchange
 
 REPAIRED = ("ok", "empty", "length")  # what a second call may mend; a refusal is an answer of its own
@@ -53,11 +53,11 @@ async def verdict(
         raise InputError(f"Unknown arm {arm!r}; known are {', '.join(ARMS)}.")
     if arm == "sham" and not peers:
         raise InputError("The arm `sham` needs `peers`, the records of a debate on another conversation.")
-    exchanges = conversation.exchanges()
-    turn = turn or len(exchanges)
-    if not exchanges or not judged_turns(jury, conversation, turn):
+    turn = turn or len(conversation.exchanges())
+    if not judged_turns(jury, conversation, turn):
         return []
-    return await _Hearing(client, jury, conversation, exchanges[:turn], arm, index, peers, step).run()
+    exchanges = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
+    return await _Hearing(client, jury, conversation, exchanges, arm, index, peers, step).run()
 
 
 def judged_turns(jury: Jury, conversation: Conversation, turn: int = 0) -> list[int]:
@@ -69,7 +69,7 @@ def judged_turns(jury: Jury, conversation: Conversation, turn: int = 0) -> list[
     answered = [e.turn for e in exchanges if e.answer.strip()]
     if jury.scope == "conversation" and answered:
         answered = [turn or len(exchanges)]
-    return [t for t in answered if turn in (0, t)]
+    return [t for t in answered if not turn or t == turn]
 
 
 class _Hearing:
@@ -81,8 +81,7 @@ class _Hearing:
     ):  # fmt: skip
         self.client, self.jury, self.arm, self.step = client, jury, arm, step
         self.turn, self.rubrics = exchanges[-1].turn, jury.scores()
-        isolated = jury.scope == "turn" and jury.context == "isolated"
-        shown = exchanges[-1:] if isolated else exchanges
+        shown = exchanges[-1:] if jury.scope == "turn" and jury.context == "isolated" else exchanges
         self.shared = prompts.conversation_part(self.rubrics, shown)
         self.judged = prompts.judged_part(jury.scope, self.turn)
         self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
@@ -90,7 +89,7 @@ class _Hearing:
         self.peers = [row for row in peers if row["role"] == "juror"]
         self.said: list[dict] = []
         self.summary: str | None = None
-        self.conversation, self.agent = conversation, agent_of(conversation)
+        self.conversation, self.agent = conversation, conversation.agent_model
 
     async def run(self) -> list[dict]:
         rows = []
@@ -233,7 +232,8 @@ def _reason(response: Response, tags: list[str]) -> str:
 
 
 def _statement(reason: str, score: float | None, tag: str) -> str:
-    return "\n".join([reason] * bool(reason) + [f"{tag}={score:g}"] * (score is not None))
+    """Return what other jurors see: the reason, and the score on a line of its own where there is one."""
+    return "\n".join(filter(None, [reason, "" if score is None else f"{tag}={score:g}"]))
 
 
 def _costs(first: Response, second: Response | None = None, reply: Response | None = None) -> dict:
@@ -276,7 +276,7 @@ async def hold(
         peers: Sequence[dict] = ()
         if arm == "sham":  # before a place is taken, which the debate may need
             donor = _donor(jury, conversations, index, turn)
-            peers = await tasks[*donor, "debate"] if donor else recorded_statements()
+            peers = await tasks[*donor, "debate"] if donor else _recorded(jury)
         async with places:
             return await verdict(
                 client, jury, conversations[index], arm, turn=turn, index=index, peers=peers, step=step
@@ -335,6 +335,16 @@ def _donor(jury: Jury, conversations: Sequence[Conversation], index: int, turn: 
 def recorded_statements() -> tuple[dict, ...]:
     """Return the records of a debate of the embedded model on a conversation that belongs to no run."""
     return tuple(read_jsonl(DATA / "roleplay" / "sham_statements.jsonl"))
+
+
+def _recorded(jury: Jury) -> Sequence[dict]:
+    seats, rounds = (max(row[field] for row in recorded_statements()) for field in ("position", "round"))
+    if len(jury.seats("sham", 0, 1)) > seats or jury.rounds > rounds:
+        raise InputError(
+            f"With one conversation the arm `sham` shows recorded statements, and the recorded debate has {seats} "
+            f"jurors and {rounds} rounds; judge two conversations or more, or use fewer."
+        )
+    return recorded_statements()
 
 
 def last_round(records: Sequence[dict]) -> list[dict]:

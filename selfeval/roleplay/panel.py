@@ -10,7 +10,6 @@ import yaml
 from selfeval import DATA
 from selfeval.errors import InputError
 from selfeval.models import Model, get
-from selfeval.roleplay.transcripts import Conversation
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 SINGLE = ("independent", "personas")  # arms of one round
@@ -157,16 +156,9 @@ def _known(field: str, names: Sequence[str], known: Iterable[str], at_least_one:
         raise InputError(f"`{field}` names one twice: {', '.join(names)}.")
 
 
-def agent_of(conversation: Conversation) -> str:
-    """Return the id of the model under judgement, `human`, or `unknown` where the conversation does not say."""
-    if conversation.source == "human":
-        return "human"
-    return str(conversation.meta.get("role_play_llm_model") or "unknown")
-
-
 def same_family(juror: Model, agent: str) -> bool:
     """Tell whether a juror judges itself or a relative: equal id, family, or developer where no family is known."""
-    if agent in ("human", "unknown"):
+    if agent in ("human", ""):
         return False
     try:
         other = get(agent)

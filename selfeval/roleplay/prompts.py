@@ -13,8 +13,8 @@ from selfeval.prompts import user
 from selfeval.roleplay.transcripts import Exchange
 
 # The blocks of a prompt, for who reads prompts (simulated jurors, tests): turn, A or B, mark, text; and so on.
-MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{8}\])\n(.*?)\n\3$", re.M | re.S)
-STATEMENT = re.compile(r"^Round (\d+), juror (\d+) (\[[0-9a-f]{8}\])\n(.*?)\n\3$", re.M | re.S)
+MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
+STATEMENT = re.compile(r"^Round (\d+), juror (\d+) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
 SEAT = re.compile(r"^You are juror (\d+)\.", re.M)
 JUDGED = re.compile(r"^Judge (?:B's answer in turn (\d+)|all of B's answers|B in the whole conversation)", re.M)
 
@@ -32,8 +32,8 @@ def mark(text: str) -> str:
     number = 0
     while True:
         digest = hashlib.sha256(f"{number or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()
-        if f"[{digest[:8]}]" not in text:
-            return f"[{digest[:8]}]"
+        if f"[{digest[:4]}]" not in text:
+            return f"[{digest[:4]}]"
         number += 1
 
 
