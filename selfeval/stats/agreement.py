@@ -132,15 +132,8 @@ def fleiss_kappa(ratings, cluster=None) -> Statistic:
 def effective_votes(ratings, cluster=None) -> Statistic:
     """Build J / (1 + (J - 1) r) with r = ICC(C,1): how many independent votes J correlated ones are worth.
 
-    At most J and at least 1 for r between 0 and 1; a negative r counts as 0.
+    Kish's design effect, turned round. Between 1 and J: an r below 0 counts as 0. Its interval is that of r, mapped.
     """
-    correlation = icc(ratings, "C", cluster)
-    inner, votes = correlation.of, np.asarray(ratings).shape[1]
-    if inner is not None:
-        correlation.of = lambda weights: votes_of(votes, inner(weights))
+    correlation, votes = icc(ratings, "C", cluster), np.asarray(ratings).shape[1]
+    correlation.shown = lambda r: votes / (1 + (votes - 1) * np.clip(r, 0, 1))
     return correlation
-
-
-def votes_of(votes: int, r):
-    """Return J / (1 + (J - 1) r) with r no lower than 0 (Kish's design effect)."""
-    return votes / (1 + (votes - 1) * np.maximum(r, 0))

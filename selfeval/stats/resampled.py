@@ -35,7 +35,8 @@ class Statistic:
     """One statistic: `of` takes weights (clusters, B) and returns values (B,).
 
     rows: rows used. null: the value of no effect, if a test makes sense. bounded: it is a rate between 0 and 1.
-    reason: why it cannot be estimated, where that is known beforehand.
+    reason: why it cannot be estimated, where that is known beforehand. shown: a monotone function of it that is
+    reported in its place, value and bounds; `value` and what follows from it are before that.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -44,6 +45,7 @@ class Statistic:
     null: float | None = None
     bounded: bool = False
     reason: str = ""
+    shown: Callable[[float], float] | None = None
 
     @classmethod
     def of_sums(cls, parts, formula: Callable, cluster, rows: int | None = None, **more) -> Statistic:
@@ -63,7 +65,7 @@ class Statistic:
         return cls(of, len(names), int(used.sum()) if rows is None else rows, **more)
 
     def __float__(self) -> float:
-        return self.value
+        return float(self.shown(self.value)) if self.shown else self.value
 
     @cached_property
     def value(self) -> float:
@@ -112,6 +114,13 @@ class Statistic:
 
     def estimates(self, how: Settings) -> list[Estimate]:
         """Return the estimate with its default interval, then the other methods'."""
+        found = self._estimates(how)
+        if self.shown is None:
+            return found
+        ends = [sorted((float(self.shown(e.low)), float(self.shown(e.high)))) for e in found]
+        return [e._replace(value=float(self), low=a, high=b) for e, (a, b) in zip(found, ends, strict=True)]
+
+    def _estimates(self, how: Settings) -> list[Estimate]:
         common = {"level": how.level, "n": self.rows, "n_prompts": self.clusters, "note": self.note}
         nan = (np.nan, np.nan)
         if self.note:
