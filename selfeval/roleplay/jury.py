@@ -17,7 +17,8 @@ a blind vote and a judge come after the others), `blind` (nobody saw this vote),
 `same_family` (bool), `score` (0..1 or null), `status` (ok | no_answer | refusal | filtered | length | empty | error),
 `dimensions` ({name: score or null}), `statement` (as other jurors see it), `reply` (raw, or the error), `repaired` (a
 second call asked for the score alone), `repair_reply`, `usage`, `cost`, `latency` (of both calls), `request_id`,
-`served_model`. Statistics take the rows with `role` = "juror".
+`served_model`; of jurors also `peer_mean` (mean of the others' latest scores that it was shown, or null). `pair` is the
+human conversation that this one is matched with. Statistics take the rows with `role` = "juror".
 """
 
 import asyncio
@@ -136,12 +137,14 @@ class _Hearing:
 
     async def _speak(self, number: int, position: int, seat: Seat, blind: bool) -> dict:
         constrained = self.jury.constrained(seat.model)
-        log = prompts.log_part(self._heard(number, position, blind), self.summary)
+        heard = self._heard(number, position, blind)
+        log = prompts.log_part(heard, self.summary)
         messages = prompts.statement(
             self.shared, log, self.judged, self.rubrics, position=position, constrained=constrained, blind=blind,
             persona=seat.persona and personas()[seat.persona]["persona"],
         )  # fmt: skip
-        return await self._record("juror", number, position, seat, messages, constrained, blind)
+        row = await self._record("juror", number, position, seat, messages, constrained, blind)
+        return row | {"peer_mean": _peer_mean(heard, position)}
 
     async def _decide(self, number: int) -> dict:
         model = self.jury.judge
@@ -189,6 +192,7 @@ class _Hearing:
     def _row(self, role: str, number: int, position: int, seat: Seat, blind: bool) -> dict:
         return {
             "conversation_id": self.conversation.conversation_id,
+            "pair": self.conversation.meta.get("pair"),
             "source": self.conversation.source,
             "turn": self.turn,
             "scope": self.jury.scope,
@@ -229,6 +233,12 @@ def _reason(response: Response, tags: list[str]) -> str:
     text = verdicts.read(response.text, tags).reason
     opened = text.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")
     return opened.strip('" ') if opened != text else text
+
+
+def _peer_mean(heard: Sequence[dict], me: int) -> float | None:
+    """Return the mean of the latest scores of the other jurors that a juror was shown."""
+    latest = {row["position"]: row["score"] for row in heard if row["position"] != me and row["score"] is not None}
+    return sum(latest.values()) / len(latest) if latest else None
 
 
 def _statement(reason: str, score: float | None, tag: str) -> str:
