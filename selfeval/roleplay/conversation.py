@@ -87,6 +87,7 @@ async def converse(
     seed: int = 0,
     on_exchange: OnExchange | None = None,
     feedback: Feedback | None = None,
+    also: Sequence[Model] = (),
     label: str | None = "turns",
 ) -> list[Conversation]:
     """Have interrogator and agent talk for so many turns (a question and its answer each); return the conversations.
@@ -96,7 +97,7 @@ async def converse(
     interrogator for it. tokens: most tokens of a message, 0 = the provider's `answer_tokens`. on_exchange: told of
     every exchange as soon as its answer exists, with the conversation up to there, so that a jury can start. feedback:
     awaited after every exchange; its text goes to the interrogator alone, behind the answer, and the next turn waits
-    for it.
+    for it. also: models that will be asked besides, checked with the two before the first call.
 
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
@@ -107,7 +108,9 @@ async def converse(
     asking, answering = sides(interrogator, agent, strategy, persona, temperature, tokens, seed)
     _check(asking, answering, strategy, turns, conversations, first)
     opening = [Turn(asking.label, first)] if first else []
-    check_models(client, (answering if opening else asking).request(opening, 0, seed), [asking.model, answering.model])
+    check_models(
+        client, (answering if opening else asking).request(opening, 0, seed), [asking.model, answering.model, *also]
+    )
     meta = {"agent_model": answering.model.id, "interrogator_model": asking.model.id, "persona": persona}
     meta |= {"strategy": strategy, "seed": seed}
 
