@@ -106,7 +106,7 @@ async def converse(
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
     asking, answering = sides(interrogator, agent, strategy, persona, temperature, tokens, seed)
-    _check(asking, answering, strategy, turns, conversations, first)
+    _check(strategy, persona, turns, conversations, first)
     opening = [Turn(asking.label, first)] if first else []
     check_models(
         client, (answering if opening else asking).request(opening, 0, seed), [asking.model, answering.model, *also]
@@ -168,7 +168,7 @@ def sides(
     return made[0], made[1]
 
 
-def _check(asking: Side, answering: Side, strategy: str, turns: int, conversations: int, first: str | None) -> None:
+def _check(strategy: str, persona: str, turns: int, conversations: int, first: str | None) -> None:
     part = cast.strategies()[strategy]
     if part.questions and turns > len(part.questions):
         raise InputError(
@@ -177,7 +177,7 @@ def _check(asking: Side, answering: Side, strategy: str, turns: int, conversatio
         )
     if first is not None and (part.questions or not isinstance(first, str) or not first.strip()):
         raise InputError(f"`first` must be a text, and not beside a fixed list of questions, got {first!r}.")
-    if conversations > 1 and "person" in (asking.model.id, answering.model.id):
+    if conversations > 1 and (part.typed or cast.personas()[persona].typed):
         raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
 
 
