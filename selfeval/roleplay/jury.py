@@ -215,7 +215,7 @@ class _Hearing:
     async def _ask(self, model: Model, messages: list[dict], constrained: bool, reason: bool) -> Response:
         parameters = {}
         if constrained:
-            longest = None if model.provider.hosted else 200
+            longest = None if model.provider.hosted else 100
             form = prompts.score_format(self.rubrics, reason=reason, longest=longest)
             parameters["response_format"] = form
         return await self._send(model, messages, parameters)
