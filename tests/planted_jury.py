@@ -3,6 +3,12 @@
 import numpy as np
 import pandas as pd
 
+from selfeval.stats.debate import differences, peers
+from selfeval.stats.panel import against_humans, leniency
+from selfeval.stats.resampled import Statistic
+from selfeval.stats.votes import read_votes
+
+ARMS = ("independent", "personas", "reask", "sham", "debate")
 JURORS = {  # leniency, conformity, discrimination
     "lenient": (0.12, 0.5, 0.05),
     "stern": (-0.10, 0.2, 0.25),
@@ -11,8 +17,9 @@ JURORS = {  # leniency, conformity, discrimination
 
 
 def planted_records(
-    seed, conversations=30, turns=3, jurors=JURORS, conform=True, silent=0.0, noise=0.06, sham=0.0, redraw=False
-) -> pd.DataFrame:
+    seed, conversations=30, turns=3, jurors=JURORS, conform=True, silent=0.0, noise=0.06, sham=0.0, redraw=False,
+    wanted=ARMS,
+) -> pd.DataFrame:  # fmt: skip
     """Return one row per statement: pairs of a person's and a model's conversation, judged in five arms.
 
     What is judged differs by conversation and turn; a juror adds its leniency, half its discrimination for or against,
@@ -51,19 +58,19 @@ def planted_records(
         share = weight[0, who] if conform else 0
         now[rows, who] = np.clip(heard(own[rows, who], peers, share), 0, 1)
     arms["debate"] = [first, now]
-    names, place = np.array(list(jurors)), order.argsort(1) + 1
-    frames = []
-    for arm, rounds in arms.items():
-        for number, scores in enumerate(rounds, 1):
-            frames.append(pd.DataFrame({
-                "conversation_id": [f"{c}-{'human' if h else 'model'}" for c, h in zip(conversation, human, strict=True)
-                                    for _ in range(seats)],
-                "pair": np.repeat(conversation, seats), "source": np.repeat(np.where(human, "human", "model"), seats),
-                "turn": np.repeat(turn, seats), "arm": arm, "round": number, "position": place.ravel(),
-                "juror": np.tile(names, len(grid)), "score": scores.ravel(),
-                "peer_mean": strangers.ravel() if arm == "sham" and number == 2 else np.nan,
-            }))  # fmt: skip
+    source = np.where(human, "human", "model")
+    common = pd.DataFrame({
+        "conversation_id": np.repeat([f"{c}-{s}" for c, s in zip(conversation, source, strict=True)], seats),
+        "pair": np.repeat(conversation, seats), "source": np.repeat(source, seats), "turn": np.repeat(turn, seats),
+        "position": (order.argsort(1) + 1).ravel(), "juror": np.tile(list(jurors), len(grid)), "peer_mean": np.nan,
+    })  # fmt: skip
+    frames = [
+        common.assign(arm=arm, round=number, score=scores.ravel())
+        for arm, rounds in arms.items() if arm in wanted for number, scores in enumerate(rounds, 1)
+    ]  # fmt: skip
     frame = pd.concat(frames, ignore_index=True)
+    told = (frame["arm"] == "sham") & (frame["round"] == 2)
+    frame.loc[told, "peer_mean"] = strangers.ravel()[: told.sum()]
     frame.loc[rng.random(len(frame)) < silent, "score"] = np.nan
     return frame
 
@@ -72,8 +79,23 @@ def truths(jurors=JURORS, conform=True) -> dict[tuple[str, str, str], float]:
     """Return {(arm, statistic, juror): planted value}."""
     found = {}
     lenient = np.array([traits[0] for traits in jurors.values()])
-    for k, (name, (leniency, weight, tells)) in enumerate(jurors.items()):
-        found["independent", "leniency", name] = leniency - np.delete(lenient, k).mean()
+    for k, (name, (_, weight, tells)) in enumerate(jurors.items()):
+        found["independent", "leniency", name] = lenient[k] - np.delete(lenient, k).mean()
         found["independent", "discrimination", name] = tells
         found["debate", "conformity", name] = weight if conform else 0.0
+    return found
+
+
+def coverage(frame: pd.DataFrame, truth: dict[tuple[str, str, str], float]) -> dict[tuple[str, str, str], bool]:
+    """Return which of the true values lie in their default 95 % intervals."""
+    votes = read_votes(frame)
+    rows = [*peers(votes)] + [r for arm in votes.values() for part in (leniency, against_humans) for r in part(arm)]
+    bounds = {key: r.value.interval() for r in rows if (key := (r.arm, r.statistic, r.juror)) in truth}
+    return {key: low <= truth[key] <= high for key, (low, high) in bounds.items()}
+
+
+def debate_effect(frame: pd.DataFrame) -> Statistic:
+    """Return the difference debate - reask over all answers."""
+    [found] = [r.value for r in differences(read_votes(frame)) if (r.arm, r.source) == ("debate - reask", "")
+               and r.statistic == "difference"]  # fmt: skip
     return found

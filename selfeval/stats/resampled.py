@@ -20,6 +20,7 @@ from selfeval.stats.intervals import (
     Estimate,
     Rate,
     bootstrap_intervals,
+    check_level,
     cluster_variance,
     clustered_t,
     inverted_p,
@@ -112,32 +113,41 @@ class Statistic:
         flat = not np.isnan(self.variance) and self.variance <= BOUND**2
         return "; ".join(filter(None, ["not_estimable", self.reason, "constant" if flat else ""]))
 
-    def estimates(self, how: Settings) -> list[Estimate]:
-        """Return the estimate with its default interval, then the other methods'."""
-        found = self._estimates(how)
-        if self.shown is None:
-            return found
-        ends = [sorted((float(self.shown(e.low)), float(self.shown(e.high)))) for e in found]
-        return [e._replace(value=float(self), low=a, high=b) for e, (a, b) in zip(found, ends, strict=True)]
+    @property
+    def method(self) -> str:
+        """How the default interval is made."""
+        return self.rate.method if self.bounded else "clustered_t"
 
-    def _estimates(self, how: Settings) -> list[Estimate]:
-        common = {"level": how.level, "n": self.rows, "n_prompts": self.clusters, "note": self.note}
-        nan = (np.nan, np.nan)
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return low and high of the default interval, NaN where there is none."""
         if self.note:
-            method = "wilson_effective_n" if self.bounded else "clustered_t"
-            return [Estimate(self.value, *nan, method=method, **common)]
-        contrib = self.contrib[:, None]
-        low, high = (float(x) for x in clustered_t(self.value, self.contrib, self.clusters, how.level))
-        found = [Estimate(self.value, low, high, method="clustered_t", **common)]
+            return np.nan, np.nan
         if self.bounded:
-            low, high = (float(x) for x in self.rate.interval(how.z))
-            found.insert(0, Estimate(self.value, low, high, method="wilson_effective_n", **common))
-        if self.variance <= BOUND**2:
-            return found[:1]
-        bounds = bootstrap_intervals(self._samples(how)[None], np.array([self.value]), contrib, how.level)
+            low, high = self.rate.interval(check_level(level))
+        else:
+            low, high = clustered_t(self.value, self.contrib, self.clusters, level)
+        return self._mapped(float(low), float(high))
+
+    def _mapped(self, low: float, high: float) -> tuple[float, float]:
+        if self.shown is None:
+            return low, high
+        low, high = sorted((float(self.shown(low)), float(self.shown(high))))
+        return low, high
+
+    def estimates(self, how: Settings) -> list[Estimate]:
+        """Return the estimate with its default interval, then percentile, BCa, and t for rates."""
+        common = {"level": how.level, "n": self.rows, "n_prompts": self.clusters, "note": self.note}
+        found = [Estimate(float(self), *self.interval(how.level), method=self.method, **common)]
+        if self.note or self.variance <= BOUND**2:
+            return found
+        bounds = bootstrap_intervals(self._samples(how)[None], np.array([self.value]), self.contrib[:, None], how.level)
         for method, k in (("percentile", 0), ("bca", 2)):
             more = common | ({"note": "bca_fallback_percentile"} if k and bounds[4][0] else {})
-            found.append(Estimate(self.value, float(bounds[k][0]), float(bounds[k + 1][0]), method=method, **more))
+            low, high = self._mapped(float(bounds[k][0]), float(bounds[k + 1][0]))
+            found.append(Estimate(float(self), low, high, method=method, **more))
+        if self.bounded:
+            low, high = clustered_t(self.value, self.contrib, self.clusters, how.level)
+            found.append(Estimate(float(self), float(low), float(high), method="clustered_t", **common))
         return found
 
     def _samples(self, how: Settings) -> np.ndarray:

@@ -128,9 +128,13 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     frame = frame.assign(**{name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in numbers})
     bad = given["score"].notna() & ~frame["score"].between(0, 1)
     if bad.any():
-        raise InputError(f"Column `score` must hold numbers from 0 to 1 or null, got {given['score'][bad].iloc[0]!r}.")
+        raise InputError(
+            f"Column `score` must hold numbers from 0 to 1 or null, got {given['score'][bad].tolist()[0]!r}."
+        )
     if frame["round"].isna().any():
-        raise InputError(f"Column `round` must hold numbers, got {given['round'][frame['round'].isna()].iloc[0]!r}.")
+        raise InputError(
+            f"Column `round` must hold numbers, got {given['round'][frame['round'].isna()].tolist()[0]!r}."
+        )
     text = {name: frame[name].fillna("").astype(str) for name in ("conversation_id", "agent", "juror", "persona")}
     turn = frame["turn"].fillna(0)
     pair = frame["pair"] if "pair" in frame else pd.Series(None, frame.index, object)
