@@ -18,11 +18,11 @@ CALLS, LATENCY, IN_FLIGHT = 1_000, 0.1, 64
 
 
 @contextlib.contextmanager
-def server(latency: float) -> Iterator[str]:
+def server(latency: float, reply: str = "NO") -> Iterator[str]:
     """Run the fake chat-completions server in a process of its own; yield its URL."""
     command = [sys.executable, str(Path(__file__).with_name("fake_server.py")), "--latency", str(latency)]
     with subprocess.Popen(
-        [*command, "--reply", "NO", "--seconds", "600"], stdout=subprocess.PIPE, text=True
+        [*command, "--reply", reply, "--seconds", "600"], stdout=subprocess.PIPE, text=True
     ) as process:
         yield process.stdout.readline().strip()
         process.terminate()
@@ -103,7 +103,124 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     }
 
 
-PARTS = {"client": client, "planted": planted}
+def jury(turns: int = 7, rounds: int = 2, slots: int = 16) -> dict:
+    """Judge 1 and 50 conversations, while they go on and when they are given, by three jurors alone and in a debate.
+
+    `ideal_calls` is the larger of calls / slots and the critical path: 2 turns - 1 (the first question is given) plus
+    the last turn's statements, or for given conversations these alone. Each call takes the server's latency.
+    """
+    import openai  # noqa: F401
+
+    from selfeval.cache import Store
+    from selfeval.client import Client
+    from selfeval.models import get
+    from selfeval.roleplay import panel
+    from selfeval.roleplay.conversation import converse
+    from selfeval.roleplay.jury import hold, verdict
+    from selfeval.roleplay.transcripts import Conversation, Turn
+
+    panel_of_three = panel.Jury(tuple(get(f"openai:juror-{k}") for k in range(3)), rounds=rounds, answer="free")
+    player = get("openai:player")
+
+    async def going_on(client: Client, arm: str, number: int) -> list[list[dict]]:
+        judging = []
+
+        async def one(index: int) -> None:
+            def judge(conversation, exchange) -> None:
+                judging.append(asyncio.create_task(
+                    verdict(client, panel_of_three, conversation, arm, turn=exchange.turn, index=index)
+                ))  # fmt: skip
+
+            first = f"This is question {index}."
+            await converse(client, player, player, turns=turns, first=first, on_exchange=judge, label=None)
+
+        await asyncio.gather(*(one(index) for index in range(number)))
+        return await asyncio.gather(*judging)
+
+    async def given(client: Client, arm: str, number: int) -> list[list[dict]]:
+        texts = [(speaker, f"{speaker} in turn {t}") for t in range(turns) for speaker in ("interrogator", "agent")]
+        conversations = [
+            Conversation(f"c{k}", [Turn(speaker, f"{text} of {k}") for speaker, text in texts]) for k in range(number)
+        ]
+        return [await hold(client, panel_of_three, conversations, [arm], label=None)]
+
+    async def measure(run, arm: str, number: int, store: Path) -> dict:
+        async with Client(slots, Store(store, recorded=store.parent / "none")) as client:
+            await client.chat(player, [{"role": "user", "content": "Connect."}])
+            started = time.perf_counter()
+            rows = [row for rows in await run(client, arm, number) for row in rows]
+            seconds, calls = time.perf_counter() - started, client.tally.calls - 1
+        statements = 3 * (rounds if arm == "debate" else 1)
+        path = (2 * turns - 1 if run is going_on else 0) + (statements if arm == "debate" else 1)
+        expected = number * (turns * statements + (2 * turns - 1 if run is going_on else 0))
+        ideal = max(expected / slots, path)
+        return {
+            "calls": calls, "expected_calls": expected, "scores": sum(row["score"] == 0.5 for row in rows),
+            "ideal_calls": round(ideal, 2), "seconds": round(seconds, 2),
+            "ratio": round(seconds / (ideal * LATENCY), 2),
+        }  # fmt: skip
+
+    found = {}
+    with tempfile.TemporaryDirectory() as folder, server(LATENCY, "HUMAN_SCORE=0.5") as url:
+        os.environ |= {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
+        for run in (going_on, given):
+            for arm in ("independent", "debate"):
+                for number in (1, 50):
+                    name = f"{run.__name__} {arm} {number}"
+                    found[name] = asyncio.run(measure(run, arm, number, Path(folder) / f"{name}.sqlite"))
+    return found
+
+
+def prompt_cache(turns: int = 7) -> dict:
+    """Debate turn 7 with three jurors and two rounds on the embedded model; report what its server took from its cache.
+
+    The conversation differs at every run, so nothing of it is cached before.
+    """
+    from selfeval.cache import Store
+    from selfeval.client import Client
+    from selfeval.models import get
+    from selfeval.roleplay import panel
+    from selfeval.roleplay.jury import verdict
+    from selfeval.roleplay.transcripts import Conversation, Turn
+
+    texts = [
+        (speaker, f"{text} That is number {time.time_ns() % 10_000}, {turn + 1} of {turns}.")
+        for turn in range(turns)
+        for speaker, text in (("interrogator", ASKED[turn % len(ASKED)]), ("agent", ANSWERED[turn % len(ANSWERED)]))
+    ]
+    conversation = Conversation("bench", [Turn(speaker, text) for speaker, text in texts])
+
+    async def debate(store: Path) -> list[dict]:
+        async with Client(1, Store(store, recorded=store.parent / "none")) as client:
+            return await verdict(client, panel.Jury((get("local/smollm2-135m"),)), conversation, "debate")
+
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        rows = asyncio.run(debate(Path(folder) / "store.sqlite"))
+    prompt, cached = (sum(row["usage"].get(name, 0) for row in rows) for name in ("prompt", "cached"))
+    return {
+        "statements": len(rows),
+        "prompt_tokens": prompt,
+        "cached_tokens": cached,
+        "cached_share": round(cached / prompt, 3),
+        "cached_share_by_statement": [round(row["usage"]["cached"] / row["usage"]["prompt"], 2) for row in rows],
+        "repairs": sum(row["repaired"] for row in rows),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+ASKED = (
+    "Hi, the app closes whenever I open a report, what do I do?",
+    "I tried that already. Which version is on your own screen?",
+    "Fine. Busy shift today?",
+)
+ANSWERED = (
+    "Hello! Sorry about that. Could you tell me which version you have, and since when it happens?",
+    "Mine says 4.2, but the office is always a week behind. Could you clear the cache in the settings once?",
+    "Busy enough, the phones have not stopped since nine. Did the report open now?",
+)
+
+PARTS = {"client": client, "planted": planted, "jury": jury, "prompt_cache": prompt_cache}
 
 if __name__ == "__main__":
     os.environ["TQDM_DISABLE"] = "1"

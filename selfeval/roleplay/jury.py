@@ -267,8 +267,7 @@ async def hold(
 ) -> list[dict]:  # fmt: skip
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
-    As many verdicts are in the making as there are places at the jurors' providers, begun in this order, so that
-    prompts which begin with the same text follow each other. The arm `sham` shows statements of the debate on another
+    Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham` shows statements of the debate on another
     conversation of the run (same turn where it has that), or the recorded ones where there is one conversation. Raises
     `InputError` for an unknown arm, an arm given twice, or `sham` on several conversations without `debate`.
     """
@@ -316,12 +315,16 @@ def _check_arms(arms: Sequence[str], conversations: Sequence[Conversation]) -> N
 
 
 def _places(client: Client, jury: Jury) -> int:
-    """Return how many verdicts are worth having in the making: the places at the jurors' providers."""
+    """Return how many verdicts are in the making at a time.
+
+    Twice as many as there are places at the jurors' providers, so that a place never waits for a disk; one for the
+    embedded model, whose server has the next prompt's beginning at hand while nothing else comes between.
+    """
     places = {}
     for model in jury.jurors:
         provider = model.provider
-        own = provider.embedded["settings"]["slots"] if provider.embedded else provider.concurrency
-        places[provider.name] = min(client.concurrency, client.concurrency if is_computed(model) else own)
+        most = client.concurrency if is_computed(model) else min(client.concurrency, provider.concurrency)
+        places[provider.name] = provider.embedded["settings"]["slots"] if provider.embedded else 2 * most
     return sum(places.values())
 
 
