@@ -1,8 +1,19 @@
-"""Verdict records of jurors whose leniency, conformity and discrimination are known, drawn with numpy."""
+"""Verdict records of jurors whose leniency, conformity and discrimination are known: by numpy, or simulated jurors."""
+
+import asyncio
+import random
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from selfeval.client import Client
+from selfeval.models import get
+from selfeval.roleplay import jury
+from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.simulated import talk
+from selfeval.roleplay.transcripts import Conversation, Turn
+from selfeval.simulated import WORDS
 from selfeval.stats.debate import differences, peers
 from selfeval.stats.panel import against_humans, leniency
 from selfeval.stats.resampled import Statistic
@@ -99,3 +110,28 @@ def debate_effect(frame: pd.DataFrame) -> Statistic:
     [found] = [r.value for r in differences(read_votes(frame)) if (r.arm, r.source) == ("debate - reask", "")
                and r.statistic == "difference"]  # fmt: skip
     return found
+
+
+def conversations(n: int, turns: int = 2, seed: int = 0) -> list[Conversation]:
+    """Return pairs of a person's and a simulated model's conversation with the same questions."""
+    draw, made = random.Random(seed), []
+    for k in range(n):
+        questions = [talk(get("sim/talker"), draw) for _ in range(turns)]
+        for source in ("human", "model"):
+            said = []
+            for question in questions:
+                answer = talk(get("sim/talker"), draw) if source == "model" else " ".join(draw.sample(WORDS, 9))
+                said += [Turn("A", question), Turn("B", answer)]
+            meta = {"pair": f"{k}-human", "agent_model": "sim/talker"} if source == "model" else {}
+            made.append(Conversation(f"{k}-{source}", said, source, "B", meta=meta))
+    return made
+
+
+def judge(jurors: Sequence[str], talks: Sequence[Conversation], arms: Sequence[str], **options) -> pd.DataFrame:
+    """Return the records of the real engine."""
+
+    async def run() -> list[dict]:
+        async with Client() as client:
+            return await jury.hold(client, Jury(tuple(map(get, jurors)), **options), talks, arms, label=None)
+
+    return pd.DataFrame(asyncio.run(run()))

@@ -1,23 +1,16 @@
 """Statistics of juries: hand-computed cases, outside references, planted truths, and what cannot be estimated."""
 
-import asyncio
-import random
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
-from planted_jury import JURORS, coverage, debate_effect, planted_records, truths
+from planted_jury import JURORS, conversations, coverage, debate_effect, judge, planted_records, truths
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from selfeval.client import Client
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.roleplay import jury as court
-from selfeval.roleplay.panel import Jury
-from selfeval.roleplay.simulated import SILENT, planted, talk
-from selfeval.roleplay.transcripts import Conversation, Turn
-from selfeval.simulated import WORDS, Simulated, author_of
+from selfeval.roleplay.simulated import SILENT, planted
+from selfeval.simulated import Simulated, author_of
 from selfeval.stats.debate import peer_means, peers
 from selfeval.stats.jury import (
     COLUMNS,
@@ -257,7 +250,7 @@ def test_the_first_speakers_weight(weight):
 
 def test_planted_traits_are_covered_and_no_conformity_is_no_effect():
     """Within three standard errors of the level, over fixed seeds; `make bench` has 200 and the real engine."""
-    covered, small, seeds = [], [], 50
+    covered, small, seeds = [], [], 30
     for seed in range(seeds):
         found = coverage(planted_records(seed, wanted=("independent", "debate")), truths())
         assert len(found) == 9
@@ -388,33 +381,13 @@ def test_wrong_arguments_and_the_seed():
 # Simulated jurors in the real engine
 
 
-def conversations(n: int, turns: int = 2, seed: int = 0) -> list[Conversation]:
-    """Return pairs of a person's and a simulated model's conversation with the same questions."""
-    draw, made = random.Random(seed), []
-    for k in range(n):
-        questions = [talk(get("sim/talker"), draw) for _ in range(turns)]
-        for source in ("human", "model"):
-            said = []
-            for question in questions:
-                answer = talk(get("sim/talker"), draw) if source == "model" else " ".join(draw.sample(WORDS, 9))
-                said += [Turn("A", question), Turn("B", answer)]
-            meta = {"pair": f"{k}-human", "agent_model": "sim/talker"} if source == "model" else {}
-            made.append(Conversation(f"{k}-{source}", said, source, "B", meta=meta))
-    return made
-
-
-def judge(jurors, talks, arms, **options) -> pd.DataFrame:
-    async def run():
-        async with Client() as client:
-            panel = Jury(tuple(get(f"sim/juror-{name}") for name in jurors), **options)
-            return await court.hold(client, panel, talks, arms, label=None)
-
-    return pd.DataFrame(asyncio.run(run()))
-
-
 def test_planted_jurors_in_the_real_engine():
     names = ("lenient", "stern", "blind")
-    records = judge(names, conversations(24), ("independent", "personas", "reask", "sham", "debate", "simultaneous"))
+    records = judge(
+        [f"sim/juror-{name}" for name in names],
+        conversations(24),
+        ("independent", "personas", "reask", "sham", "debate", "simultaneous"),
+    )
     table = jury_table(records, **FAST)
     traits = {f"sim/juror-{name}": planted(get(f"sim/juror-{name}")) for name in names}
     covered = []
@@ -436,14 +409,14 @@ def test_planted_jurors_in_the_real_engine():
 
 
 def test_jurors_without_conformity_are_unmoved_by_debate():
-    records = judge(("steady", "stubborn"), conversations(30), ("reask", "debate"))
+    records = judge(["sim/juror-steady", "sim/juror-stubborn"], conversations(30), ("reask", "debate"))
     table = jury_table(records, **FAST)
     row = found(table, "difference", "debate - reask")
     assert row["low"] <= 0 <= row["high"] and found(table, "equivalence", "debate - reask")["p"] < 0.05
 
 
 def test_a_silent_juror_is_counted_and_stays_silent_when_asked_again():
-    records = judge(("silent", "lenient"), conversations(40, 1), ("independent",))
+    records = judge(["sim/juror-silent", "sim/juror-lenient"], conversations(40, 1), ("independent",))
     mute = records["juror"] == "sim/juror-silent"
     assert records.loc[mute, "repair_reply"].dropna().eq(SILENT).all()
     assert abs(records.loc[mute, "score"].isna().mean() - 0.3) < 4 * np.sqrt(0.21 / 80)
@@ -454,7 +427,7 @@ def test_a_silent_juror_is_counted_and_stays_silent_when_asked_again():
 def test_simulated_jurors_in_the_other_forms(arm):
     """Summaries, a blind vote, a judge, further dimensions, a whole conversation: scores everywhere."""
     options = {"blind": True, "judge": get("sim/juror-blind"), "dimensions": ("identity",), "scope": "conversation"}
-    records = judge(("lenient", "blind"), conversations(3), (arm,), **options)
+    records = judge(["sim/juror-lenient", "sim/juror-blind"], conversations(3), (arm,), **options)
     asked = records[records["role"] != "summary"]
     assert asked["score"].notna().all() and set(records["role"]) >= {"juror", "judge"}
     assert asked["dimensions"].map(lambda d: d["identity"]).notna().all()
