@@ -220,7 +220,54 @@ ANSWERED = (
     "Busy enough, the phones have not stopped since nine. Did the report open now?",
 )
 
-PARTS = {"client": client, "planted": planted, "jury": jury, "prompt_cache": prompt_cache}
+
+def planted_jury(seeds: int = 200) -> dict:
+    """Cover planted leniency, conformity and discrimination; test debate - reask where nobody conforms.
+
+    By numpy (30 pairs of conversations, 3 turns), and by simulated jurors in the real engine (24 pairs, 1 turn).
+    """
+    import numpy as np
+    import planted_jury as known
+
+    from selfeval.models import get
+    from selfeval.roleplay.simulated import planted
+
+    def engine(seed: int, names: tuple[str, ...], arms: tuple[str, ...]):
+        return known.judge([f"sim/juror-{name}" for name in names], known.conversations(24, 1, seed), arms, seed=seed)
+
+    def traits(names: tuple[str, ...]) -> dict:
+        truth = {f"sim/juror-{name}": planted(get(f"sim/juror-{name}")) for name in names}
+        return known.truths(
+            {n: tuple(t[k] for k in ("leniency", "conformity", "discrimination")) for n, t in truth.items()}
+        )
+
+    names, still = ("lenient", "stern", "blind"), ("steady", "stubborn")
+    cases = {
+        "numpy": (
+            lambda seed: known.planted_records(seed, wanted=("independent", "debate")), known.truths(),
+            lambda seed: known.planted_records(seed, conform=False, wanted=("reask", "debate")),
+        ),
+        "engine": (
+            lambda seed: engine(seed, names, ("independent", "debate")), traits(names),
+            lambda seed: engine(seed, still, ("reask", "debate")),
+        ),
+    }  # fmt: skip
+    found: dict = {"seeds": seeds}
+    for case, (moved, truth, unmoved) in cases.items():
+        covered = [known.coverage(moved(seed), truth) for seed in range(seeds)]
+        each = {" ".join(key): round(float(np.mean([c[key] for c in covered])), 4) for key in truth}
+        tests = [known.debate_effect(unmoved(seed)) for seed in range(seeds)]
+        found[case] = {
+            "pooled_coverage": round(float(np.mean(list(each.values()))), 4),
+            "lowest_coverage": min(each.items(), key=lambda item: item[1]),
+            "coverage": each,
+            "no_conformity_debate_minus_reask_significant": float(np.mean([t.p() < 0.05 for t in tests])),
+            "no_conformity_mean_of_debate_minus_reask": round(float(np.mean([t.value for t in tests])), 5),
+        }
+    return found
+
+
+PARTS = {"client": client, "planted": planted, "jury": jury, "prompt_cache": prompt_cache, "planted_jury": planted_jury}
 
 if __name__ == "__main__":
     os.environ["TQDM_DISABLE"] = "1"
