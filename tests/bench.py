@@ -103,7 +103,7 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     }
 
 
-def jury(turns: int = 7, rounds: int = 2, slots: int = 16) -> dict:
+def jury(turns: int = 7, rounds: int = 2, slots: int = 16, latency: float = 0.2) -> dict:
     """Judge 1 and 50 conversations, while they go on and when they are given, by three jurors alone and in a debate.
 
     `ideal_calls` is the larger of calls / slots and the critical path: 2 turns - 1 (the first question is given) plus
@@ -157,11 +157,11 @@ def jury(turns: int = 7, rounds: int = 2, slots: int = 16) -> dict:
         return {
             "calls": calls, "expected_calls": expected, "scores": sum(row["score"] == 0.5 for row in rows),
             "ideal_calls": round(ideal, 2), "seconds": round(seconds, 2),
-            "ratio": round(seconds / (ideal * LATENCY), 2),
+            "ratio": round(seconds / (ideal * latency), 2),
         }  # fmt: skip
 
     found = {}
-    with tempfile.TemporaryDirectory() as folder, server(LATENCY, "HUMAN_SCORE=0.5") as url:
+    with tempfile.TemporaryDirectory() as folder, server(latency, "HUMAN_SCORE=0.5") as url:
         os.environ |= {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
         for run in (going_on, given):
             for arm in ("independent", "debate"):

@@ -267,9 +267,10 @@ async def hold(
 ) -> list[dict]:  # fmt: skip
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
-    Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham` shows statements of the debate on another
-    conversation of the run (same turn where it has that), or the recorded ones where there is one conversation. Raises
-    `InputError` for an unknown arm, an arm given twice, or `sham` on several conversations without `debate`.
+    Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham`
+    shows statements of the debate on another conversation of the run (same turn where it has that), or the recorded
+    ones where there is one conversation. Raises `InputError` for an unknown arm, an arm given twice, or `sham` on
+    several conversations without `debate`.
     """
     _check_arms(arms, conversations)
     design = [
