@@ -118,8 +118,8 @@ def repair(messages: list[dict], reply: str, rubrics: Mapping[str, Mapping], con
 def _form(rubrics: Mapping[str, Mapping], constrained: bool) -> str:
     tags = [rubric["tag"] for rubric in rubrics.values()]
     if constrained:
-        fields = " and ".join(f'"{tag.lower()}" (from 0 to 1)' for tag in tags)
-        return f'Answer in JSON: "reason" (one short sentence), then {fields}.'
+        fields = ", ".join(f'"{tag.lower()}" is a number from 0.00 to 1.00' for tag in tags)
+        return f'Answer in JSON: "reason" is one short sentence about what B wrote, {fields}.'
     lines = "".join(f"\n{tag}=" for tag in tags)
     each = "this line" if len(tags) == 1 else "these lines"
     return f"First give your reason in one short sentence. Then write {each}, with a number from 0 to 1:{lines}"
