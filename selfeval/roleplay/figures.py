@@ -72,8 +72,8 @@ def turns(records: pd.DataFrame) -> Figure:
             ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(6, integer=True))
             ax.set_xlim(found["turn"].min() - 0.3, found["turn"].max() + 0.3)
             _quiet(ax)
+            ax.set_xlabel("turn")
         axes[0].set_ylabel("score")
-        fig.supxlabel("turn", fontsize=8)
         _sources(fig, axes[0], found["source"].unique())
     return _plain(fig)
 
@@ -164,7 +164,7 @@ def _quiet(ax) -> None:
 
 def _grid(names: list[str], wide: int):
     """Return a figure with one panel per arm in a row, or in two where there are many."""
-    columns = min(len(names), 4)
+    columns = len(names) if len(names) < 6 else 4
     rows = -(-len(names) // columns)
     width = min(DOUBLE, max(SINGLE, columns * (1.0 + 0.12 * wide) + 0.6))
     fig, axes = _figure(width, 0.5 + 1.5 * rows, rows, columns, sharex=True, sharey=True)

@@ -335,11 +335,14 @@ def _statements(jury: Jury, arm: str) -> int:
 
 
 def _donor(jury: Jury, conversations: Sequence[Conversation], index: int, turn: int) -> tuple[int, int] | None:
-    """Return index and turn of the other conversation whose statements are shown; None where there is no other."""
-    others = len(conversations) - 1
-    first = random.Random(f"{jury.seed} sham").randrange(others) if others > 0 else 0
-    for k in range(others):
-        donor = (index + 1 + (first + k) % others) % len(conversations)
+    """Return index and turn of the other conversation whose statements are shown; None where there is no other.
+
+    The next one in a seeded order of all: what its source is does not depend on whose statements it replaces.
+    """
+    order = list(range(len(conversations)))
+    random.Random(f"{jury.seed} sham").shuffle(order)
+    place = order.index(index)
+    for donor in order[place + 1 :] + order[:place]:
         if turns := judged_turns(jury, conversations[donor]):
             return donor, turn if turn in turns else turns[min(turn, len(turns)) - 1]
     return None
