@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from selfeval.stats.panel import Row, conversation_mean
-from selfeval.stats.resampled import Statistic, auc, difference_of, slope_of, slope_parts
+from selfeval.stats.resampled import Statistic, auc, difference_of, effective_clusters, slope, slope_of, slope_parts
 from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over
 
 CONTRASTS = (
@@ -55,27 +55,23 @@ def peers(votes: dict[str, Votes]) -> Iterator[Row]:
     for arm in (*DEBATES, *controls):
         if arm not in votes or len(votes[arm].rounds) < 2 or len(votes[arm].seats) < 2:
             continue
-        mine = votes[arm]
+        mine, cluster = votes[arm], votes[arm].units.cluster
         for name in ("", *mine.seats):
             parts = conformity_parts(mine, name)
             reason = "" if parts.any() else "peers_unknown"
-            yield Row(arm, "conformity", _slope(parts, mine, reason), juror=name)
+            yield Row(arm, "conformity", slope(parts, cluster, null=0, reason=reason), juror=name)
             for control in controls if arm in DEBATES else ():
                 theirs = votes[control]
                 base = conformity_parts(theirs, name)
                 known = "" if parts.any() and base.any() else "peers_unknown"
-                both = np.hstack([parts, base])
-                formula = difference_of(slope_of, 5, slope_of)
                 value = Statistic.of_sums(
-                    both, formula, mine.units.cluster, int(both[:, [0, 5]].sum()), null=0, reason=known
-                )
+                    np.hstack([parts, base]), difference_of(slope_of, 5, slope_of), cluster,
+                    int(parts[:, 0].sum() + base[:, 0].sum()), null=0, reason=known,
+                    effective=min(effective_clusters(x, cluster) for x in (parts, base)),
+                )  # fmt: skip
                 yield Row(arm, f"conformity_minus_{control}", value, juror=name)
         if arm in DEBATES:
             yield first_speaker(mine, votes.get("personas"))
-
-
-def _slope(parts, votes: Votes, reason: str) -> Statistic:
-    return Statistic.of_sums(parts, slope_of, votes.units.cluster, int(parts[:, 0].sum()), null=0, reason=reason)
 
 
 def first_speaker(votes: Votes, private: Votes | None) -> Row:
@@ -93,9 +89,7 @@ def first_speaker(votes: Votes, private: Votes | None) -> Row:
     known = ~np.isnan(place).all(1)
     opener = np.where(known, lenient[np.where(np.isnan(place), np.inf, place).argmin(1)], np.nan)
     parts = slope_parts(opener, votes.verdict - mean_over(before, 1))
-    value = Statistic.of_sums(
-        parts, lambda sums: (1 + slope_of(sums) * (seats - 1)) / seats, votes.units.cluster, null=1 / seats
-    )
+    value = slope(parts, votes.units.cluster, lambda sums: (1 + slope_of(sums) * (seats - 1)) / seats, null=1 / seats)
     note = "" if shared or votes.arm != ONE_BY_ONE else "openings_seen"
     return Row(votes.arm, "first_speaker_weight", value, note="; ".join(filter(None, [f"fair={1 / seats:.3f}", note])))
 

@@ -58,8 +58,8 @@ def jury_table(
     the arm sham, computed for the debates) where present. margin: differences within +-margin count as none.
 
     Returns the columns `COLUMNS`; "" in arm, source and juror means all. The first row of a statistic is the default:
-    t over conversations on the jackknife, Wilson at the effective sample size for rates and areas; then `percentile`
-    and `bca` (`seed`). p tests no effect (.5 for auc and paired_accuracy); p_holm adjusts it within statistic and
+    t over conversations on the jackknife (for slopes with the effective number of conversations), Wilson at the effective
+    sample size for rates and areas; then `percentile` and `bca` (`seed`). p tests no effect (.5 for auc and paired_accuracy); p_holm adjusts it within statistic and
     source. In `equivalence`, p is that of the two one-sided tests and the interval has level 2 * level - 1.
 
     Notes: not_estimable with the reason; few_conversations (below 40: intervals are optimistic); constant;
@@ -151,13 +151,11 @@ def _line(row: Row, estimate: Estimate, p: float) -> dict:
 
 def _equivalence(row: Row, level: float, margin: float) -> dict:
     """Return the line of two one-sided t tests (Schuirmann 1987): p small means that |difference| < margin."""
-    found, df = row.value, row.value.clusters - 1
-    low, high, p = np.nan, np.nan, np.nan
+    found, low, high, p = row.value, np.nan, np.nan, np.nan
     if not found.note:
-        error = np.sqrt(found.variance)
-        half = sps.t.ppf(level, df) * error
+        half = found.half_width(2 * level - 1)
         low, high = found.value - half, found.value + half
-        p = float(sps.t.sf((margin - abs(found.value)) / error, df))
+        p = float(sps.t.sf((margin - abs(found.value)) / np.sqrt(found.variance), found.df))
     estimate = Estimate(found.value, low, high, 2 * level - 1, found.rows, found.clusters, "tost_t", found.note)
     return _line(row._replace(statistic="equivalence", note=f"margin={margin:g}"), estimate, p)
 

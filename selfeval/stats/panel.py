@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.stats import agreement
-from selfeval.stats.resampled import Statistic, auc, contrast_of, mean_of, slope_of, slope_parts
+from selfeval.stats.resampled import Statistic, auc, contrast_of, mean_of, slope, slope_parts
 from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over
 
 
@@ -158,8 +158,8 @@ def against_humans(votes: Votes) -> Iterator[Row]:
             null = 0 if statistic == "calibration_offset" else None
             value = Statistic.of_sums(sums, formula, cluster, rows, null=null, reason=reason)
             yield Row(votes.arm, statistic, value, **at)
-        slope = Statistic.of_sums(slope_parts(score, truth), slope_of, cluster, rows, null=0, reason=reason)
-        yield Row(votes.arm, "calibration_slope", slope, **at)
+        value = slope(slope_parts(score, truth), cluster, null=0, reason=reason)
+        yield Row(votes.arm, "calibration_slope", value, **at)
 
 
 def _base_rate_brier(sums):

@@ -22,7 +22,6 @@ from selfeval.stats.intervals import (
     bootstrap_intervals,
     check_level,
     cluster_variance,
-    clustered_t,
     inverted_p,
     jackknife_contrib,
 )
@@ -37,7 +36,8 @@ class Statistic:
 
     rows: rows used. null: the value of no effect, if a test makes sense. bounded: it is a rate between 0 and 1.
     reason: why it cannot be estimated, where that is known beforehand. shown: a monotone function of it that is
-    reported in its place, value and bounds; `value` and what follows from it are before that.
+    reported in its place, value and bounds; `value` and what follows from it are before that. effective: the number of
+    clusters that counts for the degrees of freedom of t, where that is not all of them.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -47,6 +47,7 @@ class Statistic:
     bounded: bool = False
     reason: str = ""
     shown: Callable[[float], float] | None = None
+    effective: float | None = None
 
     @classmethod
     def of_sums(cls, parts, formula: Callable, cluster, rows: int | None = None, **more) -> Statistic:
@@ -99,7 +100,7 @@ class Statistic:
             return np.nan
         if self.bounded:
             return float(inverted_p(self.rate, null))
-        return float(2 * sps.t.sf(abs(self.value - null) / np.sqrt(self.variance), self.clusters - 1))
+        return float(2 * sps.t.sf(abs(self.value - null) / np.sqrt(self.variance), self.df))
 
     @property
     def _spread(self) -> bool:
@@ -113,6 +114,15 @@ class Statistic:
         flat = not np.isnan(self.variance) and self.variance <= BOUND**2
         return "; ".join(filter(None, ["not_estimable", self.reason, "constant" if flat else ""]))
 
+    def half_width(self, level: float) -> float:
+        """Return the half-width of the t interval."""
+        return float(sps.t.ppf((1 + level) / 2, self.df) * np.sqrt(self.variance))
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of t."""
+        return max((self.clusters if self.effective is None else self.effective) - 1, 1)
+
     @property
     def method(self) -> str:
         """How the default interval is made."""
@@ -125,7 +135,8 @@ class Statistic:
         if self.bounded:
             low, high = self.rate.interval(check_level(level))
         else:
-            low, high = clustered_t(self.value, self.contrib, self.clusters, level)
+            half = self.half_width(level)
+            low, high = self.value - half, self.value + half
         return self._mapped(float(low), float(high))
 
     def _mapped(self, low: float, high: float) -> tuple[float, float]:
@@ -146,8 +157,8 @@ class Statistic:
             low, high = self._mapped(float(bounds[k][0]), float(bounds[k + 1][0]))
             found.append(Estimate(float(self), low, high, method=method, **more))
         if self.bounded:
-            low, high = clustered_t(self.value, self.contrib, self.clusters, how.level)
-            found.append(Estimate(float(self), float(low), float(high), method="clustered_t", **common))
+            half = self.half_width(how.level)
+            found.append(Estimate(float(self), self.value - half, self.value + half, method="clustered_t", **common))
         return found
 
     def _samples(self, how: Settings) -> np.ndarray:
@@ -176,6 +187,25 @@ def slope_of(sums):
     n, x, y, xx, xy = np.moveaxis(sums, -1, 0)
     spread = xx - x * x / n
     return np.where(spread > 1e-9 * np.maximum(xx, 1e-9), (xy - x * y / n) / spread, np.nan)
+
+
+def slope(parts, cluster, formula: Callable = slope_of, **more) -> Statistic:
+    """Build a least-squares slope from the parts of `slope_parts`, or a formula of the slope.
+
+    Its t has the effective number of clusters as degrees of freedom, less one (Carter, Schnepel and Steigerwald 2017):
+    a few conversations in which x varies most decide a slope. With 24 conversations that is about 14.
+    """
+    return Statistic.of_sums(
+        parts, formula, cluster, int(parts[:, 0].sum()), effective=effective_clusters(parts, cluster), **more
+    )
+
+
+def effective_clusters(parts, cluster) -> float:
+    """Return (sum of v)² / sum of v², v being each cluster's share in the variation of x."""
+    n, x, _, xx, _ = np.moveaxis(np.asarray(parts, float), -1, 0)
+    mean = x.sum() / max(n.sum(), 1)
+    share = np.bincount(np.unique(cluster, return_inverse=True)[1], xx - 2 * mean * x + n * mean**2)
+    return float(share.sum() ** 2 / max((share**2).sum(), BOUND**2))
 
 
 def slope_parts(x, y) -> np.ndarray:
