@@ -58,9 +58,10 @@ def jury_table(
     the arm sham, computed for the debates) where present. margin: differences within +-margin count as none.
 
     Returns the columns `COLUMNS`; "" in arm, source and juror means all. The first row of a statistic is the default:
-    t over conversations on the jackknife (for slopes with the effective number of conversations), Wilson at the effective
-    sample size for rates and areas; then `percentile` and `bca` (`seed`). p tests no effect (.5 for auc and paired_accuracy); p_holm adjusts it within statistic and
-    source. In `equivalence`, p is that of the two one-sided tests and the interval has level 2 * level - 1.
+    t over conversations on the jackknife (slopes: with the effective number of conversations), Wilson at the effective
+    sample size for rates and areas; then `percentile` and `bca` (`seed`). p tests no effect (.5 for auc and
+    paired_accuracy); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided
+    tests and the interval has level 2 * level - 1.
 
     Notes: not_estimable with the reason; few_conversations (below 40: intervals are optimistic); constant;
     bca_fallback_percentile; reliability, consensus; openings_seen (no private votes: the first round stands in);
