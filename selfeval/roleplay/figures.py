@@ -1,6 +1,6 @@
 """Figures of a jury, in the style of `selfeval.figures`: verdicts by turn and source, arms side by side, shifts, areas.
 
-Functions take verdict records or the table of `selfeval.stats.jury.jury_table`; intervals are the table's own.
+Functions take verdicts (`report.verdicts`) or the table of `selfeval.stats.jury.jury_table`; intervals are the table's.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ NAMES = {"human": "people", "model": "models", "": "all"}
 CONTRASTS = ("debate - reask", "debate - independent", "debate - personas", "debate - sham", "reask - personas")
 
 
-def jury_figures(records: pd.DataFrame, table: pd.DataFrame, base: pd.DataFrame | None = None) -> dict[str, Figure]:
-    """Draw every figure that the data allow: {name: figure}."""
-    drawn = {"arms": arms(table), "turns": turns(records), "distributions": distributions(records)}
+def jury_figures(
+    records: pd.DataFrame, table: pd.DataFrame, base: pd.DataFrame | None = None, aggregation: str = "mean"
+) -> dict[str, Figure]:
+    """Draw every figure that the data allow: {"<kind>_jury": figure}, kinds as the functions below."""
+    found = verdicts(records, aggregation)
+    drawn = {"arms_jury": arms(table), "turns_jury": turns(found), "distributions_jury": distributions(found)}
     if len(default_rows(table, "shift")):
-        drawn["shifts"] = shifts(table)
+        drawn["shifts_jury"] = shifts(table)
     if default_rows(table, "auc")["estimate"].notna().any():
-        drawn["areas"] = areas(table, base)
+        drawn["areas_jury"] = areas(table, base)
     return drawn
 
 
@@ -55,9 +58,8 @@ def arms(table: pd.DataFrame, margin: float = 0.05) -> Figure:
     return _plain(fig)
 
 
-def turns(records: pd.DataFrame) -> Figure:
+def turns(found: pd.DataFrame) -> Figure:
     """Draw the verdict on every turn: a thin line per conversation, a thick one for the mean, a panel per arm."""
-    found = verdicts(records)
     names = _ordered(found["arm"])
     fig, axes = _grid(names, found["turn"].nunique())
     with mpl.rc_context(STYLE):
@@ -78,9 +80,9 @@ def turns(records: pd.DataFrame) -> Figure:
     return _plain(fig)
 
 
-def distributions(records: pd.DataFrame) -> Figure:
+def distributions(found: pd.DataFrame) -> Figure:
     """Draw all verdicts on people beside those on models, a panel per arm; the bar is the mean."""
-    found = verdicts(records).dropna(subset=["score"])
+    found = found.dropna(subset=["score"])
     names = _ordered(found["arm"])
     fig, axes = _grid(names, 2)
     sources = sorted(found["source"].unique())

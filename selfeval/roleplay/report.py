@@ -1,18 +1,48 @@
-"""What a notebook shows of a jury: verdicts, baselines, transcripts with scores beside the answers, sentences."""
+"""What the jury's notebook needs: conversations to judge, verdicts, baselines, transcripts with scores, sentences."""
 
 import html
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from selfeval.client import Client
+from selfeval.errors import InputError
+from selfeval.models import Model
+from selfeval.roleplay.humans import forced_context, human_conversations
 from selfeval.roleplay.jury import decide, judged_turns
 from selfeval.roleplay.panel import Jury, personas
-from selfeval.roleplay.transcripts import Conversation
+from selfeval.roleplay.transcripts import Conversation, read_conversations
 from selfeval.stats.jury import baseline_auc
 from selfeval.style import out_of_fold
 
 VERDICT = ["conversation_id", "turn", "arm"]
 SHADES = ("#f3d9d4", "#f2f2f2", "#d5e6f0")  # a program, undecided, a person
+
+
+async def docket(
+    client: Client, files: str | Sequence[str], *, humans: int = 0, exchanges: int = 2, agent: Model, seed: int = 0
+) -> list[Conversation]:
+    """Return what a jury is to judge: the conversations of files, then so many human controls with their twins.
+
+    A control is a chat between people, of so many exchanges; in its twin the agent answers in one person's place
+    (`humans.forced_context`). Raises `InputError` where there is nothing to judge.
+    """
+    if not isinstance(humans, int) or isinstance(humans, bool) or humans < 0:
+        raise InputError(f"`humans` must be a number of control conversations, or 0 for none, got {humans!r}.")
+    found = read_conversations(files) if files else []
+    if humans:
+        people = human_conversations(humans, exchanges=exchanges, seed=seed)
+        found += [*people, *await forced_context(client, agent, people, seed=seed)]
+    if not found:
+        raise InputError("There is nothing to judge: name files in `conversations`, or set `humans` above 0.")
+    return found
+
+
+def seating(jury: Jury, index: int = 0, turn: int = 1) -> pd.DataFrame:
+    """Return who sits on the jury for a conversation's turn, in speaking order."""
+    seats = jury.seats("debate", index, turn)
+    rows = [(place, seat.model.id, seat.persona, _title(seat.persona)) for place, seat in enumerate(seats, 1)]
+    return pd.DataFrame(rows, columns=["speaks", "juror", "persona", "title"])
 
 
 def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
@@ -41,6 +71,8 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], jurors: bool = False
     """
     rows = default_rows(table, *statistics)
     rows = rows[(rows["juror"] != "") == jurors]
+    if rows.empty:
+        return pd.DataFrame(columns=["arm", *statistics])
     text = rows.assign(value=[_with_interval(row) for row in rows.itertuples()])
     keys = [k for k in ("arm", "source", "round", "juror") if text[k].astype(str).replace({"<NA>": ""}).nunique() > 1]
     text["round"] = text["round"].astype(object).where(text["round"].notna(), "")
@@ -120,11 +152,12 @@ def costs(records: pd.DataFrame) -> pd.DataFrame:
     return found.astype(dict.fromkeys(whole, int)).reset_index()
 
 
-def chat(conversation: Conversation, records: pd.DataFrame, display: Mapping[str, str] | None = None):
+def chat(conversation: Conversation, records: pd.DataFrame | None = None, display: Mapping[str, str] | None = None):
     """Return a conversation as a chat for a notebook: beside each answer every arm's verdict, each juror's last score
-    and its reason. Blue speaks for a person, red for a program."""
+    and its reason. Blue speaks for a person, red for a program. records: None where nobody has judged it yet."""
     from IPython.display import HTML
 
+    records = pd.DataFrame(columns=["conversation_id"]) if records is None else records
     mine = records[records["conversation_id"] == conversation.conversation_id]
     found = verdicts(mine) if len(mine) else pd.DataFrame(columns=[*VERDICT, "score"])
     who = "a person" if conversation.source == "human" else _label(conversation.agent_model or "a model", display)
