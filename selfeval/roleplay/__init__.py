@@ -8,6 +8,9 @@ nothing.
   conversation   who asks and who answers: models, scripts, people; many conversations at once
   cast           the personas and strategies of data/roleplay/, the scripted floor, a person who types
   humans         conversations between people, and the same ones with a model in one person's place
-  jury, prompts, verdicts   the panel, what it is asked, and what its replies say
+  panel, prompts, verdicts   who sits on the jury, what jurors are asked, and what their replies say
+  jury           verdicts: alone, asked again, in a debate; many at once
+  report, figures   what the jury's notebook shows
+  simulated      jurors and talkers whose habits are known
   commands       what `selfeval roleplay` and `selfeval compare` do
 """

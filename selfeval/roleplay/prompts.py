@@ -15,6 +15,7 @@ from selfeval.roleplay.transcripts import Exchange
 # The blocks of a prompt, for who reads prompts (simulated jurors, tests): turn, A or B, mark, text; and so on.
 MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
 STATEMENT = re.compile(r"^Round (\d+), juror (\d+) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
+SUMMARY = re.compile(r"^Summary of what the jurors said (\[[0-9a-f]{4}\])\n(.*?)\n\1$", re.M | re.S)
 SEAT = re.compile(r"^You are juror (\d+)\.", re.M)
 JUDGED = re.compile(r"^Judge (?:B's answer in turn (\d+)|all of B's answers|B in the whole conversation)", re.M)
 

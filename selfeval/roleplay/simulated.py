@@ -23,7 +23,7 @@ import re
 
 from selfeval.errors import InputError
 from selfeval.models import Model
-from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT
+from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
 from selfeval.simulated import VERBS, WORDS, author_of, tell
 
 DEFAULTS = {
@@ -31,7 +31,6 @@ DEFAULTS = {
 }  # fmt: skip
 TAG = re.compile(r"^(\w+)=$", re.M)  # as a prompt asks for it
 SCORE = re.compile(r"^HUMAN_SCORE=([\d.]+)$", re.M)
-SUMMARY = re.compile(r"^Summary of what the jurors said (\[[0-9a-f]{8}\])\n(.*?)\n\1$", re.M | re.S)
 SUMMED = re.compile(r"^Juror (\d+): ([\d.]+)$", re.M)
 SILENT = "It could be either, and I would rather not put a number on it."
 
