@@ -20,6 +20,7 @@ from selfeval.stats.jury import (
     jury_table,
     statistics,
 )
+from selfeval.stats.resampled import effective_clusters, slope, slope_parts
 from selfeval.stats.votes import read_votes
 
 FAST = {"n_resamples": 200}
@@ -259,6 +260,17 @@ def test_planted_traits_are_covered_and_no_conformity_is_no_effect():
         small.append(debate_effect(still).p() < 0.05)
     assert abs(np.mean(covered) - 0.95) <= 3 * np.sqrt(0.95 * 0.05 / (9 * seeds))
     assert np.mean(small) <= 0.05 + 3 * np.sqrt(0.95 * 0.05 / seeds)
+
+
+def test_a_slope_counts_the_conversations_in_which_there_is_something_to_see():
+    rng = np.random.default_rng(0)
+    cluster, x = np.repeat(np.arange(6), 4), np.tile([-1.0, 1.0], 12)
+    assert effective_clusters(slope_parts(x, x), cluster) == pytest.approx(6)
+    far = np.where(cluster < 2, 10 * x, x)
+    few = slope(slope_parts(far, far + rng.normal(size=24)), cluster)
+    assert few.effective == pytest.approx((2 * 100 + 4) ** 2 / (2 * 100**2 + 4)) and few.clusters == 6
+    low, high = few.interval()
+    assert (high - low) / 2 == pytest.approx(sps.t.ppf(0.975, few.effective - 1) * np.sqrt(few.variance))
 
 
 def test_regression_to_the_mean_is_told_from_conformity():
