@@ -98,6 +98,7 @@ def test_a_chat_shows_scores_beside_answers_and_nothing_in_it_is_code(run):
     assert shown.count("<details>") == 2 * 3 and "Stern, " in shown and "customer service manager" in shown
     evil = "<script>alert(1)</script> <b>bold"
     conversation = Conversation(evil, [Turn("customer", evil), Turn("agent", evil)], meta={"agent_model": evil})
+    assert report.chat(conversation).data == report.chat(conversation, records).data
     shown = report.chat(conversation, records).data
     assert "<script" not in shown and "<b>bold" not in shown and shown.count("&lt;script&gt;") == 4
 

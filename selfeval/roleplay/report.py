@@ -158,8 +158,10 @@ def chat(conversation: Conversation, records: pd.DataFrame | None = None, displa
     from IPython.display import HTML
 
     records = pd.DataFrame(columns=["conversation_id"]) if records is None else records
+    columns = [*VERDICT, "score"]
+    records = pd.DataFrame(columns=columns) if records is None else records
     mine = records[records["conversation_id"] == conversation.conversation_id]
-    found = verdicts(mine) if len(mine) else pd.DataFrame(columns=[*VERDICT, "score"])
+    found = verdicts(mine) if len(mine) else pd.DataFrame(columns=columns)
     who = "a person" if conversation.source == "human" else _label(conversation.agent_model or "a model", display)
     rows = [f'<p><b>{_text(conversation.conversation_id)}</b> &middot; B is {_text(who)}</p><table style="width:100%">']
     for exchange in conversation.exchanges():
@@ -230,7 +232,7 @@ def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[s
             if row.high < 0.5
             else "is not shown to tell people from models"
         )
-        found.append(f"{row.arm}: {verb} (AUC {_with_interval(row)}, {row.n_conversations} matched conversations).")
+        found.append(f"{row.arm}: {verb} (AUC {_with_interval(row)}, {row.n_conversations} conversations or pairs).")
     if base is not None and len(base):
         known = default_rows(base, "auc").dropna(subset=["estimate"])
         found += [
