@@ -9,7 +9,7 @@ nothing.
   cast           the personas and strategies of data/roleplay/, the scripted floor, a person who types
   humans         conversations between people, and the same ones with a model in one person's place
   panel, prompts, verdicts   who sits on the jury, what jurors are asked, and what their replies say
-  jury           verdicts: alone, asked again, in a debate; many at once
+  hearing, jury   one verdict: alone, asked again, in a debate; many at once, and the record
   report, figures   what the jury's notebook shows
   simulated      jurors and talkers whose habits are known
   commands       what `selfeval roleplay` and `selfeval compare` do
