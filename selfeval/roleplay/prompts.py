@@ -16,7 +16,7 @@ from selfeval.roleplay.transcripts import Exchange
 MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
 STATEMENT = re.compile(r"^Round (\d+), juror (\d+) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
 SUMMARY = re.compile(r"^Summary of what the jurors said (\[[0-9a-f]{4}\])\n(.*?)\n\1$", re.M | re.S)
-SEAT = re.compile(r"^You are juror (\d+)\.", re.M)
+SEAT = re.compile(r"^You are juror (\d+);", re.M)
 JUDGED = re.compile(r"^Judge (?:B's answer in turn (\d+)|all of B's answers|B in the whole conversation)", re.M)
 
 RULES = (
@@ -78,7 +78,7 @@ def statement(
     """Ask a juror for its reason and its scores; shared and log: the parts above. blind: nobody will see the vote."""
     lines = []
     if log:
-        lines.append(f"You are juror {position}. What juror {position} said above are your own words.")
+        lines.append(f"You are juror {position}; statements of juror {position} above are your own.")
     if persona:
         lines.append(persona)
     lines.append(judged + (". Weigh what was said above, then decide for yourself." if log else "."))
