@@ -400,8 +400,7 @@ def test_forced_context_survives_failures_files_and_a_person_who_speaks_first(st
     write_conversations(tmp_path / "c.jsonl", [made, human])
     [read, _] = read_conversations(tmp_path / "c.jsonl")
     assert read.context(2) == [Exchange(1, "", "me first"), Exchange(2, "q", "fine")]
-    with pytest.raises(InputError, match="no conversation"):
-        run(forced_context, store, None, [])
+    assert run(forced_context, store, get("sim/perfect"), [], label=None) == []
 
 
 @pytest.mark.parametrize(
@@ -461,3 +460,23 @@ def test_typing_waits_beside_the_other_calls(store):
 
     asyncio.run(main())
     assert len(ticks) > 3
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("a: {title: A}", "must give 'a' a `title` and one of prompt, questions, script, typed"),
+        ("a: {prompt: p}", "must give 'a' a `title` and one of"),
+        ("a: {title: A, prompt: p, typed: true}", "must give 'a' a `title` and one of"),
+        ("a: {title: A, questions: q}", "must give 'a' a `title` and one of"),
+        ("a: {title: A, script: parry}", "the unknown script 'parry'; known are eliza"),
+        ("- a", "must be entries by name"),
+        ("a: [", "cannot be read"),
+    ],
+)
+def test_a_broken_file_of_roles_is_one_sentence(tmp_path, monkeypatch, entry, sentence):
+    (tmp_path / "roleplay").mkdir()
+    (tmp_path / "roleplay" / "agents.yaml").write_text(entry)
+    monkeypatch.setattr(cast, "DATA", tmp_path)
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        cast.personas()

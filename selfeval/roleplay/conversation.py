@@ -9,7 +9,7 @@ the conversation ends with that status. What was said until then is kept, and th
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from selfeval.client import Client, Progress, Request
 from selfeval.errors import InputError
@@ -137,7 +137,8 @@ async def converse(
             if status != "ok":
                 break
             if feedback and turn < turns:
-                log[-1].more["feedback"] = await feedback(so_far(), exchange)
+                note = await feedback(so_far(), exchange)
+                log[-1] = replace(log[-1], more=log[-1].more | {"feedback": note})
         return so_far()
 
     total = turns * conversations

@@ -53,10 +53,9 @@ async def forced_context(
 
     At every turn it reads the conversation as it was, with the answers that the person had given, and writes its own;
     so the questions of a pair are equal, and only the answers differ. The turn keeps the person's as `instead_of`
-    (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer waits for another.
+    (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer waits for another;
+    one that fails is recorded as such. Transcripts of one's own are replayed in the same way.
     """
-    if not conversations:
-        raise InputError("There is no conversation in which a model could answer.")
     _, answering = sides(None, agent, "fixed", persona, temperature, tokens, seed)
     places = [(c, i, e) for c in conversations for i, e in zip(_last_before(c), c.exchanges(), strict=True)]
     requests = []
@@ -65,7 +64,8 @@ async def forced_context(
         system = f"{answering.system} The topic proposed for the chat: {topic}" if topic else answering.system
         mine = replace(answering, label=conversation.agent, system=system)
         requests.append(mine.request(conversation.turns[:place], 0, seed))
-    check_models(client, requests[0], [answering.model])
+    if requests:
+        check_models(client, requests[0], [answering.model])
     responses = await client.chat_all(requests, label)
     made: dict[str, list[Turn]] = {c.conversation_id: [] for c in conversations}
     for (conversation, _, exchange), response in zip(places, responses, strict=True):
@@ -79,7 +79,7 @@ async def forced_context(
         Conversation(
             f"{answering.model.id} {persona} in {conversation.conversation_id}",
             made[conversation.conversation_id],
-            meta=meta | {"pair": conversation.conversation_id} | conversation.meta,
+            meta=conversation.meta | meta | {"pair": conversation.conversation_id},
         )
         for conversation in conversations
     ]

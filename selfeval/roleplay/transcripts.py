@@ -123,8 +123,6 @@ def read_conversations(paths: str | Path | Sequence[str | Path]) -> list[Convers
     to speak. Relative paths lie below `data/`. Raises `InputError` naming file and row for what is not of this form.
     """
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not paths:
-        raise InputError("`conversations` names no file.")
     found: dict[str, Conversation] = {}
     for path in dict.fromkeys(data_path(path).resolve() for path in paths):
         for number, row in enumerate(_rows(path), 1):
