@@ -190,8 +190,8 @@ class _Hearing:
     async def _ask(self, model: Model, messages: list[dict], constrained: bool, reason: bool) -> Response:
         parameters = {}
         if constrained:
-            longest = None if model.provider.hosted else 100
-            form = prompts.score_format(self.rubrics, reason=reason, longest=longest)
+            length = None if model.provider.hosted else (20, 80)
+            form = prompts.score_format(self.rubrics, reason=reason, length=length)
             parameters["response_format"] = form
         return await self._send(model, messages, parameters)
 

@@ -119,17 +119,19 @@ def repair(messages: list[dict], reply: str, rubrics: Mapping[str, Mapping], con
 def _form(rubrics: Mapping[str, Mapping], constrained: bool) -> str:
     tags = [rubric["tag"] for rubric in rubrics.values()]
     if constrained:
-        fields = ", ".join(f'"{tag.lower()}" is a number from 0.00 to 1.00' for tag in tags)
-        return f'Answer in JSON: "reason" is one short sentence about what B wrote, {fields}.'
+        fields = " and ".join(f"a score from 0.00 to 1.00 ({tag.lower()})" for tag in tags)
+        return f"First one short sentence on how B sounds (reason), then {fields}. Answer in JSON."
     lines = "".join(f"\n{tag}=" for tag in tags)
     each = "this line" if len(tags) == 1 else "these lines"
     return f"First give your reason in one short sentence. Then write {each}, with a number from 0 to 1:{lines}"
 
 
-def score_format(rubrics: Mapping[str, Mapping], *, reason: bool = True, longest: int | None = None) -> dict:
+def score_format(rubrics: Mapping[str, Mapping], *, reason: bool = True, length: tuple[int, int] | None = None) -> dict:
     """Return a `response_format`: a reason first, then scores out of a list, since bounds of numbers are not enforced
-    everywhere. longest: characters of the reason, for providers whose grammar knows it."""
-    fields: dict = {"reason": {"type": "string"} | ({"maxLength": longest} if longest else {})} if reason else {}
+    everywhere. length: least and most characters of the reason, for providers whose grammar knows them: without, a
+    small model gives "reason" for a reason, or no end."""
+    bounds = dict(zip(("minLength", "maxLength"), length, strict=True)) if length else {}
+    fields: dict = {"reason": {"type": "string"} | bounds} if reason else {}
     fields |= {rubric["tag"].lower(): {"type": "string", "enum": list(GRID)} for rubric in rubrics.values()}
     schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
