@@ -139,14 +139,11 @@ class Client:
                     responses[i] = await self._answer(requests[i])
                     progress.step()
 
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for indices in by_provider.values():
-                        shared = iter(indices)  # workers pull in order: a server's prefix cache profits
-                        for _ in range(min(self.concurrency, len(indices))):
-                            group.create_task(work(shared))
-            except BaseExceptionGroup as failures:
-                raise failures.exceptions[0] from None
+            async with Tasks() as group:
+                for indices in by_provider.values():
+                    shared = iter(indices)  # workers pull in order: a server's prefix cache profits
+                    for _ in range(min(self.concurrency, len(indices))):
+                        group.create_task(work(shared))
         for written in tuple(self._unwritten):  # of other callers too: all of them may wait for the same commit
             await asyncio.wrap_future(written)
         self._check_written()
@@ -226,6 +223,23 @@ class Client:
         self.tally.tokens += response.usage.get("prompt", 0) + response.usage.get("completion", 0)
         self.tally.cost += response.cost or 0.0
         self.tally.unpriced += response.cost is None
+
+
+class Tasks(asyncio.TaskGroup):
+    """A group of tasks whose first failure ends the others and is raised as itself.
+
+    Nor does it carry the group as its context: IPython cannot show such an exception, and when it is a kernel's first,
+    papermill and nbconvert wait for ever for the cell's reply (ipykernel 7.4).
+    """
+
+    async def __aexit__(self, *exception) -> None:
+        failure = None
+        try:
+            await super().__aexit__(*exception)
+        except BaseExceptionGroup as failures:
+            failure = failures.exceptions[0]
+        if failure:
+            raise failure
 
 
 class Progress:

@@ -19,7 +19,7 @@ from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 
 from selfeval import models
 from selfeval.client import Client, Request
-from selfeval.errors import InputError, ProviderError
+from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.models import from_callable, get
 from selfeval.prompts import user
 from selfeval.providers import Response
@@ -471,6 +471,15 @@ def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_befor
     assert asyncio.run(asyncio.wait_for(run(), 60)) == [[True] * 3] * 40
     assert most == 8
     assert claimed <= 2 * 8  # in flight, or on the way to the disk
+
+
+def test_a_failure_is_raised_as_itself_and_without_a_group_that_kernels_cannot_show(store):
+    def broken(messages, **parameters):
+        raise StoreError("full")
+
+    with pytest.raises(StoreError, match="full") as raised:
+        ask(store, questions(from_callable(broken, "mine/broken"), 3))
+    assert raised.value.__context__ is None
 
 
 def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch):

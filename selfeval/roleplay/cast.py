@@ -121,7 +121,7 @@ def person(read: Callable[[str], str] | None = None) -> Model:
                 raise
             raise InputError(
                 "A person is to type, and nobody can here; open the notebook in JupyterLab or use the terminal."
-            ) from error
+            ) from None
         return Response(line, "ok" if line.strip() else "empty")
 
     return from_callable(type_, "person", "Person at the keyboard")

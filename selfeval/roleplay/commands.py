@@ -4,13 +4,12 @@ The file is written anew, whole, whenever an answer or a verdict arrives. Every 
 command run again goes on where it was stopped and ends with an equal file; what a person typed is read from the file.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfeval.client import Client
+from selfeval.client import Client, Tasks
 from selfeval.errors import InputError
 from selfeval.models import Model
 from selfeval.records import write_whole
@@ -221,26 +220,23 @@ async def run(
         shown = " ".join("-" if one is None else f"{one:.2f}" for one in scores)
         tell(f"turn {turn}  {METHODS[arm]}: {'no score' if score is None else f'{score:.2f}'}  [{shown}]")
 
-    try:
-        async with asyncio.TaskGroup() as group:
+    async with Tasks() as group:
 
-            def on_exchange(conversation: Conversation, exchange: Exchange) -> None:
-                log.conversation = conversation
-                write()
-                for arm in play.arms:
-                    judging[exchange.turn, arm] = group.create_task(judge(conversation, exchange.turn, arm))
+        def on_exchange(conversation: Conversation, exchange: Exchange) -> None:
+            log.conversation = conversation
+            write()
+            for arm in play.arms:
+                judging[exchange.turn, arm] = group.create_task(judge(conversation, exchange.turn, arm))
 
-            async def feedback(conversation: Conversation, exchange: Exchange) -> str:
-                await judging[exchange.turn, play.arms[-1]]
-                return _feedback(log.score(exchange.turn, play.arms[-1]))
+        async def feedback(conversation: Conversation, exchange: Exchange) -> str:
+            await judging[exchange.turn, play.arms[-1]]
+            return _feedback(log.score(exchange.turn, play.arms[-1]))
 
-            [log.conversation] = await converse(
-                client, interrogator, agent, strategy=play.strategy, persona=play.persona, turns=play.turns,
-                temperature=play.temperature, tokens=play.tokens, seed=play.seed, on_exchange=on_exchange,
-                feedback=feedback if play.feedback else None, also=play.jury.jurors, label=None,
-            )  # fmt: skip
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        [log.conversation] = await converse(
+            client, interrogator, agent, strategy=play.strategy, persona=play.persona, turns=play.turns,
+            temperature=play.temperature, tokens=play.tokens, seed=play.seed, on_exchange=on_exchange,
+            feedback=feedback if play.feedback else None, also=play.jury.jurors, label=None,
+        )  # fmt: skip
     write()
     return log
 

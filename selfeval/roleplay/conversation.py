@@ -6,12 +6,11 @@ the conversation goes on. Where an answer failed (no reply from the provider), o
 the conversation ends with that status. What was said until then is kept, and the other conversations go on.
 """
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.client import Client, Progress, Request
+from selfeval.client import Client, Progress, Request, Tasks
 from selfeval.errors import InputError
 from selfeval.models import Model
 from selfeval.providers import Response, is_computed, require
@@ -143,7 +142,9 @@ async def converse(
 
     total = turns * conversations
     with Progress(label, total, total, client.tally) as progress:
-        return await gather(talk(number, progress) for number in range(conversations))
+        async with Tasks() as group:
+            talks = [group.create_task(talk(number, progress)) for number in range(conversations)]
+    return [task.result() for task in talks]
 
 
 def sides(
@@ -198,13 +199,3 @@ async def say(client: Client, side: Side, turns: Sequence[Turn], sample: int, se
     request = side.request(turns, sample, seed)
     [response] = await client.chat_all([request], label=None)
     return said(side.label, response)
-
-
-async def gather(coroutines) -> list:
-    """Return the results in order; the first failure ends the others and is raised as itself."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(coroutine) for coroutine in coroutines]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from selfeval import DATA
-from selfeval.client import Client, Progress
+from selfeval.client import Client, Progress, Tasks
 from selfeval.errors import InputError
 from selfeval.providers import is_computed
 from selfeval.records import read_jsonl
@@ -71,12 +71,9 @@ async def hold(
 
     total = sum(_statements(jury, arm) for _, _, arm in design)
     with Progress(label, total, total, client.tally) as progress:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for key in design:
-                    tasks[key] = group.create_task(one(*key, progress.step))
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+        async with Tasks() as group:
+            for key in design:
+                tasks[key] = group.create_task(one(*key, progress.step))
     return [row for key in design for row in tasks[key].result()]
 
 
