@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -240,6 +240,13 @@ class Tasks(asyncio.TaskGroup):
             failure = failures.exceptions[0]
         if failure:
             raise failure
+
+
+async def gather(coroutines: Iterable[Coroutine]) -> list:
+    """Return the results of coroutines in their order; the first failure ends the others and is raised as itself."""
+    async with Tasks() as group:
+        tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    return [task.result() for task in tasks]
 
 
 class Progress:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.client import Client, Progress, Request, Tasks
+from selfeval.client import Client, Progress, Request, gather
 from selfeval.errors import InputError
 from selfeval.models import Model
 from selfeval.providers import Response, is_computed, require
@@ -142,9 +142,7 @@ async def converse(
 
     total = turns * conversations
     with Progress(label, total, total, client.tally) as progress:
-        async with Tasks() as group:
-            talks = [group.create_task(talk(number, progress)) for number in range(conversations)]
-    return [task.result() for task in talks]
+        return await gather(talk(number, progress) for number in range(conversations))
 
 
 def sides(
