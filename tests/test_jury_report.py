@@ -85,6 +85,20 @@ def test_every_figure_is_drawn_and_fewer_without_people(run):
     assert set(drawn) == {f"{kind}_jury" for kind in ("arms", "turns", "distributions", "shifts")}
 
 
+@pytest.mark.parametrize("score", [1.0, None])
+@pytest.mark.filterwarnings("error")
+def test_a_jury_that_always_says_the_same_or_nothing_can_be_looked_at(run, score):
+    """The embedded model gives nearly everybody 1.00: figures, tables and sentences have to stand that."""
+    _, records, *_ = run
+    same = records.assign(score=score, status="ok" if score else "no_answer").astype({"score": float})
+    table = jury_table(same, n_resamples=50)
+    drawn = jury_figures(same, table, pd.DataFrame())
+    assert ("distributions_jury" in drawn) == (score is not None) and {"arms_jury", "turns_jury"} < set(drawn)
+    sentences = report.conclusions(table)
+    assert len(sentences) == 4 and ("changed nobody's mean score" in sentences[-1]) == (score is not None)
+    assert all("not shown to tell" in s or "cannot be estimated" in s for s in sentences[:3])
+
+
 def test_without_people_there_is_no_baseline_and_the_sentence_says_so(run):
     cases, records, *_ = run
     assert report.baselines(JURY, cases[6:]).empty and report.baselines(JURY, [cases[0], cases[6]]).empty

@@ -26,7 +26,9 @@ def jury_figures(
 ) -> dict[str, Figure]:
     """Draw every figure that the data allow: {"<kind>_jury": figure}, kinds as the functions below."""
     found = verdicts(records, aggregation)
-    drawn = {"arms_jury": arms(table), "turns_jury": turns(found), "distributions_jury": distributions(found)}
+    drawn = {"arms_jury": arms(table), "turns_jury": turns(found)}
+    if found["score"].notna().any():
+        drawn["distributions_jury"] = distributions(found)
     if len(default_rows(table, "shift")):
         drawn["shifts_jury"] = shifts(table)
     if default_rows(table, "auc")["estimate"].notna().any():

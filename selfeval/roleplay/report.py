@@ -240,7 +240,9 @@ def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[s
         ]
     for row in default_rows(table, "difference").query("source == '' and arm == 'debate - reask'").itertuples():
         same = default_rows(table, "equivalence").query("source == '' and arm == 'debate - reask'")
-        if pd.isna(row.low):
+        if row.estimate == 0 and pd.isna(row.low):
+            found.append("Hearing each other changed nobody's mean score against being asked again.")
+        elif pd.isna(row.low):
             found.append(f"What debating changes cannot be estimated ({row.note}).")
         elif row.low > 0 or row.high < 0:
             found.append(f"Hearing each other moved the jurors by {_with_interval(row)} against being asked again.")
