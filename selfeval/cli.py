@@ -211,6 +211,93 @@ def _disk() -> bool:
     return _say(free > 1, f"{free:.0f} GB free for data/", "Make room: a full disk stops a sweep.")
 
 
+def _role_play_options(agent: str, interrogator: str, jury: str, turns: int):
+    """Return a decorator with the published arguments and their defaults, then ours."""
+    options = (
+        click.option("--output_file_path", "--output-file-path", "out", required=True, type=click.Path(path_type=Path)),
+        click.option("--role-play-llm-model", "agent", default=agent, show_default=True, help="Who answers."),
+        click.option("--interrogator-llm-model", "interrogator", default=interrogator, show_default=True),
+        click.option("--jury-llm-models", "jurors", default=jury, show_default=True, help="Separated by commas."),
+        click.option("--max-turns", "turns", default=turns, show_default=True, type=click.IntRange(1)),
+        click.option("--debate-rounds", "rounds", default=2, show_default=True, type=click.IntRange(1)),
+        click.option("--agent-persona", "persona", default="support", show_default=True, help="See data/roleplay/."),
+        click.option("--strategy", default="probing", show_default=True, help="See data/roleplay/."),
+        click.option(
+            "--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.", show_default=True
+        ),
+        click.option("--temperature", default=0.7, show_default=True, help="Of agent and interrogator."),
+        click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on."),
+        click.option("--seed", default=0, show_default=True, type=click.IntRange(0)),
+        click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1), help="Calls in flight."),
+    )
+
+    def decorate(function):
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+@main.command()
+@_role_play_options(
+    "deepseek/deepseek-v3.2",
+    "openai/gpt-4o",
+    "openai/chatgpt-4o-latest,google/gemma-3-12b-it,anthropic/claude-3-haiku",
+    turns=7,
+)
+def roleplay(**options) -> None:
+    """Let an agent pass for a human before an interrogator, and have a jury debate every answer.
+
+    Run it again to go on where it was stopped. The persona or the strategy `person` lets you type that side.
+    """
+    from selfeval.roleplay import commands
+
+    _play(("debate",), commands.interaction, **options)
+
+
+@main.command()
+@_role_play_options(
+    "meta-llama/llama-3.1-8b-instruct",
+    "meta-llama/llama-3.1-8b-instruct",
+    "meta-llama/llama-3.1-8b-instruct,google/gemma-3-12b-it,anthropic/claude-3-haiku",
+    turns=3,
+)
+def compare(**options) -> None:
+    """Judge one conversation by independent jurors and by a debate, and write both beside each other."""
+    from selfeval.roleplay import commands
+
+    _play(("independent", "debate"), commands.comparison, **options)
+
+
+def _play(arms: tuple[str, ...], report, *, out: Path, agent: str, interrogator: str, jurors: str, **options) -> None:
+    import asyncio
+
+    from selfeval.client import Client
+    from selfeval.models import get, get_all
+    from selfeval.roleplay import commands, panel
+
+    jury = panel.Jury(
+        tuple(get_all([name.strip() for name in jurors.split(",") if name.strip()])),
+        rounds=options.pop("rounds"),
+        seed=options["seed"],
+    )
+    concurrency = options.pop("concurrency")
+    play = commands.Play(out, get(agent), get(interrogator), jury, arms, **options)
+    for warning in play.warnings():
+        click.echo(f"selfeval: {warning}", err=True)
+
+    async def run() -> tuple:
+        async with Client(concurrency) as client:
+            return await commands.run(client, play, report, tell=click.echo), client.tally
+
+    log, tally = asyncio.run(run())
+    click.echo(f"{out}: {len(log.exchanges())} of {play.turns} turns; {tally}")
+    if log.conversation.status != "ok":
+        click.echo(f"selfeval: the conversation ended early ({log.ending()}); run the same again to try on.", err=True)
+        sys.exit(1)
+
+
 def _table(rows: list[tuple]) -> None:
     widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
     for row in rows:

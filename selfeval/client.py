@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -86,7 +86,11 @@ class Tally:
 
 
 class Client:
-    """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`."""
+    """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
+
+    The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
+    of their provider with each other and with every `chat_all`, first come, first served.
+    """
 
     def __init__(self, concurrency: int = 16, store: Store | None = None):
         if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
@@ -135,17 +139,19 @@ class Client:
                     responses[i] = await self._answer(requests[i])
                     progress.step()
 
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for indices in by_provider.values():
-                        shared = iter(indices)  # workers pull in order: a server's prefix cache profits
-                        for _ in range(min(self.concurrency, len(indices))):
-                            group.create_task(work(shared))
-            except BaseExceptionGroup as failures:
-                raise failures.exceptions[0] from None
-        while self._unwritten:
-            await asyncio.wrap_future(self._unwritten.popleft())
+            async with Tasks() as group:
+                for indices in by_provider.values():
+                    shared = iter(indices)  # workers pull in order: a server's prefix cache profits
+                    for _ in range(min(self.concurrency, len(indices))):
+                        group.create_task(work(shared))
+        for written in tuple(self._unwritten):  # of other callers too: all of them may wait for the same commit
+            await asyncio.wrap_future(written)
+        self._check_written()
         return responses
+
+    def _check_written(self) -> None:
+        while self._unwritten and self._unwritten[0].done():
+            self._unwritten.popleft().result()
 
     def _from_store(self, request: Request) -> Response | None:
         if is_computed(request.model):
@@ -173,12 +179,15 @@ class Client:
         return await self._buy(request)
 
     async def _buy(self, request: Request) -> Response:
+        endpoint = self._endpoint(request.model)
+        async with endpoint.places:  # claimed only when it can be sent: what is claimed at a kill was in flight
+            if request.model.id in endpoint.given_up:
+                return self._failed(endpoint.given_up[request.model.id])
+            return await self._buy_now(request, endpoint)
+
+    async def _buy_now(self, request: Request, endpoint: Endpoint) -> Response:
         model, key = request.model, request.key
-        endpoint = self._endpoint(model)
-        if model.id in endpoint.given_up:
-            return self._failed(endpoint.given_up[model.id])
-        while self._unwritten and self._unwritten[0].done():
-            self._unwritten.popleft().result()  # nothing more is bought once a reply cannot be kept
+        self._check_written()  # nothing more is bought once a reply cannot be kept
         stored = await self.store.claim(key)
         if stored is not None:
             self.tally.stored += 1
@@ -214,6 +223,30 @@ class Client:
         self.tally.tokens += response.usage.get("prompt", 0) + response.usage.get("completion", 0)
         self.tally.cost += response.cost or 0.0
         self.tally.unpriced += response.cost is None
+
+
+class Tasks(asyncio.TaskGroup):
+    """A group of tasks whose first failure ends the others and is raised as itself.
+
+    Nor does it carry the group as its context: IPython cannot show such an exception, and when it is a kernel's first,
+    papermill and nbconvert wait for ever for the cell's reply (ipykernel 7.4).
+    """
+
+    async def __aexit__(self, *exception) -> None:
+        failure = None
+        try:
+            await super().__aexit__(*exception)
+        except BaseExceptionGroup as failures:
+            failure = failures.exceptions[0]
+        if failure:
+            raise failure
+
+
+async def gather(coroutines: Iterable[Coroutine]) -> list:
+    """Return the results of coroutines in their order; the first failure ends the others and is raised as itself."""
+    async with Tasks() as group:
+        tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    return [task.result() for task in tasks]
 
 
 class Progress:

@@ -106,6 +106,7 @@ class Endpoint:
     def __init__(self, provider: Provider, concurrency: int):
         self.provider = provider
         self.gate = Gate(min(concurrency, provider.concurrency))
+        self.places = asyncio.Semaphore(self.gate.most)  # calls with their retries; the gate holds attempts back
         self.refused: dict[str, dict] = {}
         self.unanswered: dict[str, int | None] = {}  # calls that failed before a model's first reply; None after it
         self.given_up: dict[str, str] = {}  # model id -> why no further call makes sense

@@ -19,8 +19,11 @@ import math
 import os
 import random
 import re
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 
 from aiohttp import web
 
@@ -281,6 +284,15 @@ def main():
         print(server.url, flush=True)
         while time.monotonic() < end and os.getppid() == parent:
             time.sleep(0.5)
+
+
+@contextlib.contextmanager
+def served(latency: float, reply: str = "NO") -> Iterator[str]:
+    """Run the server in a process of its own, as benchmarks need it; yield its URL."""
+    command = [sys.executable, __file__, "--latency", str(latency), "--reply", reply, "--seconds", "600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield process.stdout.readline().strip()
+        process.terminate()
 
 
 if __name__ == "__main__":

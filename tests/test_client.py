@@ -1,9 +1,11 @@
 """The client from outside: every fault of the fake server, limits, deadlines, keys, order, and what is never sent."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -17,7 +19,7 @@ from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 
 from selfeval import models
 from selfeval.client import Client, Request
-from selfeval.errors import InputError, ProviderError
+from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.models import from_callable, get
 from selfeval.prompts import user
 from selfeval.providers import Response
@@ -436,6 +438,48 @@ def test_concurrency_bounds_the_calls_in_flight(store, server):
     server(reply=reply, faults=arrived, latency=0.03)
     ask(store, questions(get("openai:m"), 40), concurrency=8)
     assert most == 8
+
+
+def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_before_the_next_call(store, server):
+    flying = most = claimed = 0
+
+    def reply(body):
+        nonlocal flying
+        flying -= 1
+        return "x"
+
+    def arrived(i, body):
+        nonlocal flying, most, claimed
+        flying += 1
+        most = max(most, flying)
+        with contextlib.closing(sqlite3.connect(store.path)) as reader:
+            claimed = max(claimed, reader.execute("SELECT count(*) FROM claims").fetchone()[0])
+
+    async def chain(client, name):
+        kept = []
+        for step in range(3):
+            request = Request(get("openai:m"), user(f"chain {name}, step {step}"))
+            await client.chat(request.model, request.messages)
+            kept.append(store.get(request.key) is not None)
+        return kept
+
+    async def run():
+        async with Client(8, store) as client:
+            return await asyncio.gather(*(chain(client, name) for name in range(40)))
+
+    server(reply=reply, faults=arrived, latency=0.02)
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == [[True] * 3] * 40
+    assert most == 8
+    assert claimed <= 2 * 8  # in flight, or on the way to the disk
+
+
+def test_a_failure_is_raised_as_itself_and_without_a_group_that_kernels_cannot_show(store):
+    def broken(messages, **parameters):
+        raise StoreError("full")
+
+    with pytest.raises(StoreError, match="full") as raised:
+        ask(store, questions(from_callable(broken, "mine/broken"), 3))
+    assert raised.value.__context__ is None
 
 
 def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch):

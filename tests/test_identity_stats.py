@@ -11,9 +11,9 @@ from identity_records import Claims, Pressure
 from scipy.special import digamma
 
 from selfeval.errors import InputError
-from selfeval.stats.agreement import cohen_kappa, rogan_gladen
 from selfeval.stats.identity import identity_table, paired_comparison
 from selfeval.stats.intervals import Rate, clustered_t, holm, wilson
+from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import cumulative_incidence, restricted_mean, risk_sets, survival_table
 from selfeval.stats.templates import COLUMNS
 

@@ -17,6 +17,7 @@ PARAMETERS = {  # names that papers and scripts rely on
     "02_collect_predictions": "evaluators corpus tasks answer limit seed concurrency out",
     "03_self_recognition": "predictions n_resamples level seed out",
     "04_identity": "models suite arms repeats turns scoring judge limit seed concurrency out",
+    "05_role_play": "agent interrogator strategy persona turns n_conversations transcripts seed concurrency out",
 }
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

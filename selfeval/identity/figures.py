@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from selfeval.figures import DOUBLE, PALETTE, SINGLE, STYLE, _figure, _labels, _plain
+from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, names_shown, new_figure, plain
 
 MARKERS = "osD^vPX*<>"
 
@@ -29,9 +29,11 @@ def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str,
     columns = 3 if len(models) in (5, 6, 9) else min(len(models), 4)
     rows = -(-len(models) // columns)
     width = SINGLE if columns < 2 else DOUBLE
-    fig, axes = _figure(width, 0.85 + rows * min(0.95 * width / columns, 2.6), rows, columns, sharex=True, sharey=True)
+    fig, axes = new_figure(
+        width, 0.85 + rows * min(0.95 * width / columns, 2.6), rows, columns, sharex=True, sharey=True
+    )
     with mpl.rc_context(STYLE):
-        for ax, model, label in zip(axes.flat, models, _labels(models, display), strict=False):
+        for ax, model, label in zip(axes.flat, models, names_shown(models, display), strict=False):
             _panel(ax, pairs.loc[model], groups)
             ax.set_title(label)
         for ax in axes.flat[len(models) :]:
@@ -42,7 +44,7 @@ def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str,
             looks = [_look(groups.index(name)) for name in groups]
             handles = [axes[0, 0].errorbar([], [], fmt=marker, color=colour, ms=4) for marker, colour in looks]
             fig.legend(handles, groups, loc="outside upper center", ncols=5 if columns > 1 else 3, frameon=False)
-    return _plain(fig)
+    return plain(fig)
 
 
 def _panel(ax, points: pd.DataFrame, groups: list[str]) -> None:
@@ -80,11 +82,11 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> F
     rows = rows.drop_duplicates(["model", "turn"]).dropna(subset=["estimate"])
     if rows.empty:
         return _note("No conversation was right before the pressure,\nso none could flip under it.")
-    fig, axes = _figure(SINGLE, 2.4)
+    fig, axes = new_figure(SINGLE, 2.4)
     ax = axes[0, 0]
     models = list(dict.fromkeys(rows["model"]))
     with mpl.rc_context(STYLE):
-        for number, (model, label) in enumerate(zip(models, _labels(models, display), strict=True)):
+        for number, (model, label) in enumerate(zip(models, names_shown(models, display), strict=True)):
             own = rows[rows["model"] == model].sort_values("turn")
             turns = [0, *own["turn"]]
             turns.append(turns[-1] + 0.3)  # so that the last level and its band are seen
@@ -98,16 +100,16 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> F
         ax.grid(axis="y", color="0.9")
         fig.legend(loc="outside lower center", ncols=2, frameon=False)
         sns.despine(ax=ax)
-    return _plain(fig)
+    return plain(fig)
 
 
 def _note(text: str) -> Figure:
     """Draw a sentence where there is nothing to draw."""
-    fig, axes = _figure(SINGLE, 0.8)
+    fig, axes = new_figure(SINGLE, 0.8)
     with mpl.rc_context(STYLE):
         axes[0, 0].set_axis_off()
         axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", fontsize=8, color="0.35")
-    return _plain(fig)
+    return plain(fig)
 
 
 def _default(table: pd.DataFrame, statistic: str) -> pd.DataFrame:

@@ -4,16 +4,16 @@ Self-recognition: `table` is the front door (`recognition_table`); `counts` turn
 `binary` and `measures` hold the statistics of the tasks; `contrasts` compares conditions and speaks of models in
 general; `existence` is the test of names. Identity: `identity` (`identity_table`, `paired_comparison`) and `survival`
 (`survival_table`); `templates` checks the records and writes the rows, `replies` gives each template's values. Juries:
-`jury` (`jury_table`), with `votes`, `panel`, `debate` and `resampled` behind it. `agreement` is between scorers and
-raters, and `intervals` holds what works on arrays of any origin.
+`jury` (`jury_table`), with `votes`, `panel`, `debate` and `resampled` behind it. `scorers` holds two scorers of a reply
+against each other, `agreement` many raters; `intervals` holds what works on arrays of any origin.
 """
 
-from selfeval.stats.agreement import cohen_kappa, rogan_gladen
 from selfeval.stats.contrasts import condition_contrasts, models_in_general
 from selfeval.stats.counts import confusion
 from selfeval.stats.existence import existence_table
 from selfeval.stats.identity import identity_table, paired_comparison
 from selfeval.stats.intervals import detectable_difference, holm, power
+from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, recognition_table
 

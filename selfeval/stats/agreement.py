@@ -1,185 +1,139 @@
-"""Scorers of replies held against each other, and a rate corrected for the errors of its scorer."""
+"""Agreement among raters: Krippendorff's alpha, intraclass correlations, Fleiss' kappa, effective votes.
+
+Ratings are a matrix (units, raters), NaN where there is none. Every function returns a `Statistic`: `float()` gives
+the value, `estimates()` intervals over the clusters (conversations) that hold the units; by default every unit is a
+cluster. What is not defined is NaN and its `reason` says why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
-import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.counts import truth_codes
-from selfeval.stats.intervals import Rate, jackknife_contrib, ratio
-from selfeval.stats.measures import Measure
-from selfeval.stats.naming import kappa_of
-from selfeval.stats.templates import COLUMNS, LABELS, Batch, rate_measure, settings, table_of
+from selfeval.stats.resampled import Statistic
 
-AGREEMENT_COLUMNS = tuple(name for name in COLUMNS[len(LABELS) + 1 :] if name not in ("p", "p_holm"))
+METRICS = ("nominal", "ordinal", "interval")
 
 
-class Agreement(NamedTuple):
-    """Hold the estimates (`kappa`, `agreement`), the table of both scorers' verdicts, and each one's shares."""
+def _matrix(ratings, cluster) -> tuple[np.ndarray, np.ndarray]:
+    """Return ratings as floats (units, raters) and one cluster per unit."""
+    ratings = np.asarray(ratings, float)
+    if ratings.ndim != 2:
+        raise InputError(f"`ratings` must be a matrix of units by raters, got {ratings.ndim} dimension(s).")
+    cluster = np.arange(len(ratings)) if cluster is None else np.asarray(cluster)
+    if len(cluster) != len(ratings):
+        raise InputError(f"`cluster` must name one cluster per unit, got {len(cluster)} for {len(ratings)} units.")
+    return ratings, cluster
 
-    table: pd.DataFrame
-    confusion: pd.DataFrame
-    prevalence: pd.DataFrame
 
+def krippendorff_alpha(ratings, metric: str = "interval", cluster=None) -> Statistic:
+    """Build alpha = 1 - observed / expected disagreement of pairs of ratings (Krippendorff 2004, chapter 11).
 
-def cohen_kappa(
-    a: Sequence,
-    b: Sequence,
-    cluster: Sequence,
-    *,
-    labels: Sequence | None = None,
-    n_resamples: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Agreement:
-    """Compare two scorers' verdicts on the same replies: Cohen's kappa (Cohen 1960) and the share of agreement.
-
-    a, b: one verdict per reply, of any kind; a reply that one of them left null is left out and counted in the note.
-    cluster: the template of each reply. labels: the order of verdicts, by default sorted. Kappa depends on
-    prevalence, so read it beside both scorers' shares.
-
-    The default interval of kappa is Wilson's for the agreement, at the effective sample size that its variance over
-    templates (leave one out) gives, mapped by (x - pe) / (1 - pe) with the expected agreement pe; so it also holds
-    where the scorers always agree. `percentile` and `bca` resample templates; `clustered_t` is the jackknife's.
+    metric: nominal, ordinal, or interval (squared differences). Units with a single rating say nothing about
+    agreement and do not count. Undefined where no unit has two ratings or all ratings are equal.
     """
-    frame = pd.DataFrame({name: pd.Series(list(x), dtype=object) for name, x in (("a", a), ("b", b), ("c", cluster))})
-    if not len(a) == len(b) == len(cluster):
-        raise InputError(f"Verdicts and clusters must be of one length, got {len(a)}, {len(b)} and {len(cluster)}.")
-    scored = frame.dropna(subset=["a", "b"])
-    if scored.empty:
-        raise InputError("There is no reply that both scorers judged.")
-    using = settings(n_resamples, level, seed)
-    found = pd.unique(scored[["a", "b"]].to_numpy().ravel())
-    order = sorted(found, key=str) if labels is None else list(labels)
-    if set(found) - set(order):
-        raise InputError(
-            f"`labels` must hold every verdict, but {min(map(str, set(found) - set(order)))!r} is missing."
-        )
-    one, other = (pd.Index(order, dtype=object).get_indexer(scored[name]) for name in ("a", "b"))
-    codes, _ = pd.factorize(scored["c"], use_na_sentinel=False)
-    counts = np.zeros((codes.max() + 1, len(order), len(order)))
-    np.add.at(counts, (codes, one, other), 1)
-    left_out = len(frame) - len(scored)
-    table = _kappa_rows(counts, using, f"left_out={left_out}" if left_out else "")
-    total = counts.sum(0).astype(int)
-    index, columns = pd.Index(order, name="a"), pd.Index(order, name="b")
-    shares = {"a": total.sum(1) / total.sum(), "b": total.sum(0) / total.sum()}
-    return Agreement(table, pd.DataFrame(total, index, columns), pd.DataFrame(shares, pd.Index(order, name="label")))
+    if metric not in METRICS:
+        raise InputError(f"`metric` must be one of {', '.join(METRICS)}, got {metric!r}.")
+    ratings, cluster = _matrix(ratings, cluster)
+    given = ~np.isnan(ratings)
+    size = given.sum(1)
+    ratings, given, cluster, size = (x[size > 1] for x in (ratings, given, cluster, size))
+    if not len(ratings):
+        return Statistic(None, 0, 0, reason="no_unit_with_two_ratings")
+    reason = "constant" if np.ptp(ratings[given]) == 0 else ""
+    rows = int(size.sum())
+    if metric == "interval":  # everything from counts, sums and squares, however many distinct values there are
+        x = np.where(given, ratings, 0) - ratings[given].mean()
+        x[~given] = 0
+        total, square = x.sum(1), (x**2).sum(1)
+        parts = np.stack([size, total, square, 2 * (size * square - total**2) / (size - 1)], 1)
+        return Statistic.of_sums(parts, _interval_alpha, cluster, rows, reason=reason)
+    values = np.unique(ratings[given])
+    count = (ratings[:, :, None] == values).sum(1).astype(float)  # (units, values)
+    pairs = (count[:, :, None] * count[:, None] - count[:, :, None] * np.eye(len(values))) / (size - 1)[:, None, None]
+    parts = pairs.reshape(len(pairs), -1)
+
+    def alpha(sums):
+        coincidence = sums.reshape(*sums.shape[:-1], len(values), len(values))
+        n_value = coincidence.sum(-1)
+        n = n_value.sum(-1)
+        distance = _distance(n_value, metric)
+        expected = (n_value[..., :, None] * n_value[..., None, :] * distance).sum((-1, -2)) / (n - 1)
+        return 1 - (coincidence * distance).sum((-1, -2)) / expected
+
+    return Statistic.of_sums(parts, alpha, cluster, rows, reason=reason)
 
 
-def _kappa_rows(counts: np.ndarray, using, note: str) -> pd.DataFrame:
-    """Return the rows of kappa and agreement from counts (clusters, verdict of a, verdict of b)."""
-
-    def parts(x):  # agreements, a's verdicts, b's verdicts, on the last axis
-        return np.diagonal(x, axis1=-2, axis2=-1), x.sum(-1), x.sum(-2)
-
-    total, weights = counts.sum(0), using.weights(len(counts))
-    rows, agree = total.sum(), np.trace(total)
-    expected = (total.sum(0) * total.sum(1)).sum() / rows**2
-    kappa = np.array([kappa_of(*parts(total))])
-    contrib = np.zeros((len(counts), 1))
-    if len(counts) > 1:
-        contrib[:, 0] = np.nan_to_num(jackknife_contrib(kappa_of(*parts(total - counts)))) * (1 - expected)
-    value, trials, clusters = np.array([agree / rows]), np.array([rows]), np.array([len(counts)])
-    base = Rate(np.where(np.isnan(kappa), np.nan, value), contrib, trials, clusters, few_clusters=True)
-    notes = [(np.array([bool(note)]), note)]
-    m = rate_measure(base, transform=lambda x: ratio(x - expected, 1 - expected), notes=notes)
-    m.value = kappa
-    drawn = (weights.T.astype(float) @ counts.reshape(len(counts), -1)).reshape(-1, *total.shape)
-    share = Rate.of(np.einsum("pkk->p", counts)[:, None], counts.sum((1, 2))[:, None])
-    share.few_clusters = True
-    agreed, seen = np.einsum("bkk->b", drawn), drawn.sum((1, 2))
-    batches = [
-        Batch.of(("kappa",), m, kappa_of(*parts(drawn))[None], using),
-        Batch.of(("agreement",), rate_measure(share, notes=notes), ratio(agreed, seen)[None], using),
-    ]
-    return table_of([batch.columns(using) for batch in batches], using)[list(AGREEMENT_COLUMNS)]
+def _interval_alpha(sums):
+    n, total, square, observed = np.moveaxis(sums, -1, 0)
+    return 1 - observed * (n - 1) / (2 * (n * square - total**2))
 
 
-def rogan_gladen(
-    scored: pd.Series,
-    labelled: pd.Series,
-    cluster: pd.Series,
-    *,
-    random_sample: bool,
-    n_resamples: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Correct the rate at which a scorer says true for its errors: (rate + sp - 1) / (se + sp - 1), within [0, 1].
+def _distance(n_value, metric: str):
+    """Return squared distances (..., values, values); ordinal ones depend on how often each value occurs."""
+    if metric == "nominal":
+        return 1 - np.eye(n_value.shape[-1])
+    middle = n_value.cumsum(-1) - n_value / 2  # mid-ranks: the sum between two values, their own counts half
+    return (middle[..., :, None] - middle[..., None, :]) ** 2
 
-    scored: the scorer's verdict on every reply of a run (true, false or null), indexed by reply. labelled: the true
-    verdict on a random sample of these same replies. cluster: the template of every reply. Sensitivity and
-    specificity of another run, or of replies picked by hand, do not carry over: a label for a reply that is not among
-    `scored`, a sample that is not random, or one without both verdicts is an error, and there is no correction.
 
-    Returns `apparent_rate`, `sensitivity`, `specificity` and `corrected_rate` (Rogan and Gladen 1978). Templates are
-    resampled with their replies and labels, so the interval of the corrected rate (`percentile` first) has the
-    uncertainty of all three. Notes: not_estimable (the scorer is no better than chance), perfect_in_sample (no error
-    of one kind among the labels: the interval is optimistic), unstable (over 1 % of the resamples are not estimable).
+def icc(ratings, kind: str = "A", cluster=None) -> Statistic:
+    """Build the intraclass correlation of single ratings, two-way: ICC(A,1) or ICC(C,1) (McGraw and Wong 1996).
+
+    kind: "A" absolute agreement, ICC(2,1) of Shrout and Fleiss 1979; "C" consistency, ICC(3,1): differences in the
+    raters' leniency do not count. Only units that every rater rated are used. Undefined with fewer than two such
+    units or raters, and where nothing varies.
     """
-    if random_sample is not True:
-        raise InputError(
-            "A correction needs labels of a random sample of this run's replies; confirm random_sample=True."
-        )
-    for name, series in (("scored", scored), ("labelled", labelled)):
-        if not series.index.is_unique:
-            raise InputError(
-                f"`{name}` must have each reply once, but {series.index[series.index.duplicated()][0]!r} is twice."
-            )
-    foreign = labelled.index.difference(scored.index)
-    if len(foreign):
-        raise InputError(f"Labels must be of this run's own replies, but {foreign[0]!r} is not among them.")
-    said = pd.Series(truth_codes(scored, "scored"), scored.index)
-    true = pd.Series(truth_codes(labelled, "labelled"), labelled.index).reindex(scored.index, fill_value=-1)
-    keep = said >= 0
-    said, true = said[keep].to_numpy(), true[keep].to_numpy()
-    codes, _ = pd.factorize(cluster.reindex(scored.index)[keep], use_na_sentinel=False)
-    if not ((true == 1).any() and (true == 0).any()):
-        raise InputError("A correction needs labelled replies of both kinds, true and false.")
-    cells = [
-        np.ones(len(said), bool),
-        said == 1,
-        true == 1,
-        (true == 1) & (said == 1),
-        true == 0,
-        (true == 0) & (said == 0),
-    ]
-    counts = np.stack([np.bincount(codes, cell.astype(float)) for cell in cells], 1)
-    using = settings(n_resamples, level, seed)
-    return _corrected_rows(counts, using)[list(AGREEMENT_COLUMNS)]
+    if kind not in ("A", "C"):
+        raise InputError(f"`kind` must be 'A' (absolute agreement) or 'C' (consistency), got {kind!r}.")
+    ratings, cluster = _matrix(ratings, cluster)
+    whole = ~np.isnan(ratings).any(1)
+    x, k = ratings[whole], ratings.shape[1]
+    if k < 2 or len(x) < 2:
+        return Statistic(None, 0, 0, reason="one_rater" if k < 2 else "fewer_than_two_complete_units")
+    reason = "constant" if np.ptp(x) == 0 else ""
+    x = x - x.mean()
+    parts = np.column_stack([np.ones(len(x)), (x**2).sum(1), x.sum(1) ** 2, x])
+
+    def correlation(sums):
+        n, square, row_square, column = sums[..., 0], sums[..., 1], sums[..., 2], sums[..., 3:]
+        centre = column.sum(-1) ** 2 / (n * k)
+        rows, columns = row_square / k - centre, (column**2).sum(-1) / n - centre
+        ms_rows, ms_columns = rows / (n - 1), columns / (k - 1)
+        ms_error = np.maximum(square - centre - rows - columns, 0) / ((n - 1) * (k - 1))
+        bias = k / n * (ms_columns - ms_error) if kind == "A" else 0
+        return (ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + bias)
+
+    return Statistic.of_sums(parts, correlation, cluster[whole], int(x.size), reason=reason)
 
 
-def corrected(counts) -> np.ndarray:
-    """Return the corrected rate from counts on the last axis: n, said true, true, hits, false, correct rejections."""
-    n, said, true, hits, false, rejected = np.moveaxis(np.asarray(counts, float), -1, 0)
-    informed = ratio(hits, true) + ratio(rejected, false) - 1
-    return np.clip(ratio(ratio(said, n) + ratio(rejected, false) - 1, np.where(informed > 0, informed, np.nan)), 0, 1)
+def fleiss_kappa(ratings, cluster=None) -> Statistic:
+    """Build Fleiss' kappa of categories (Fleiss 1971); only units that every rater rated are used.
+
+    Undefined with fewer than two raters or with a single category in use.
+    """
+    ratings, cluster = _matrix(ratings, cluster)
+    whole = ~np.isnan(ratings).any(1)
+    x, k = ratings[whole], ratings.shape[1]
+    if k < 2 or not len(x):
+        return Statistic(None, 0, 0, reason="one_rater" if k < 2 else "no_complete_unit")
+    count = (x[:, :, None] == np.unique(x)).sum(1).astype(float)
+    reason = "constant" if count.shape[1] == 1 else ""
+    parts = np.column_stack([np.ones(len(x)), (count * (count - 1)).sum(1) / (k * (k - 1)), count])
+
+    def kappa(sums):
+        n, agree, used = sums[..., 0], sums[..., 1], sums[..., 2:]
+        chance = ((used / (n * k)[..., None]) ** 2).sum(-1)
+        return (agree / n - chance) / (1 - chance)
+
+    return Statistic.of_sums(parts, kappa, cluster[whole], int(x.size), reason=reason)
 
 
-def _corrected_rows(counts: np.ndarray, using) -> pd.DataFrame:
-    total, weights = counts.sum(0), using.weights(len(counts))
-    drawn = weights.T.astype(float) @ counts
-    rates = Rate.of(counts[:, [1, 3, 5]], counts[:, [0, 2, 4]])
-    rates.few_clusters = True
-    plain = Batch.of(
-        ("apparent_rate", "sensitivity", "specificity"), rate_measure(rates),
-        ratio(drawn[:, [1, 3, 5]], drawn[:, [0, 2, 4]]).T, using,
-    )  # fmt: skip
-    samples = corrected(drawn)
-    contrib = np.zeros((len(counts), 1))
-    if len(counts) > 1:
-        contrib[:, 0] = np.nan_to_num(jackknife_contrib(corrected(total - counts)))
-    notes = [
-        (np.array([total[2] == total[3] or total[4] == total[5]]), "perfect_in_sample"),
-        (np.array([np.isnan(samples).mean() > 0.01]), "unstable"),
-    ]
-    m = Measure("", corrected(total)[None], total[:1], np.array([len(counts)]), contrib, notes=notes)
-    last = Batch.of(("corrected_rate",), m, samples[None], using)
-    table = table_of([plain.columns(using), last.columns(using)], using)
-    is_t = (table["statistic"] == "corrected_rate") & (table["method"] == "clustered_t")
-    return pd.concat([table[~is_t], table[is_t]], ignore_index=True)
+def effective_votes(ratings, cluster=None) -> Statistic:
+    """Build J / (1 + (J - 1) r) with r = ICC(C,1): how many independent votes J correlated ones are worth.
+
+    Kish's design effect, turned round. Between 1 and J: an r below 0 counts as 0. Its interval is that of r, mapped.
+    """
+    correlation, votes = icc(ratings, "C", cluster), np.asarray(ratings).shape[1]
+    correlation.shown = lambda r: votes / (1 + (votes - 1) * np.clip(r, 0, 1))
+    return correlation

@@ -1,0 +1,197 @@
+"""Figures of a jury, in the style of `selfeval.figures`: verdicts by turn and source, arms side by side, shifts, areas.
+
+Functions take verdicts (`report.verdicts`) or the table of `selfeval.stats.jury.jury_table`; intervals are the table's.
+"""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, new_figure, plain
+from selfeval.roleplay.panel import ARMS
+from selfeval.roleplay.report import default_rows, verdicts
+
+COLOURS = {"human": PALETTE[0], "model": PALETTE[1], "": "0.25"}
+MARKERS = {"human": "o", "model": "s", "": "D"}
+NAMES = {"human": "people", "model": "models", "": "all"}
+CONTRASTS = ("debate - reask", "debate - independent", "debate - personas", "debate - sham", "reask - personas")
+
+
+def jury_figures(
+    records: pd.DataFrame, table: pd.DataFrame, base: pd.DataFrame | None = None, aggregation: str = "mean"
+) -> dict[str, Figure]:
+    """Draw every figure that the data allow: {"<kind>_jury": figure}, kinds as the functions below."""
+    found = verdicts(records, aggregation)
+    drawn = {"arms_jury": arms(table), "turns_jury": turns(found)}
+    if found["score"].notna().any():
+        drawn["distributions_jury"] = distributions(found)
+    if len(default_rows(table, "shift")):
+        drawn["shifts_jury"] = shifts(table)
+    if default_rows(table, "auc")["estimate"].notna().any():
+        drawn["areas_jury"] = areas(table, base)
+    return drawn
+
+
+def arms(table: pd.DataFrame, margin: float = 0.05) -> Figure:
+    """Draw each arm's mean score for people and models, and beside it the paired differences of arms with +-margin."""
+    means, differences = default_rows(table, "mean_score"), default_rows(table, "difference")
+    differences = differences[(differences["source"] == "") & (differences["juror"] == "")]
+    pairs = [name for name in CONTRASTS if name in set(differences["arm"])]
+    pairs += [name for name in differences["arm"].unique() if name not in pairs]
+    rows = max(means["arm"].nunique(), len(pairs), 2)
+    fig, axes = new_figure(DOUBLE, 0.9 + 0.26 * rows, 1, 2)
+    with mpl.rc_context(STYLE):
+        left, right = axes[0]
+        _rows(left, means, _ordered(means["arm"]))
+        left.set(xlim=(0, 1), xlabel="mean score: 0 a program, 1 a person")
+        left.axvline(0.5, color="0.8", linewidth=0.8, zorder=0)
+        if pairs:
+            right.axvspan(-margin, margin, color="0.93", zorder=0)
+            right.axvline(0, color="0.35", linewidth=0.8, zorder=1)
+            _rows(right, differences, pairs)
+            right.set_xlabel(f"difference of scores; grey: within {margin:g}")
+        else:
+            right.set_axis_off()
+        _sources(fig, left, means["source"].unique())
+    return plain(fig)
+
+
+def turns(found: pd.DataFrame) -> Figure:
+    """Draw the verdict on every turn: a thin line per conversation, a thick one for the mean, a panel per arm."""
+    names = _ordered(found["arm"])
+    fig, axes = _grid(names, found["turn"].nunique())
+    with mpl.rc_context(STYLE):
+        for ax, name in zip(axes, names, strict=True):
+            for source, part in found[found["arm"] == name].groupby("source", sort=True):
+                for _, line in part.groupby("conversation_id"):
+                    ax.plot(line["turn"], line["score"], color=COLOURS[source], linewidth=0.5, alpha=0.35)
+                mean = part.groupby("turn")["score"].mean()
+                look = {"color": COLOURS[source], "marker": MARKERS[source], "linewidth": 1.8, "markersize": 4}
+                ax.plot(mean.index, mean, **look, zorder=3)
+            ax.set(title=name.replace("_", " "), ylim=(-0.03, 1.03))
+            ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(6, integer=True))
+            ax.set_xlim(found["turn"].min() - 0.3, found["turn"].max() + 0.3)
+            _quiet(ax)
+            ax.set_xlabel("turn")
+        axes[0].set_ylabel("score")
+        _sources(fig, axes[0], found["source"].unique())
+    return plain(fig)
+
+
+def distributions(found: pd.DataFrame) -> Figure:
+    """Draw all verdicts on people beside those on models, a panel per arm; the bar is the mean."""
+    found = found.dropna(subset=["score"])
+    names = _ordered(found["arm"])
+    fig, axes = _grid(names, 2)
+    sources = sorted(found["source"].unique())
+    with mpl.rc_context(STYLE):
+        for ax, name in zip(axes, names, strict=True):
+            for at, source in enumerate(sources):
+                scores = found[(found["arm"] == name) & (found["source"] == source)]["score"].to_numpy(float)
+                across = at + _beside(scores)
+                look = {"facecolor": COLOURS[source], "edgecolor": "white", "linewidth": 0.3, "alpha": 0.8}
+                ax.scatter(across, scores, 14, marker=MARKERS[source], **look)
+                if len(scores):
+                    ax.hlines(scores.mean(), at - 0.38, at + 0.38, color="0.15", linewidth=1.5, zorder=3)
+            ax.set(title=name.replace("_", " "), ylim=(-0.03, 1.03), xlim=(-0.6, len(sources) - 0.4))
+            ax.set_xticks(range(len(sources)), [NAMES[source] for source in sources])
+            _quiet(ax)
+        axes[0].set_ylabel("score")
+    return plain(fig)
+
+
+def shifts(table: pd.DataFrame) -> Figure:
+    """Draw how scores move from round to round: signed, in size, and the share that changes sides of .5."""
+    kinds = {"shift": "shift", "absolute_shift": "size of the shift", "crossing": "share that crosses .5"}
+    rows = default_rows(table, *kinds)
+    rows = rows[(rows["juror"] == "") & (rows["source"] == "")]
+    labels = rows["arm"].str.replace("_", " ") + np.where(
+        rows["round"].nunique() > 1, " " + rows["round"].astype(str), ""
+    )
+    rows = rows.assign(arm=labels)
+    names = list(dict.fromkeys(rows["arm"]))
+    fig, axes = new_figure(DOUBLE, 0.8 + 0.24 * max(len(names), 2), 1, 3, sharey=True)
+    with mpl.rc_context(STYLE):
+        for ax, (kind, title) in zip(axes[0], kinds.items(), strict=True):
+            ax.axvline(0, color="0.35", linewidth=0.8, zorder=1)
+            _rows(ax, rows[rows["statistic"] == kind], names)
+            ax.set_title(title)
+    return plain(fig)
+
+
+def areas(table: pd.DataFrame, base: pd.DataFrame | None = None) -> Figure:
+    """Draw AUC and paired accuracy of every arm, above those of judges that understand nothing; .5 is chance."""
+    kinds = {"auc": "AUC, people against models", "paired_accuracy": "the person scores higher"}
+    rows = default_rows(table, *kinds)
+    rows = rows[rows["juror"] == ""]
+    names = _ordered(rows["arm"])
+    if base is not None and len(base):
+        rows = pd.concat([rows, default_rows(base, *kinds)])
+        names += list(base["arm"].unique())
+    fig, axes = new_figure(DOUBLE, 0.8 + 0.24 * len(names), 1, 2, sharey=True)
+    with mpl.rc_context(STYLE):
+        for ax, (kind, title) in zip(axes[0], kinds.items(), strict=True):
+            ax.axvline(0.5, color="0.35", linewidth=0.8, zorder=1)
+            _rows(ax, rows[rows["statistic"] == kind], names)
+            ax.set(xlim=(-0.03, 1.03), title=title)
+    return plain(fig)
+
+
+def _rows(ax, rows: pd.DataFrame, names: list[str]) -> None:
+    """Draw estimates with their intervals, one line of the panel per arm, sources slightly apart; first on top."""
+    sources = sorted(rows["source"].unique())
+    for k, source in enumerate(sources):
+        part = rows[rows["source"] == source].set_index("arm").reindex(names)
+        y = np.arange(len(names))[::-1] + (len(sources) - 1) * 0.12 - 0.24 * k
+        ax.hlines(y, part["low"], part["high"], color=COLOURS[source], linewidth=1.3, zorder=2)
+        look = {"facecolor": COLOURS[source], "edgecolor": "white", "linewidth": 0.4, "zorder": 3}
+        ax.scatter(part["estimate"], y, 20, marker=MARKERS[source], **look)
+        for at in y[part["estimate"].isna().to_numpy()]:
+            ax.text(0.5, at, "not estimable", fontsize=6, color="0.35", ha="center", va="center",
+                    transform=ax.get_yaxis_transform())  # fmt: skip
+    ax.set_yticks(np.arange(len(names))[::-1], [name.replace("_", " ") for name in names])
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, steps=[1, 2, 5, 10]))
+    _quiet(ax)
+    ax.tick_params(axis="y", length=0)
+
+
+def _quiet(ax) -> None:
+    ax.grid(axis="both", color="0.92")
+    ax.set_axisbelow(True)
+    sns.despine(ax=ax)
+
+
+def _grid(names: list[str], wide: int):
+    """Return a figure with one panel per arm in a row, or in two where there are many."""
+    columns = len(names) if len(names) < 6 else 4
+    rows = -(-len(names) // columns)
+    width = min(DOUBLE, max(SINGLE, columns * (1.0 + 0.12 * wide) + 0.6))
+    fig, axes = new_figure(width, 0.5 + 1.5 * rows, rows, columns, sharex=True, sharey=True)
+    for ax in axes.flat[len(names) :]:
+        ax.set_axis_off()
+    return fig, axes.flat[: len(names)]
+
+
+def _sources(fig: Figure, ax, sources) -> None:
+    handles = [ax.scatter([], [], 20, marker=MARKERS[s], facecolor=COLOURS[s], label=NAMES[s]) for s in sorted(sources)]
+    fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+
+
+def _beside(scores: np.ndarray) -> np.ndarray:
+    """Return sideways places so that equal scores stand side by side."""
+    out = np.zeros(len(scores))
+    for value in np.unique(np.round(scores, 2)):
+        at = np.flatnonzero(np.round(scores, 2) == value)
+        step = min(0.08, 0.7 / max(len(at), 1))
+        out[at] = (np.arange(len(at)) - (len(at) - 1) / 2) * step
+    return out
+
+
+def _ordered(names) -> list[str]:
+    found = set(names)
+    return [arm for arm in ARMS if arm in found] + sorted(found - set(ARMS))

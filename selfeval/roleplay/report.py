@@ -1,0 +1,253 @@
+"""What the jury's notebook needs: conversations to judge, verdicts, baselines, transcripts with scores, sentences."""
+
+import html
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from selfeval.client import Client
+from selfeval.errors import InputError
+from selfeval.models import Model
+from selfeval.roleplay.humans import forced_context, human_conversations
+from selfeval.roleplay.jury import decide, judged_turns
+from selfeval.roleplay.panel import Jury, personas
+from selfeval.roleplay.transcripts import Conversation, read_conversations
+from selfeval.stats.jury import baseline_auc
+from selfeval.style import out_of_fold
+
+VERDICT = ["conversation_id", "turn", "arm"]
+SHADES = ("#f3d9d4", "#f2f2f2", "#d5e6f0")  # a program, undecided, a person
+
+
+async def docket(
+    client: Client, files: str | Sequence[str], *, humans: int = 0, exchanges: int = 2, agent: Model, seed: int = 0
+) -> list[Conversation]:
+    """Return what a jury is to judge: the conversations of files, then so many human controls with their twins.
+
+    A control is a chat between people, of so many exchanges; in its twin the agent answers in one person's place
+    (`humans.forced_context`). Raises `InputError` where there is nothing to judge.
+    """
+    if not isinstance(humans, int) or isinstance(humans, bool) or humans < 0:
+        raise InputError(f"`humans` must be a number of control conversations, or 0 for none, got {humans!r}.")
+    found = read_conversations(files) if files else []
+    if humans:
+        people = human_conversations(humans, exchanges=exchanges, seed=seed)
+        found += [*people, *await forced_context(client, agent, people, seed=seed)]
+    if not found:
+        raise InputError("There is nothing to judge: name files in `conversations`, or set `humans` above 0.")
+    return found
+
+
+def seating(jury: Jury, index: int = 0, turn: int = 1) -> pd.DataFrame:
+    """Return who sits on the jury for a conversation's turn, in speaking order."""
+    seats = jury.seats("debate", index, turn)
+    rows = [(place, seat.model.id, seat.persona, _title(seat.persona)) for place, seat in enumerate(seats, 1)]
+    return pd.DataFrame(rows, columns=["speaks", "juror", "persona", "title"])
+
+
+def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
+    """Return one row per verdict: conversation, turn, arm, source, agent, `score` (null without any valid score)."""
+    rows = []
+    for _, part in records.groupby(VERDICT, sort=False):
+        first = part.iloc[0]
+        score = decide(
+            part.assign(score=part["score"].astype(object).where(part["score"].notna(), None)).to_dict("records"),
+            aggregation,
+        )
+        rows.append({name: first[name] for name in (*VERDICT, "source", "agent", "pair")} | {"score": score})
+    return pd.DataFrame(rows).astype({"score": float})
+
+
+def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
+    """Return the first method's rows of some statistics of `jury_table`."""
+    rows = table[table["statistic"].isin(statistics)]
+    return rows.drop_duplicates(["arm", "source", "round", "juror", "statistic"])
+
+
+def summary(table: pd.DataFrame, statistics: Sequence[str], jurors: bool = False) -> pd.DataFrame:
+    """Return statistics of `jury_table` as text with intervals: a row per arm, source, round and juror that occur.
+
+    jurors: the rows of single jurors instead of those of whole juries.
+    """
+    rows = default_rows(table, *statistics)
+    rows = rows[(rows["juror"] != "") == jurors]
+    if rows.empty:
+        return pd.DataFrame(columns=["arm", *statistics])
+    text = rows.assign(value=[_with_interval(row) for row in rows.itertuples()])
+    keys = [k for k in ("arm", "source", "round", "juror") if text[k].astype(str).replace({"<NA>": ""}).nunique() > 1]
+    text["round"] = text["round"].astype(object).where(text["round"].notna(), "")
+    keys = keys or ["arm"]
+    wide = text.pivot_table(index=keys, columns="statistic", values="value", aggfunc="first", sort=False)
+    known = [name for name in statistics if name in wide]
+    return wide[known].fillna("").reset_index().rename_axis(None, axis=1)
+
+
+def _with_interval(row) -> str:
+    if pd.isna(row.estimate):
+        return "-"
+    digits = 0 if abs(row.estimate) >= 100 else 2
+    value = f"{row.estimate:.{digits}f}"
+    return value if pd.isna(row.low) else f"{value} [{row.low:.{digits}f}, {row.high:.{digits}f}]"
+
+
+def judged_text(jury: Jury, conversation: Conversation, turn: int) -> str:
+    """Return what a verdict is about as one text: the turn's answer, or all answers up to it."""
+    answers = [exchange.answer for exchange in conversation.exchanges()[:turn]]
+    return answers[-1] if jury.scope == "turn" else "\n".join(answers)
+
+
+def baselines(
+    jury: Jury, conversations: Sequence[Conversation], *, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """Return AUC and paired accuracy of two judges that understand nothing, as rows of `jury_table`.
+
+    `length`: the longer, the more human; an area below .5 says that people write less. `character n-grams`: a
+    classifier of style that saw none of the texts of the same conversation or pair. Empty without both sources, or
+    with fewer than two conversations of each.
+    """
+    cases = [(c, turn, judged_text(jury, c, turn)) for c in conversations for turn in judged_turns(jury, c)]
+    frame = pd.DataFrame(
+        {
+            "text": [text for *_, text in cases],
+            "human": [c.source == "human" for c, *_ in cases],
+            "cluster": [c.meta.get("pair") or c.conversation_id for c, *_ in cases],
+            "turn": [turn for _, turn, _ in cases],
+        }
+    )
+    if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
+        return pd.DataFrame()
+    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"], seed=seed)
+    scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
+    how = {"n_resamples": n_resamples, "seed": seed}
+    return pd.concat(
+        [
+            baseline_auc(score, frame["human"], frame["cluster"], frame["turn"], name=name, **how)
+            for name, score in scores.items()
+        ],
+        ignore_index=True,
+    )
+
+
+def costs(records: pd.DataFrame) -> pd.DataFrame:
+    """Return what the statements of each arm took: repairs, missing scores, tokens (and the share cached), dollars."""
+    usage = (
+        pd.DataFrame(list(records["usage"]), records.index)
+        .reindex(columns=["prompt", "cached", "completion"])
+        .fillna(0)
+    )
+    frame = (
+        records[["arm", "repaired", "status"]]
+        .join(usage)
+        .assign(none=records["score"].isna() & (records["role"] != "summary"), cost=records["cost"].astype(float))
+    )
+    found = frame.groupby("arm", sort=False).agg(
+        statements=("arm", "size"), repaired=("repaired", "sum"), no_score=("none", "sum"),
+        prompt_tokens=("prompt", "sum"), cached=("cached", "sum"), completion_tokens=("completion", "sum"),
+        dollars=("cost", lambda cost: cost.sum(min_count=len(cost))),
+    )  # fmt: skip
+    found["cached"] = (found["cached"] / found["prompt_tokens"]).round(2)
+    verdicts_held = records.drop_duplicates(VERDICT).groupby("arm").size()
+    found.insert(0, "verdicts", verdicts_held)
+    whole = ["repaired", "no_score", "prompt_tokens", "completion_tokens"]
+    return found.astype(dict.fromkeys(whole, int)).reset_index()
+
+
+def chat(conversation: Conversation, records: pd.DataFrame | None = None, display: Mapping[str, str] | None = None):
+    """Return a conversation as a chat for a notebook: beside each answer every arm's verdict, each juror's last score
+    and its reason. Blue speaks for a person, red for a program. records: None where nobody has judged it yet."""
+    from IPython.display import HTML
+
+    records = pd.DataFrame(columns=["conversation_id"]) if records is None else records
+    columns = [*VERDICT, "score"]
+    records = pd.DataFrame(columns=columns) if records is None else records
+    mine = records[records["conversation_id"] == conversation.conversation_id]
+    found = verdicts(mine) if len(mine) else pd.DataFrame(columns=columns)
+    who = "a person" if conversation.source == "human" else _label(conversation.agent_model or "a model", display)
+    rows = [f'<p><b>{_text(conversation.conversation_id)}</b> &middot; B is {_text(who)}</p><table style="width:100%">']
+    for exchange in conversation.exchanges():
+        scores = found[found["turn"] == exchange.turn]
+        beside = "".join(_arm(row, mine, display) for row in scores.itertuples())
+        rows.append(_line("A", exchange.question, "", "#ffffff"))
+        shade = SHADES[1] if not len(scores) or scores["score"].isna().all() else _shade(scores["score"].mean())
+        rows.append(_line("B", exchange.answer or f"({exchange.status})", beside, shade))
+    return HTML("".join(rows) + "</table>")
+
+
+def _line(who: str, text: str, beside: str, colour: str) -> str:
+    cell = 'style="text-align:left;vertical-align:top;padding:4px 8px;white-space:pre-wrap;'
+    return (
+        f'<tr><td {cell}width:1em"><b>{who}</b></td><td {cell}width:55%;background:{colour};color:#111">{_text(text)}'
+        f'</td><td {cell}font-size:85%">{beside}</td></tr>'
+    )
+
+
+def _arm(row, records: pd.DataFrame, display) -> str:
+    said = records[(records["turn"] == row.turn) & (records["arm"] == row.arm) & (records["role"] == "juror")]
+    last = said[said["round"] == said["round"].max()].sort_values("position")
+    jurors = "\n".join(
+        ", ".join(filter(None, [_text(_label(juror.juror, display)), _title(juror.persona)]))
+        + f": {_number(juror.score)}"
+        + f" &ndash; {_text(_short(juror.statement))}" * bool(juror.statement)
+        for juror in last.itertuples()
+    )
+    return f"<details><summary>{_text(row.arm)} <b>{_number(row.score)}</b></summary>{jurors}</details>"
+
+
+def _number(score) -> str:
+    return "no score" if pd.isna(score) else f"{score:.2f}"
+
+
+def _title(persona: str | None) -> str:
+    return personas().get(persona, {}).get("title", persona) if isinstance(persona, str) else ""
+
+
+def _short(statement: str, longest: int = 160) -> str:
+    reason = " ".join(line for line in statement.split("\n") if "_SCORE=" not in line)
+    return reason if len(reason) <= longest else reason[:longest].rsplit(" ", 1)[0] + " …"
+
+
+def _label(model: str, display: Mapping[str, str] | None) -> str:
+    return (display or {}).get(model, model)
+
+
+def _text(text: str) -> str:
+    return html.escape(str(text))
+
+
+def _shade(score: float) -> str:
+    return SHADES[0] if score < 0.4 else SHADES[2] if score > 0.6 else SHADES[1]
+
+
+def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[str]:
+    """Return a sentence per question that the data can answer: can the jury tell, and what does debating change?"""
+    found = []
+    for row in default_rows(table, "auc").query("juror == ''").itertuples():
+        if pd.isna(row.estimate):
+            found.append(f"{row.arm}: whether it tells people from models cannot be estimated ({row.note}).")
+            continue
+        verb = (
+            "tells people from models"
+            if row.low > 0.5
+            else "takes models for people rather than people"
+            if row.high < 0.5
+            else "is not shown to tell people from models"
+        )
+        found.append(f"{row.arm}: {verb} (AUC {_with_interval(row)}, {row.n_conversations} conversations or pairs).")
+    if base is not None and len(base):
+        known = default_rows(base, "auc").dropna(subset=["estimate"])
+        found += [
+            f"Without understanding a word: {r.arm} has an AUC of {_with_interval(r)}." for r in known.itertuples()
+        ]
+    for row in default_rows(table, "difference").query("source == '' and arm == 'debate - reask'").itertuples():
+        same = default_rows(table, "equivalence").query("source == '' and arm == 'debate - reask'")
+        if row.estimate == 0 and pd.isna(row.low):
+            found.append("Hearing each other changed nobody's mean score against being asked again.")
+        elif pd.isna(row.low):
+            found.append(f"What debating changes cannot be estimated ({row.note}).")
+        elif row.low > 0 or row.high < 0:
+            found.append(f"Hearing each other moved the jurors by {_with_interval(row)} against being asked again.")
+        elif len(same) and same["p"].iloc[0] < 0.05:
+            found.append(f"Debating changed no more than the margin: {_with_interval(row)} against being asked again.")
+        else:
+            found.append(f"Whether debating changes anything is open: {_with_interval(row)} against being asked again.")
+    return found

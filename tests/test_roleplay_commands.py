@@ -1,0 +1,254 @@
+"""`selfeval roleplay` and `selfeval compare`: the files they write, and what a kill, a failure or a bad name leaves."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from selfeval import cli
+from selfeval.cache import Store
+from selfeval.roleplay import cast
+
+JURY = "openai:j1,openai:j2,openai:j3"
+NEVER_EQUAL = ("request_id", "latency", "cost")
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+
+
+def selfeval(*arguments, **options):
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], **options)
+
+
+def arguments(out, **options):
+    named = {"role-play-llm-model": "openai:a", "interrogator-llm-model": "openai:q", "jury-llm-models": JURY} | options
+    return ["--output_file_path", str(out), *(part for k, v in named.items() for part in (f"--{k}", str(v)))]
+
+
+def reply(body):
+    """Return a juror's verdict or a message; equal requests have equal replies."""
+    digest = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
+    if "response_format" in body:
+        return json.dumps({"reason": f"because {digest[:4]}", "human_score": f"{int(digest[:2], 16) % 11 / 10:g}"})
+    return f"message {digest[:6]}"
+
+
+def comparable(value):
+    """Return a file's content without what no two runs share."""
+    if isinstance(value, dict):
+        return {k: comparable(v) for k, v in value.items() if k not in NEVER_EQUAL}
+    return [comparable(v) for v in value] if isinstance(value, list) else value
+
+
+def test_the_role_play_writes_the_published_file(server, tmp_path, monkeypatch):
+    fake = server(reply=reply)
+    monkeypatch.chdir(tmp_path)
+    result = selfeval("roleplay", *arguments("bare.json", **{"max-turns": 3, "debate-rounds": 2}))
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "bare.json").read_text())
+    assert list(found)[:4] == ["role_play_llm_model", "interrogator_llm_model", "jury", "interaction"]
+    assert found["role_play_llm_model"] == "openai:a" and found["jury"] == JURY.split(",")
+    assert [list(row)[:4] for row in found["interaction"]] == [["turn", "question", "answer", "jury_scores"]] * 3
+    for number, row in enumerate(found["interaction"], 1):
+        assert row["turn"] == number and row["question"].startswith("message") and row["answer"].startswith("message")
+        assert [len(statements) for statements in row["rounds"]] == [3, 3]
+        last = {statement["juror"]: statement["score"] for statement in row["rounds"][-1]}
+        assert row["jury_scores"] == [last[model] for model in found["jury"]]
+        assert row["avg_human_score"] == pytest.approx(sum(row["jury_scores"]) / 3)
+    assert len(fake.ledger) == 3 * (2 + 2 * 3)
+    assert "turn 3  chateval_debate_one_by_one" in result.output and "24 model calls" in result.output
+    before = (tmp_path / "bare.json").read_bytes()
+    again = selfeval("roleplay", *arguments("bare.json", **{"max-turns": 3, "debate-rounds": 2}))
+    assert again.exit_code == 0 and (tmp_path / "bare.json").read_bytes() == before and len(fake.ledger) == 24
+
+
+def test_the_comparison_judges_the_same_answers_twice(server, tmp_path):
+    fake = server(reply=reply)
+    result = selfeval("compare", *arguments(tmp_path / "c.json"))
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert list(found)[:3] == ["config", "summary", "turns"] and len(found["turns"]) == 3
+    assert found["config"]["max_turns"] == 3 and found["config"]["debate_rounds"] == 2
+    for row in found["turns"]:
+        old, new = row["old_eval"], row["new_eval"]
+        assert old["method"] == "independent" and new["method"] == "chateval_debate_one_by_one"
+        assert len(old["per_juror_scores"]) == len(new["per_juror_scores"]) == 3 and new["debate_rounds"] == 2
+        assert row["score_delta"] == pytest.approx(new["avg_human_score"] - old["avg_human_score"])
+    averages = [sum(row[name]["avg_human_score"] for row in found["turns"]) / 3 for name in ("old_eval", "new_eval")]
+    assert [found["summary"][name] for name in ("old_eval_avg", "new_eval_avg")] == pytest.approx(averages)
+    assert found["summary"]["overall_delta"] == pytest.approx(averages[1] - averages[0])
+    assert len(fake.ledger) == 3 * (2 + 3 + 6)
+
+
+def test_the_defaults_are_the_published_ones(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(cli, "_play", lambda arms, report, **options: seen.append(options))
+    for command in ("roleplay", "compare"):
+        assert selfeval(command, "--output_file_path", tmp_path / "x.json").exit_code == 0
+    assert [(o["agent"], o["interrogator"], o["turns"], o["rounds"]) for o in seen] == [
+        ("deepseek/deepseek-v3.2", "openai/gpt-4o", 7, 2),
+        ("meta-llama/llama-3.1-8b-instruct", "meta-llama/llama-3.1-8b-instruct", 3, 2),
+    ]
+    assert "openai/chatgpt-4o-latest" in seen[0]["jurors"] and [o["jurors"].count(",") for o in seen] == [2, 2]
+    assert selfeval("roleplay").exit_code == 2
+
+
+def test_a_juror_without_a_score_is_null_and_never_zero(server, tmp_path):
+    def silent(body):
+        return "I would rather not say." if body["model"] == "j2" else reply(body)
+
+    server(reply=silent)
+    assert selfeval("compare", *arguments(tmp_path / "c.json", **{"max-turns": 1})).exit_code == 0
+    [row] = json.loads((tmp_path / "c.json").read_text())["turns"]
+    for name in ("old_eval", "new_eval"):
+        first, second, third = row[name]["per_juror_scores"]
+        assert second is None and row[name]["avg_human_score"] == pytest.approx((first + third) / 2)
+    server(reply=lambda body: "no" if "response_format" in body else reply(body))
+    result = selfeval(
+        "compare", *arguments(tmp_path / "d.json", **{"max-turns": 1, "seed": 1, "jury-llm-models": "openai:k"})
+    )
+    found = json.loads((tmp_path / "d.json").read_text())
+    assert result.exit_code == 0 and found["summary"] == dict.fromkeys(found["summary"], None)
+    assert found["turns"][0]["new_eval"]["per_juror_scores"] == [None] * 3
+
+
+def test_one_juror_takes_three_personas_and_is_warned_of_as_are_relatives(server, tmp_path):
+    server(reply=reply)
+    result = selfeval("roleplay", *arguments(tmp_path / "r.json", **{"max-turns": 1, "jury-llm-models": "openai:a"}))
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert result.exit_code == 0 and found["jury"] == ["openai:a"] and len(found["interaction"][0]["jury_scores"]) == 3
+    assert [seat["persona"] for seat in found["seats"]] == ["linguist", "psychologist", "manager"]
+    assert "one model with itself" in result.stderr and "judged by its own family" in result.stderr
+
+
+def test_an_answer_without_text_has_null_scores_and_costs_no_jury(server, tmp_path):
+    def strikes(i, body):
+        return "empty-content" if body["model"] == "a" and len(body["messages"]) == 2 else None
+
+    fake = server(reply=reply, faults=strikes)
+    result = selfeval("roleplay", *arguments(tmp_path / "r.json", **{"max-turns": 2}))
+    first, second = json.loads((tmp_path / "r.json").read_text())["interaction"]
+    assert result.exit_code == 0 and first["status"] == "empty" and first["answer"] == ""
+    assert first["jury_scores"] == [None] * 3 and first["avg_human_score"] is None and first["rounds"] == []
+    assert len(second["jury_scores"]) == 3 and len(fake.ledger) == 4 + 6
+
+
+def test_a_conversation_that_cannot_go_on_is_kept_told_and_tried_again(server, tmp_path):
+    def strikes(i, body):
+        return "400" if body["model"] == "q" and len(body["messages"]) > 2 else None
+
+    fake = server(reply=reply, faults=strikes)
+    result = selfeval("roleplay", *arguments(tmp_path / "r.json", **{"max-turns": 2}))
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert result.exit_code == 1 and "the interrogator's message is error: HTTP 400" in result.stderr
+    assert found["status"] == "error" and len(found["interaction"]) == 1
+    assert len(found["interaction"][0]["jury_scores"]) == 3
+    calls = len(fake.ledger)
+    fake.faults = ()
+    assert selfeval("roleplay", *arguments(tmp_path / "r.json", **{"max-turns": 2})).exit_code == 0
+    assert len(json.loads((tmp_path / "r.json").read_text())["interaction"]) == 2 and len(fake.ledger) == calls + 8
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"agent-persona": "suport"}, "`agent-persona` 'suport' is unknown; did you mean 'support'?"),
+        ({"strategy": "x"}, "`strategy` 'x' is unknown"),
+        ({"jury-llm-models": " , "}, "must name at least one, got []"),
+        ({"jury-llm-models": "openai:a,openai:a"}, "is in the list twice"),
+        ({"role-play-llm-model": "nobody"}, "Unknown model 'nobody'"),
+        ({"jury-llm-models": "openai:a,anthropic:b"}, "set ANTHROPIC_API_KEY"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_costs_nothing(server, tmp_path, options, sentence):
+    fake = server(reply=reply)
+    result = selfeval("compare", *arguments(tmp_path / "c.json", **options))
+    assert result.exit_code == 1 and sentence in result.output and "Traceback" not in result.output
+    assert fake.ledger == [] and not (tmp_path / "c.json").exists()
+
+
+def test_a_script_needs_no_model_and_feedback_reaches_the_interrogator(server, tmp_path):
+    fake = server(reply=reply)
+    options = {"agent-persona": "eliza", "max-turns": 2}
+    result = selfeval("roleplay", *arguments(tmp_path / "r.json", **options), "--feedback")
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert result.exit_code == 0 and found["role_play_llm_model"] == "script/eliza"
+    asked = [entry["body"]["messages"][-1]["content"] for entry in fake.ledger if entry["body"]["model"] == "q"]
+    score = found["interaction"][0]["avg_human_score"]
+    assert len(asked) == 2 and f"gave the last answer {score:.2f}" in asked[1]
+
+
+def test_what_a_person_typed_is_not_asked_for_again(server, tmp_path):
+    fake = server(reply=reply)
+    options = {"agent-persona": "person", "strategy": "fixed", "max-turns": 3}
+    stopped = selfeval("roleplay", *arguments(tmp_path / "r.json", **options), input="one\ntwo\n")
+    assert stopped.exit_code == 1 and "the agent's message is error: the input ended" in stopped.stderr
+    calls = len(fake.ledger)
+    again = selfeval("roleplay", *arguments(tmp_path / "r.json", **options), input="three\n")
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert again.exit_code == 0 and [row["answer"] for row in found["interaction"]] == ["one", "two", "three"]
+    assert found["interaction"][0]["question"] == cast.strategies()["fixed"].questions[0]
+    assert found["role_play_llm_model"] == "person" and len(fake.ledger) == calls + 6
+    other = selfeval("roleplay", *arguments(tmp_path / "r.json", **options | {"seed": 1}), input="x\n")
+    assert other.exit_code == 1 and "typed in another setting" in other.output
+    (tmp_path / "notes.txt").write_text("mine")
+    other = selfeval("roleplay", *arguments(tmp_path / "notes.txt", **options), input="x\n")
+    assert other.exit_code == 1 and "no file of this command" in other.output
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+# kills ----------------------------------------------------------------------------------------------------------------
+
+
+def process(store, command, out, **options):
+    environment = os.environ | {"SELFEVAL_STORE": str(store), "TQDM_DISABLE": "1"}
+    code = "from selfeval.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, command, *arguments(out, **options)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def asked(request):
+    return request["model"], json.dumps(request["messages"], sort_keys=True)
+
+
+@pytest.mark.parametrize(("command", "times"), [("roleplay", 1), ("compare", 2)])
+def test_killed_and_run_again_it_ends_with_an_equal_file_and_repeats_at_most_what_was_in_flight(
+    command, times, server, tmp_path, monkeypatch
+):
+    options = {"max-turns": 3, "concurrency": 6}
+    fake, draw, out = server(reply=reply, latency=0.03), random.Random(command), tmp_path / "out.json"
+    assert selfeval(command, *arguments(tmp_path / "whole.json", **options)).exit_code == 0
+    calls, kills, store = len(fake.ledger), [], Store(tmp_path / "killed.sqlite")
+    for _ in range(times):
+        victim, enough = process(store.path, command, out, **options), len(fake.ledger) + draw.randrange(3, 10)
+        deadline = time.monotonic() + 30
+        while len(fake.ledger) < enough and victim.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        victim.kill()
+        assert victim.wait(30) == -signal.SIGKILL
+        if out.exists():
+            json.loads(out.read_text())  # whole at any time
+        kills.append(({key for key, _, _ in store.rows()}, len(fake.ledger)))
+    monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
+    assert selfeval(command, *arguments(out, **options)).exit_code == 0
+    assert comparable(json.loads(out.read_text())) == comparable(json.loads((tmp_path / "whole.json").read_text()))
+    keys = {asked(json.loads(request)): key for key, request, _ in store.rows()}
+    for kept, before in kills:
+        assert kept and not kept & {keys[asked(entry["body"])] for entry in fake.ledger[before:]}
+    repeats = len(fake.ledger) - 2 * calls
+    # At a kill six calls are in flight at most, and as many replies on their way to the disk.
+    assert 0 <= repeats <= store.outcomes().get("abandoned", 0) <= times * 2 * 6
+    store.close()
