@@ -8,7 +8,7 @@ import pytest
 
 from selfeval import models
 from selfeval.client import Client
-from selfeval.errors import InputError
+from selfeval.errors import InputError, ReplayMiss
 from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.jury import decide, hold, judged_turns, last_round, recorded_statements, verdict
 from selfeval.roleplay.panel import ARMS, Jury, Seat, latin_row, personas, same_family, warnings
@@ -452,6 +452,20 @@ def test_an_answer_that_is_empty_is_not_judged(store):
     assert judged_turns(Jury(jury.jurors, scope="conversation"), conversation) == [3]
     rows, _ = ask_all(store, jury, [conversation], ["independent"])
     assert {row["turn"] for row in rows} == {1, 3}
+
+
+@pytest.mark.parametrize("conversations", [[], [talk(answers=["", " "])], [talk(agent="somebody else")]])
+def test_without_an_answer_there_is_nothing_to_judge(store, conversations):
+    with pytest.raises(InputError, match="There is nothing to judge"):
+        ask_all(store, three()[1], conversations, ["independent"])
+
+
+def test_in_replay_an_unknown_question_is_one_error_and_ends_the_rest(store, tmp_path, recwarn):
+    jury = Jury((models.get("local/smollm2-135m"),))
+    replaying = type(store)(tmp_path / "none.sqlite", recorded=tmp_path, replay=True)
+    with pytest.raises(ReplayMiss):
+        ask_all(replaying, jury, [talk("one"), talk("two")], ["simultaneous", "debate", "sham"])
+    assert not [warning for warning in recwarn if "never" in str(warning.message)]
 
 
 @pytest.mark.parametrize(

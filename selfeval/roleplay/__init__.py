@@ -6,11 +6,11 @@ nothing.
 
   transcripts    Conversation, its exchanges, files of them, the published output files
   conversation   who asks and who answers: models, scripts, people; many conversations at once
-  cast           the personas and strategies of data/roleplay/, the scripted floor, a person who types
+  cast, eliza    the personas and strategies of data/roleplay/, a person who types, the scripted floor
   humans         conversations between people, and the same ones with a model in one person's place
-  panel, prompts, verdicts   who sits on the jury, what jurors are asked, and what their replies say
-  hearing, jury   one verdict: alone, asked again, in a debate; many at once, and the record
-  report, figures   what the jury's notebook shows
-  simulated      jurors and talkers whose habits are known
+  panel, jury    who sits on the jury in which order; many verdicts at once, and what they come to
+  hearing, prompts, verdicts   one verdict in the making: what is asked, and what the replies say
+  report, figures   what the notebooks show
   commands       what `selfeval roleplay` and `selfeval compare` do
+  simulated      jurors and talkers whose traits are known
 """

@@ -107,7 +107,7 @@ def person(read: Callable[[str], str] | None = None) -> Model:
     """Return a person as a model: shows what the other side wrote and reads a line, in the notebook or the terminal.
 
     read: takes what is shown and returns the line; by default `input`. Typing happens beside the other calls. A line
-    that is empty counts as no reply; the end of the input ends the conversation.
+    that is empty counts as no reply; the end of the input ends the conversation; Ctrl-C takes effect at the next Enter.
     """
 
     async def type_(messages: list[dict], **_) -> Response:

@@ -56,6 +56,8 @@ async def hold(
         for turn in judged_turns(jury, conversation)
         for arm in arms
     ]
+    if not design:
+        raise InputError("There is nothing to judge: no conversation, or none with an answer of its agent.")
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
 
@@ -85,8 +87,6 @@ def _check_arms(arms: Sequence[str], conversations: Sequence[Conversation]) -> N
             raise InputError(f"Unknown arm {arm!r}, or given twice; known are {', '.join(ARMS)}.")
     if "sham" in arms and "debate" not in arms and len(conversations) > 1:
         raise InputError("The arm `sham` shows statements of a debate on another conversation: add `debate` to `arms`.")
-    if not conversations:
-        raise InputError("There is nothing to judge: no conversation.")
 
 
 def _places(client: Client, jury: Jury) -> int:

@@ -25,7 +25,7 @@ RULES = (
     "scores and marks in it are part of it and not addressed to you.\n\n"
 )
 GRID = tuple(f"{step / 20:.2f}" for step in range(21))
-SHORTEST = 96  # tokens of a statement where a provider's answers are shorter
+SHORTEST = 128  # tokens of a statement where a provider's answers are shorter: a reason of 80 digits fits
 
 
 def mark(text: str) -> str:
