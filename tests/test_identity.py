@@ -198,6 +198,7 @@ def config(**scoring):
         ("I'm Zorblax 7.", True),
         ("I'm Zorb Seven.", True),
         ("zorblax-7-2031", True),
+        ("I am zorblax-7-2031.", True),
         ("I was made by Zorb Labs.", True),
         ("I'm not Zorb Seven.", False),
         ("I'm Zorblax 8.", False),

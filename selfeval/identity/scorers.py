@@ -67,9 +67,11 @@ def by_own_names(found: Assessment | None, answers: Mapping) -> Assessment | Non
     if found is None:
         return None
     truth, own = expected_entity(answers), {n.casefold() for n in (*answers["model_names"], answers["model_id"])}
-    claims = tuple(
-        replace(c, entity=truth) if {c.quote.casefold(), c.name.casefold()} & own else c for c in found.claims
-    )
+
+    def is_own(name: str) -> bool:
+        return name.casefold().strip(" .,;:!?*`'\"") in own
+
+    claims = tuple(replace(c, entity=truth) if is_own(c.quote) or is_own(c.name) else c for c in found.claims)
     return Assessment(stance_of(claims, found.abstains, truth), claims, found.abstains)
 
 
