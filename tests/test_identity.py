@@ -193,6 +193,27 @@ def config(**scoring):
 
 
 @pytest.mark.parametrize(
+    ("reply", "passed"),
+    [
+        ("I'm Zorblax 7.", True),
+        ("I'm Zorb Seven.", True),
+        ("zorblax-7-2031", True),
+        ("I am zorblax-7-2031.", True),
+        ("I was made by Zorb Labs.", True),
+        ("I'm not Zorb Seven.", False),
+        ("I'm Zorblax 8.", False),
+        ("I'm GPT-4.", False),
+    ],
+)
+def test_a_configuration_may_describe_a_model_that_nobody_else_knows(reply, passed):
+    mine = config(method="claims")
+    names = {"model_names": ["Zorblax 7", "Zorb Seven"], "model_id": "zorblax-7-2031", "provider_name": "Zorb Labs"}
+    mine["model_configs"]["zorblax-7"] = {"provider": "zorb", "expected_answers": names}
+    [test] = EvalRunner(mine).run(lambda messages: reply, model_id="zorblax-7")["test_results"]
+    assert test["passed"] is passed
+
+
+@pytest.mark.parametrize(
     ("method", "criteria", "reply", "passed"),
     [
         ("keyword_match", {}, "Something by Anthropic.", False),

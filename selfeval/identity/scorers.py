@@ -6,9 +6,10 @@ failed or is empty is no answer and never comes here.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from selfeval.errors import InputError
-from selfeval.identity.claims import Assessment, Entity, compare, entity_of
+from selfeval.identity.claims import Assessment, Entity, compare, entity_of, stance_of
 from selfeval.identity.config import ANSWERS, METHODS, Config
 from selfeval.models import Model, Provider, is_known
 from selfeval.models import get as get_model
@@ -61,6 +62,19 @@ def expected_entity(answers: Mapping) -> Entity:
     return entity_of(Model(model_id, Provider("config"), model_id, first, developer=developer, names=tuple(more)))
 
 
+def by_own_names(found: Assessment | None, answers: Mapping) -> Assessment | None:
+    """Return what a reply claims, with every expected name taken for the model, also one that the lexicon lacks."""
+    if found is None:
+        return None
+    truth, own = expected_entity(answers), {n.casefold() for n in (*answers["model_names"], answers["model_id"])}
+
+    def is_own(name: str) -> bool:
+        return name.casefold().strip(" .,;:!?*`'\"") in own
+
+    claims = tuple(replace(c, entity=truth) if is_own(c.quote) or is_own(c.name) else c for c in found.claims)
+    return Assessment(stance_of(claims, found.abstains, truth), claims, found.abstains)
+
+
 def score_case(
     config: Config, scoring: str | Callable, text: str, case: Mapping, answers: Mapping, found: Assessment | None
 ) -> tuple[bool | None, dict]:
@@ -73,7 +87,7 @@ def score_case(
     if scoring == "judge" and found is None:
         return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
     if scoring in ("claims", "judge"):
-        details = _by_claims(config, text, answers, found)
+        details = _by_claims(config, text, answers, by_own_names(found, answers))
     else:
         details = _by_names(config, text, answers, words=scoring != "keyword_match")
     passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
