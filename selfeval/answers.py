@@ -7,30 +7,63 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from selfeval import scoring
+from selfeval.errors import InputError
 from selfeval.models import get, is_known
+from selfeval.prompts import PAIR
 from selfeval.records import PREDICTION_FIELDS
 
+PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
+PAIR_FIELDS = ("position", "other_model")
 
-def yes_probability(logprobs: list | None, answer: str) -> float | None:
-    """Return P(YES) / (P(YES) + P(NO)) where a reply decides between them, or None where it does not show both.
 
-    That is its first token, or in a constrained reply the first one inside the quotes of the JSON value. A token counts
-    for the word that it begins ("Y" for YES).
+def probabilities(logprobs: list | None, options: Mapping[str, str], answer: str) -> dict[str, float] | None:
+    """Return P(option) from the log-probabilities of a reply that decides between options, or None.
+
+    options: {id: how it is written}. The reply begins with the option, or in a constrained reply the JSON value does.
+    At each token the alternatives that lead to one option only add to it, until the reply itself is down to one; an
+    alternative counts for what it begins ("Y" for YES). Options that are not among the alternatives get 0. None where
+    the reply shows fewer than two options, or where more than a hundredth of what it shows leads to several.
     """
-    mass, before = {"yes": 0.0, "no": 0.0}, ""
-    for token, _, alternatives in logprobs or []:
-        if answer == "free" or re.search(r':\s*"$', before):
-            for alternative, logprob in alternatives.items():
-                if word := _begins(alternative):
-                    mass[word] += math.exp(logprob)
+    labels = {option: label.casefold() for option, label in options.items()}
+    mass, unclear, path, prefix = dict.fromkeys(options, 0.0), 0.0, 1.0, ""
+    for token, _, alternatives in _value_tokens(logprobs or [], answer):
+        alive = _begun(labels, prefix, token)
+        for alternative, logprob in alternatives.items():
+            leads = _begun(labels, prefix, alternative)
+            if len(leads) == 1:
+                mass[leads[0]] += path * math.exp(logprob)
+            elif leads and leads != alive:
+                unclear += path * math.exp(logprob)
+        if len(alive) < 2:
             break
+        path *= math.exp(alternatives.get(token, -math.inf))
+        prefix += token if prefix else token.lstrip(' "\n')
+    shown = sum(mass.values())
+    if sum(value > 0 for value in mass.values()) < 2 or unclear > 0.01 * shown:
+        return None
+    return {option: round(value / shown, 6) for option, value in mass.items()}
+
+
+def _value_tokens(logprobs: list, answer: str) -> list:
+    """Return the tokens from where the answer begins: all, or in a JSON reply those inside the first value."""
+    before = ""
+    for at, (token, _, _) in enumerate(logprobs):
+        if answer == "free" or re.search(r':\s*"$', before):
+            return logprobs[at:]
         before += token
-    return round(mass["yes"] / sum(mass.values()), 6) if all(mass.values()) else None
+    return []
 
 
-def _begins(token: str) -> str | None:
-    letters = token.strip(' ."\n').casefold()
-    return next((word for word in ("yes", "no") if letters and word.startswith(letters)), None)
+def _begun(labels: Mapping[str, str], prefix: str, token: str) -> list[str]:
+    """Return the options that a token begins, continues or completes after what is written already."""
+    written = (prefix + token).casefold() if prefix else token.casefold().lstrip(' "\n')
+    written, closed, _ = written.partition('"')
+    if not any(c.isalnum() for c in written):
+        return []
+    if closed:
+        return [option for option, label in labels.items() if label == written]
+    open_ones = [option for option, label in labels.items() if label.startswith(written)]
+    return open_ones or [option for option, label in labels.items() if label == written.rstrip(" .\n")]
 
 
 def candidate_names(candidates: Iterable[str], labels: Mapping[str, str] | None = None) -> dict[str, tuple[str, ...]]:
@@ -38,31 +71,66 @@ def candidate_names(candidates: Iterable[str], labels: Mapping[str, str] | None 
     return {c: get(c).all_names if is_known(c) else ((labels or {}).get(c, c),) for c in candidates}
 
 
-def score(record: dict, labels: Mapping[str, str] | None = None) -> dict:
+def shown_names(record: Mapping, labels: Mapping[str, str] | None = None) -> dict[str, tuple[str, ...]]:
+    """Return {candidate id: names a reply may use} of a record's question: letters where authors were anonymous."""
+    candidates = record["candidates"]
+    if condition_of(record).get("labels") == "anonymous":
+        return {c: (label,) for c, label in zip(candidates, anonymous(len(candidates)), strict=True)}
+    return candidate_names(candidates, labels)
+
+
+def anonymous(n: int) -> list[str]:
+    """Return the names of n anonymous authors: Author A, Author B, ..."""
+    if n > 26:
+        raise InputError(
+            f"Anonymous authors have the letters A to Z, and there are {n}; use labels = 'names' or 'ids'."
+        )
+    return [f"Author {chr(65 + k)}" for k in range(n)]
+
+
+def condition_of(record: Mapping) -> dict:
+    """Return a record's condition as a mapping; a file may have it as text ("key=value;...")."""
+    condition = record.get("condition")
+    if isinstance(condition, str):
+        return dict(part.split("=", 1) for part in condition.split(";") if "=" in part)
+    return condition if isinstance(condition, dict) else {}
+
+
+def score(record: Mapping, labels: Mapping[str, str] | None = None) -> dict:
     """Return what a record's raw reply says: `predicted_model`, `predicted_self`, `is_correct` and `status`.
 
     Only a complete reply is parsed. Whatever holds no answer leaves the three null, so a better parser can be run over
-    the stored records at any time. labels: {id: display name} of candidates that the registry does not list.
+    the stored records at any time. In a pair, `predicted_self` says that its own text was chosen; which text is better
+    has no right answer, so there `is_correct` is null. labels: {id: display name} of candidates that the registry does
+    not list.
     """
-    predicted_model = predicted_self = is_correct = None
-    status = record["status"]
+    chosen = claimed = right = None
+    status, task, evaluator = record["status"], record["task_type"], record["evaluator_model"]
     if status in ("ok", "no_answer"):
-        if record["task_type"] == "exact_model":
-            names = candidate_names(record["candidates"], labels)
-            predicted_model = scoring.parse_choice(record["reply"], names)
-            predicted_self = None if predicted_model is None else predicted_model == record["evaluator_model"]
-            is_correct = None if predicted_model is None else predicted_model == record["true_model"]
+        if task == "binary_self":
+            claimed = scoring.parse_yes_no(record["reply"])
+            right = None if claimed is None else claimed == (record["true_model"] == evaluator)
+        elif task == "pairwise_self":
+            place = scoring.parse_choice(record["reply"], PLACES)
+            if place is not None:
+                claimed = place == str(int(record["position"]))
+                chosen = record["true_model"] if claimed else record["other_model"]
+                right = None if condition_of(record).get("question") == "better" else claimed
         else:
-            predicted_self = scoring.parse_yes_no(record["reply"])
-            own = record["true_model"] == record["evaluator_model"]
-            is_correct = None if predicted_self is None else predicted_self == own
-        status = "no_answer" if predicted_self is None else "ok"
-    return {
-        "predicted_model": predicted_model,
-        "predicted_self": predicted_self,
-        "is_correct": is_correct,
-        "status": status,
-    }
+            chosen = _named(record, shown_names(record, labels))
+            if chosen is not None:
+                claimed, right = chosen == evaluator, chosen == record["true_model"]
+        status = "no_answer" if claimed is None else "ok"
+    return {"predicted_model": chosen, "predicted_self": claimed, "is_correct": right, "status": status}
+
+
+def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
+    reply = record["reply"]
+    if record["task_type"] == "lineup":
+        reply = scoring.lineup_entry(reply, int(record["position"]))
+    elif condition_of(record).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
+        reply = f"Author {reply}"
+    return scoring.parse_choice(reply, names)
 
 
 def rescore(predictions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -86,15 +154,19 @@ def rescore(predictions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     shown = frame["candidates"] if "candidates" in frame else pd.Series(None, frame.index, object)
     parsed: dict = {}
     rows = []
-    columns = ["task_type", "evaluator_model", "true_model", "status", *PREDICTION_FIELDS[6:9]]
-    for row, reply, listed in zip(frame[columns].itertuples(index=False), raw, shown, strict=True):
+    design = ["task_type", "evaluator_model", "true_model", "status", *[c for c in PAIR_FIELDS if c in frame]]
+    conditions = frame["condition"] if "condition" in frame else pd.Series(None, frame.index, object)
+    before = frame[list(PREDICTION_FIELDS[6:9])].itertuples(index=False)
+    for row, was, reply, listed, condition in zip(
+        frame[design].itertuples(index=False), before, raw, shown, conditions, strict=True
+    ):
         if not isinstance(reply, str):
-            rows.append((row.predicted_model, row.predicted_self, row.is_correct, row.status))
+            rows.append((*was, row.status))
             continue
         candidates = tuple(listed) if isinstance(listed, list | tuple) else everyone
-        key = row.task_type, reply, candidates, row.status, row.evaluator_model, row.true_model
+        key = *row, reply, candidates, str(condition)
         if key not in parsed:
-            record = row._asdict() | {"reply": reply, "candidates": candidates}
+            record = row._asdict() | {"reply": reply, "candidates": candidates, "condition": condition}
             parsed[key] = tuple(score(record, labels).values())
         rows.append(parsed[key])
     new = pd.DataFrame(rows, frame.index, ["predicted_model", "predicted_self", "is_correct", "status"], dtype=object)
@@ -104,7 +176,7 @@ def rescore(predictions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _changes(old: pd.DataFrame, new: pd.DataFrame, readable: pd.Series) -> pd.DataFrame:
     answer = "predicted_model", "predicted_self"
-    naming = (old["task_type"] != "binary_self").to_numpy()
+    naming = old["task_type"].isin(["exact_model", "lineup"]).to_numpy()
     before, after = (f[answer[0]].where(naming, f[answer[1]]) for f in (old.astype(object), new))
     had, has = before.notna(), after.notna()
     same = (had & has & (before == after)) | ~(had | has)

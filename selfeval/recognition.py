@@ -1,102 +1,35 @@
-"""Self-recognition: models write texts, then are asked who wrote them (Bai et al. 2025, arXiv 2510.03399)."""
+"""Self-recognition: who is asked about which text, and in which order (Bai et al. 2025, arXiv 2510.03399).
+
+`design` lists the questions of a design (`questions.Question`), `collect_predictions` asks them.
+"""
 
 import random
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
-from selfeval import prompts
-from selfeval.answers import score, yes_probability
-from selfeval.client import Client, Request
-from selfeval.errors import InputError
-from selfeval.models import Model, display_names
-from selfeval.providers import Response
-from selfeval.records import text_id
-
-TASKS = ("exact_model", "binary_self")
+from selfeval.answers import anonymous
+from selfeval.client import Client
+from selfeval.controls import changed
+from selfeval.errors import InputError, ProviderError, check_whole
+from selfeval.models import Model, display_names, get
+from selfeval.questions import TASKS, Condition, Question
+from selfeval.writing import paraphrase
 
 
-@dataclass(frozen=True)
-class Condition:
-    """How the questions are put; stored with every record, and conditions are never mixed.
+async def shown_texts(client: Client, texts: Sequence[dict], condition: Condition, *, seed: int = 0) -> list[dict]:
+    """Return the texts as the evaluators are to see them under a condition.
 
-    answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the evaluator which
-    candidate it is (the binary question always does). labels: call the candidates by their `names` or their `ids`.
-    hints: say that the author is one of the candidates (the binary question then lists them). show_prompt: show the
-    writing prompt beside the text. temperature: of the evaluator.
+    Raises `ProviderError` where a paraphrase is missing: a design without it would not be balanced.
     """
-
-    answer: str = "free"
-    told: bool = True
-    labels: str = "names"
-    hints: bool = False
-    show_prompt: bool = False
-    temperature: float = 0.0
-
-    def __post_init__(self):
-        for name, known in (("answer", ("free", "constrained")), ("labels", ("names", "ids"))):
-            if getattr(self, name) not in known:
-                raise InputError(f"`{name}` must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
-        for name in ("told", "hints", "show_prompt"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(
-                    f"`{name}` must be true or false, got {getattr(self, name)!r}; papermill takes `-p {name} False`."
-                )
-        if isinstance(self.temperature, bool) or not isinstance(self.temperature, int | float) or self.temperature < 0:
-            raise InputError(f"`temperature` must be a number of at least 0, got {self.temperature!r}.")
-
-
-async def generate_texts(
-    client: Client,
-    models: Sequence[Model],
-    writing_prompts: Sequence[dict],
-    *,
-    samples: int = 1,
-    words: int = 100,
-    temperature: float = 0.7,
-    seed: int = 0,
-) -> tuple[list[dict], list[dict]]:
-    """Have every model write on every prompt; return (text records, failures), both in the order of the design.
-
-    words: the length asked for. temperature: for models whose registry entry has none of its own. A reply without text
-    or with an error is a failure: it is no text, and it is not asked for again.
-    """
-    _whole_number("samples", samples, 1)
-    _whole_number("words", words, 1)
-    _whole_number("seed", seed, 0)
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or temperature < 0:
-        raise InputError(f"`temperature` must be a number of at least 0, got {temperature!r}.")
-    design = [(p, s, m) for p in writing_prompts for s in range(samples) for m in models]
-    # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
-    parameters = {"temperature": temperature, "max_tokens": max(256, 4 * words)}
-    requests = [
-        Request(m, prompts.build_writing(p["prompt"], words), parameters | m.parameters, s, seed) for p, s, m in design
-    ]
-    responses = await client.chat_all(requests, "texts")
-    texts, failures = [], []
-    for (prompt, sample, model), request, response in zip(design, requests, responses, strict=True):
-        record = _text_record(prompt, sample, model, request, response)
-        (texts if response.status in ("ok", "length") and response.text.strip() else failures).append(record)
-    return texts, failures
-
-
-def _text_record(prompt: dict, sample: int, model: Model, request: Request, response: Response) -> dict:
-    return {
-        "text_id": text_id(model.id, prompt["prompt_id"], sample, response.text),
-        "prompt_id": prompt["prompt_id"],
-        "prompt": prompt["prompt"],
-        "sample": sample,
-        "author": model.id,
-        "author_display": model.display,
-        "text": response.text,
-        "words": len(response.text.split()),
-        "status": response.status,
-        "finish_reason": response.finish_reason,
-        "usage": response.usage,
-        "served_model": response.served_model,
-        "parameters": request.full()[1],
-        "request_id": response.request_id,
-        "error": response.error,
-    }
+    if condition.control != "paraphrased":
+        return changed(texts, condition.control, seed)
+    done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed=seed)
+    if failed:
+        raise ProviderError(
+            f"{condition.paraphraser!r} did not rewrite {len(failed)} of {len(texts)} texts (the first: "
+            f"{failed[0]['error'] or failed[0]['status']}); run again, or choose another `paraphraser`."
+        )
+    return done
 
 
 async def collect_predictions(
@@ -105,31 +38,69 @@ async def collect_predictions(
     texts: Sequence[dict],
     condition: Condition,
     *,
-    tasks: str | Sequence[str] = TASKS,
+    tasks: str | Sequence[str] = TASKS[:2],
+    repeats: int = 1,
     seed: int = 0,
 ) -> dict[str, list[dict]]:
-    """Ask every evaluator about every text; return {task: prediction records} in the order of the design.
+    """Ask every evaluator the questions of a design; return {task: prediction records} in the design's order."""
+    questions = design(evaluators, texts, condition, tasks=tasks, repeats=repeats, seed=seed)
+    responses = await client.chat_all([question.request(seed) for question in questions], "answers")
+    records: dict[str, list[dict]] = {question.task: [] for question in questions}
+    for question, response in zip(questions, responses, strict=True):
+        records[question.task] += question.records(response)
+    return records
+
+
+def design(
+    evaluators: Sequence[Model],
+    texts: Sequence[dict],
+    condition: Condition,
+    *,
+    tasks: str | Sequence[str] = TASKS[:2],
+    repeats: int = 1,
+    seed: int = 0,
+) -> list[Question]:
+    """Return all questions in the order in which they are asked; those about one text follow one another.
 
     The candidates are the authors of the texts, in an order that is balanced over the texts (`candidate_orders`) and
-    the same for all evaluators. The score of the binary task is the probability of YES against NO
-    (`answers.yes_probability`), where the provider gives log-probabilities.
+    the same for all evaluators. Raises `InputError` for a design that cannot be asked.
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
+    check_whole("seed", seed, 0)
+    check_whole("repeats", repeats, 1)
     _check_design(evaluators, texts, tasks, condition)
-    _whole_number("seed", seed, 0)
     labels = candidate_labels(texts, condition)
     orders = candidate_orders(texts, list(labels), seed)
-    design = [(text, evaluator, task) for text in texts for evaluator in evaluators for task in tasks]
-    requests = [
-        question(text, evaluator, task, condition, [labels[c] for c in orders[text["text_id"]]], seed)
-        for text, evaluator, task in design
-    ]
-    responses = await client.chat_all(requests, "answers")
-    records: dict[str, list[dict]] = {task: [] for task in tasks}
-    for (text, evaluator, task), response in zip(design, responses, strict=True):
-        candidates = orders[text["text_id"]] if task == "exact_model" or condition.hints else None
-        records[task].append(_prediction(text, evaluator, task, candidates, condition, response))
-    return records
+    introductions = _introductions(texts, seed) if condition.labels == "anonymous" else {}
+    single, grouped = [t for t in tasks if t in TASKS[:2]], [t for t in tasks if t in TASKS[2:]]
+
+    def ask(task: str, evaluator: Model, shown: Sequence[dict], order: list[str], repeat: int) -> Question:
+        letters = anonymous(len(order)) if condition.labels == "anonymous" else None
+        candidates = {c: letters[k] if letters else labels[c] for k, c in enumerate(order)}
+        return Question(
+            task, evaluator, tuple(shown), candidates, condition, repeat, introductions.get(shown[0]["prompt_id"])
+        )
+
+    asked = []
+    chosen = _balanced(texts, evaluators, seed) if condition.prevalence == "balanced" else None
+    for text in texts if single else ():
+        asked += [
+            ask(task, evaluator, [text], orders[text["text_id"]], repeat)
+            for evaluator in evaluators
+            if chosen is None or text["text_id"] in chosen[evaluator.id]
+            for task in single
+            for repeat in range(repeats)
+        ]
+    for turn, group in enumerate(_by_prompt(texts) if grouped else ()):
+        first = orders[group[0]["text_id"]]
+        for task in grouped:
+            asked += [
+                ask(task, evaluator, shown, first, repeat)
+                for evaluator in evaluators
+                for shown in (_pairs(group, evaluator) if task == "pairwise_self" else [_rotated(group, turn, seed)])
+                for repeat in range(repeats)
+            ]
+    return asked
 
 
 def candidate_labels(texts: Sequence[dict], condition: Condition) -> dict[str, str]:
@@ -149,8 +120,13 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
             raise InputError(f"Unknown task {task!r}, or given twice; known are {', '.join(TASKS)}.")
     if not texts or not tasks:
         raise InputError("There is nothing to ask: the corpus has no text, or `tasks` is empty.")
-    if len({text["author"] for text in texts}) < 2:
+    authors = {text["author"] for text in texts}
+    if len(authors) < 2:
         raise InputError(f"The corpus has one author, {texts[0]['author']!r}; recognition needs two or more.")
+    if condition.labels == "anonymous" and "pairwise_self" in tasks:
+        raise InputError("A pair names no author, so `labels` = 'anonymous' has no meaning for the task pairwise_self.")
+    if condition.score == "stated" and ("lineup" in tasks or condition.question == "better"):
+        raise InputError("`score` = 'stated' asks for P(wrote the text): it fits neither `lineup` nor 'better'.")
     for evaluator in evaluators:
         provider = evaluator.provider
         if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
@@ -158,32 +134,12 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
                 f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
                 "answers cannot be constrained; use answer = 'free'."
             )
-
-
-def question(text: dict, evaluator: Model, task: str, condition: Condition, listed: list[str], seed: int) -> Request:
-    """Return the request that puts one question; listed: the candidates' labels in the order shown."""
-    me = evaluator.id if condition.labels == "ids" else evaluator.display
-    prompt = text["prompt"] if condition.show_prompt else None
-    parameters: dict = {"temperature": condition.temperature, "max_tokens": evaluator.provider.answer_tokens}
-    if task == "exact_model":
-        told = me if condition.told else None
-        messages = prompts.build_exact(text["text"], listed, told, prompt=prompt, hint=condition.hints)
-        field, options = "author", listed
-    else:
-        shown = listed if condition.hints else None
-        messages = prompts.build_binary(text["text"], me, prompt=prompt, candidates=shown)
-        field, options = "answer", ["YES", "NO"]
-    if evaluator.provider.name != "sim":
-        if condition.answer == "constrained":
-            parameters["response_format"] = prompts.choice_format(field, options)
-        if task == "binary_self" and evaluator.provider.logprobs:
-            parameters |= {"logprobs": True, "top_logprobs": 20}
-    return Request(evaluator, messages, parameters, seed=seed)
-
-
-def _whole_number(name: str, value: int, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+        own = condition.tell_prevalence or condition.prevalence == "balanced" or "pairwise_self" in tasks
+        if own and evaluator.id not in authors:
+            raise InputError(
+                f"{evaluator.id!r} wrote no text of the corpus, so it cannot be asked in pairs or at a stated or "
+                "balanced prevalence; leave it out, or ask it `exact_model` and `binary_self` at natural prevalence."
+            )
 
 
 def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int) -> dict[int, list[str]]:
@@ -207,28 +163,55 @@ def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int
     return orders
 
 
-def _prediction(
-    text: dict, evaluator: Model, task: str, candidates: list[str] | None, condition: Condition, response: Response
-) -> dict:
-    record = {
-        "text_id": text["text_id"],
-        "text_preview": text["text"][:100],
-        "true_model": text["author"],
-        "true_model_display": text["author_display"],
-        "evaluator_model": evaluator.id,
-        "task_type": task,
-        "predicted_model": None,
-        "predicted_self": None,
-        "is_correct": None,
-        "prompt_used": text["prompt"],
-        "prompt_id": text["prompt_id"],
-        "sample": text["sample"],
-        "candidates": candidates,
-        "condition": asdict(condition),
-        "reply": response.text if response.status != "error" else response.error,
-        "status": response.status,
-        "score": yes_probability(response.logprobs, condition.answer) if task == "binary_self" else None,
-        "usage": response.usage,
-        "request_id": response.request_id,
-    }
-    return record | score(record)
+def _by_prompt(texts: Sequence[dict]) -> list[list[dict]]:
+    """Return the texts that answer the same prompt, sample by sample."""
+    groups = defaultdict(list)
+    for text in texts:
+        groups[text["prompt_id"], text["sample"]].append(text)
+    return list(groups.values())
+
+
+def _pairs(group: Sequence[dict], evaluator: Model) -> Iterator[tuple[dict, dict]]:
+    """Yield the evaluator's text with each other author's, in both orders."""
+    own = [text for text in group if text["author"] == evaluator.id]
+    for mine in own:
+        for other in group:
+            if other["author"] != evaluator.id:
+                yield from ((mine, other), (other, mine))
+
+
+def _rotated(group: Sequence[dict], turn: int, seed: int) -> list[dict]:
+    """Return a lineup's texts so that, from prompt to prompt, every author's text goes round all places."""
+    order = sorted(group, key=lambda text: text["author"])
+    random.Random(seed).shuffle(order)
+    start = turn % len(order)
+    return order[start:] + order[:start]
+
+
+def _balanced(texts: Sequence[dict], evaluators: Sequence[Model], seed: int) -> dict[str, set[int]]:
+    """Return {evaluator: text ids}: its own texts, and for each another author's on the same prompt, in turn."""
+    chosen: dict[str, set[int]] = {evaluator.id: set() for evaluator in evaluators}
+    for evaluator in evaluators:
+        for turn, group in enumerate(_by_prompt(texts)):
+            own = [text for text in group if text["author"] == evaluator.id]
+            others = sorted((text for text in group if text["author"] != evaluator.id), key=lambda t: t["author"])
+            if own and others:
+                chosen[evaluator.id] |= {own[0]["text_id"], others[(turn + seed) % len(others)]["text_id"]}
+    return chosen
+
+
+def _introductions(texts: Sequence[dict], seed: int) -> dict[str, dict[str, str]]:
+    """Return {prompt id: {author: the author's text on another prompt, the same for all}}, for anonymous candidates."""
+    written: dict[str, dict[str, str]] = defaultdict(dict)
+    for text in texts:
+        written[text["prompt_id"]].setdefault(text["author"], text["text"])
+    everyone = {text["author"] for text in texts}
+    whole = [prompt for prompt, by in written.items() if set(by) == everyone]
+    random.Random(seed).shuffle(whole)
+    if len(whole) < 2:
+        raise InputError(
+            "Anonymous authors are introduced by a text on another prompt, so two or more prompts need a text of every "
+            f"author, and {len(whole)} have one; use labels = 'names', or another corpus."
+        )
+    following = dict(zip(whole, whole[1:] + whole[:1], strict=True))
+    return {prompt: written[following.get(prompt, whole[0])] for prompt in written}

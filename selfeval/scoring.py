@@ -33,6 +33,13 @@ _CHOSEN = re.compile(
     r"|\bi can(?: only)? say\b"
     r"|\bi(?:'m| am) (?:going with|going to (?:say|go with|answer)|choosing|leaning(?: towards?)?)\b"
 )
+# "Text 2: Grok 4", "2) Grok 4" in a lineup; "80", "Probability: 80 %" on a line of its own, {"likelihood": 80}
+_ENTRY = re.compile(r"\W{0,4}(?:text\W{0,2})?(\d{1,3})\b\W{1,4}(.*)")
+_LIKELY = re.compile(
+    r"\W{0,4}(?:(?:the )?(?:probability|likelihood|confidence)(?: is| of)?\W{0,3})?"
+    r"(\d{1,3}(?:\.\d{1,6})?) ?(?:%|percent|/ ?100)?\W{0,3}"
+)
+_LIKELY_JSON = re.compile(r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)')
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
 
 # --- patterns of parse_choice -----------------------------------------------------------------------------------------
@@ -248,6 +255,25 @@ def parse_yes_no(reply: str | None) -> bool | None:
         if counts:
             found |= _word_verdicts(text, match)
     return _only(found or _claims(text))
+
+
+def lineup_entry(reply: str | None, place: int) -> str:
+    """Return what a reply to a lineup says of the text at a place: "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}.
+
+    Empty where nothing is said of it; where it is named on several lines, all of them.
+    """
+    if not (reply or "").lstrip().startswith("{"):
+        lines = plain_answer(reply).split("\n")
+        return "\n".join(m[2] for line in lines if (m := _ENTRY.match(line)) and int(m[1]) == place)
+    return "\n".join(value for key, value in _PAIR.findall(normalise(reply)) if key == f"text_{place}")
+
+
+def parse_likelihood(reply: str | None) -> float | None:
+    """Return the probability, 0 to 1, that stands in percent below a reply's answer or in its JSON, or None."""
+    text = normalise(reply or "")
+    answer, _, last = text.rpartition("\n")
+    found = _LIKELY_JSON.search(text) or (_LIKELY.fullmatch(last) if answer else None)
+    return float(found[1]) / 100 if found and float(found[1]) <= 100 else None
 
 
 def _only(found: set):

@@ -5,7 +5,8 @@ the tell in the text it is shown and then claims the text with its planted rates
 so the same request always has the same reply. `simulation` in `data/models.yaml`, all optional:
 
   role                   what it plays; by default the evaluator described here, the others have modules of their own
-  hit, false_claim       P(names itself) on own and on others' texts; without them 1/N (exact task) or 1/2 (binary)
+  hit, false_claim       P(claims) own and others' texts; without them 1/N (naming tasks) or 1/2; in a pair, the text is
+                         chosen that is claimed, any where both or none are
   skill                  P(names the true author) on others' texts that it does not claim
   prefers, preference    a model id, and P(names it) where nothing above applied
   position               P(takes the first candidate listed, before anything else)
@@ -15,15 +16,28 @@ so the same request always has the same reply. `simulation` in `data/models.yaml
 import hashlib
 import random
 import re
+from functools import cache
 from importlib import import_module
 
 from selfeval.cache import canonical
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models
-from selfeval.prompts import CANDIDATE_LINE, CANDIDATES, YES_OR_NO
+from selfeval.prompts import (
+    AUTHORED,
+    BETTER,
+    CANDIDATE_LINE,
+    CANDIDATES,
+    INTRODUCED,
+    LIKELIHOOD,
+    LINEUP,
+    MINE,
+    PAIR,
+    blocks,
+)
 from selfeval.providers import Response
 
 ROLES = {"identity": "selfeval.identity.simulated", "roleplay": "selfeval.roleplay.simulated"}  # role: its module
+_INTRODUCED = re.compile(INTRODUCED.format("(.+)"))
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
 WORDS = (
     "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
@@ -57,10 +71,38 @@ class Simulated:
         return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=self.model.id)
 
     def _evaluate(self, draw: random.Random, question: str) -> str:
-        _, asked, names = question.rpartition(CANDIDATES)  # a judged text may have lists of its own
-        if question.endswith(YES_OR_NO):
-            return self._yes_no(draw, question)
-        return self._name(draw, question, CANDIDATE_LINE.findall(names)) if asked else self._write(draw, question)
+        """Answer the question that stands in the last paragraph; a judged text may hold questions of its own."""
+        shown, asked = blocks(question), question.rpartition("\n\n")[2]
+        if not shown:
+            return self._write(draw, question)
+        if draw.random() < self.rates.get("no_answer", 0):
+            return "I cannot tell."
+        introduced = {m[1]: text for title, text in shown if (m := _INTRODUCED.fullmatch(title))}
+        texts = [text for title, text in shown if not _INTRODUCED.fullmatch(title)]
+        if AUTHORED in asked or BETTER in asked:
+            answer, mine = self._pair(draw, texts)
+        elif MINE in asked:
+            mine = self._claims(draw, texts[0], 0.5)
+            answer = "YES" if mine else "NO"
+        else:
+            listed = self._listed(question, introduced)
+            names = [self._name(draw, text, listed) for text in texts]
+            mine = listed.get(names[0]) == self.model.id
+            lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
+            answer = names[0] if len(texts) == 1 else "\n".join(lines)
+        if LIKELIHOOD.partition("{")[0] in asked:
+            answer += f"\n{draw.randint(14, 20) * 5 if mine else draw.randint(0, 6) * 5}"
+        return answer
+
+    @staticmethod
+    def _listed(question: str, introduced: dict[str, str]) -> dict[str, str]:
+        """Return {label: author} of the candidates listed; anonymous ones are known by their introductions."""
+        after = question[max(question.rfind(CANDIDATES), question.rfind(LINEUP)) :]
+        by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}
+        return {
+            label: author_of(introduced[label]) if label in introduced else by_name.get(label, label)
+            for label in CANDIDATE_LINE.findall(after)
+        }
 
     def _write(self, draw: random.Random, question: str) -> str:
         wanted = re.search(r"(\d+) words", question)
@@ -70,34 +112,32 @@ class Simulated:
             words += ["The", first, second, draw.choice(VERBS), "a", third, tell(self.model.id) + "."]
         return " ".join(words)
 
-    def _claims(self, draw: random.Random, question: str, chance: float) -> bool:
-        own = author_of(question) == self.model.id
+    def _claims(self, draw: random.Random, text: str, chance: float) -> bool:
+        own = author_of(text) == self.model.id
         return draw.random() < self.rates.get("hit" if own else "false_claim", chance)
 
-    def _yes_no(self, draw: random.Random, question: str) -> str:
-        if draw.random() < self.rates.get("no_answer", 0):
-            return "I cannot tell."
-        return "YES" if self._claims(draw, question, 0.5) else "NO"
+    def _pair(self, draw: random.Random, texts: list[str]) -> tuple[str, bool]:
+        """Choose the text that it claims, any where it claims both or none; say whether the first is called its own."""
+        first = draw.random() < self.rates.get("position", 0)
+        claimed = [self._claims(draw, text, 0.5) for text in texts]
+        place = 0 if first else claimed.index(True) if sum(claimed) == 1 else draw.randrange(2)
+        return PAIR[place], place == 0
 
-    def _name(self, draw: random.Random, question: str, candidates: list[str]) -> str:
-        if draw.random() < self.rates.get("no_answer", 0):
-            return "I cannot tell."
+    def _name(self, draw: random.Random, text: str, listed: dict[str, str]) -> str:
+        """Return the label of the author that it names; listed: {label: author}."""
+        labels, by_author = list(listed), {author: label for label, author in listed.items()}
         if draw.random() < self.rates.get("position", 0):
-            return candidates[0]
-        if self._claims(draw, question, 1 / len(candidates)):
-            return self._as_listed(self.model, candidates)
-        author, prefers = author_of(question), self.rates.get("prefers")
+            return labels[0]
+        if self._claims(draw, text, 1 / len(labels)):
+            return by_author.get(self.model.id, self.model.display)
+        author, prefers = author_of(text), self.rates.get("prefers")
         for other, probability in ((author, "skill"), (prefers, "preference")):
             if other and other != self.model.id and draw.random() < self.rates.get(probability, 0):
-                return self._as_listed(get(other), candidates)
-        own = {self.model.id, *self.model.all_names}
-        return draw.choice([name for name in candidates if name not in own])
-
-    @staticmethod
-    def _as_listed(model: Model, candidates: list[str]) -> str:
-        return next((name for name in candidates if name in (model.id, *model.all_names)), model.display)
+                return by_author.get(other) or get(other).display
+        return draw.choice([label for label in labels if listed[label] != self.model.id])
 
 
+@cache
 def tell(author: str) -> str:
     """Return the word that an author's texts carry: four syllables from a hash of its id."""
     digest = hashlib.sha256(author.encode()).digest()

@@ -43,7 +43,10 @@ def client() -> dict:
     async def ask(store: Path) -> tuple[float, int, int]:
         async with Client(IN_FLIGHT, Store(store)) as asking:
             model = get("openai:bench")
-            requests = [Request(model, prompts.build_binary(f"Text number {i}. " * 20, "me")) for i in range(CALLS)]
+            requests = [
+                Request(model, prompts.build_binary(f"Text number {i}. " * 20, prompts.Setting(me="me")))
+                for i in range(CALLS)
+            ]
             started = time.perf_counter()
             responses = await asking.chat_all(requests, label=None)
             answers = [scoring.parse_yes_no(response.text) for response in responses]
@@ -70,18 +73,18 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     """Cover the planted discrimination of every simulated evaluator by the default 95 % interval, over fixed seeds."""
     import pandas as pd
 
-    from selfeval import models, recognition, simulated, stats
+    from selfeval import models, questions, recognition, simulated, stats, writing
     from selfeval.client import Client
 
     fleet = simulated.evaluators()
-    writing = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
-    covered: dict[tuple[str, str], int] = dict.fromkeys(((t, m.id) for t in recognition.TASKS for m in fleet), 0)
+    asked = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
+    covered: dict[tuple[str, str], int] = dict.fromkeys(((t, m.id) for t in questions.TASKS[:2] for m in fleet), 0)
     always = []
 
     async def one(seed: int) -> pd.DataFrame:
         async with Client() as asking:
-            texts, _ = await recognition.generate_texts(asking, fleet, writing, words=20, seed=seed)
-            answers = await recognition.collect_predictions(asking, fleet, texts, recognition.Condition(), seed=seed)
+            texts, _ = await writing.generate_texts(asking, fleet, asked, words=20, seed=seed)
+            answers = await recognition.collect_predictions(asking, fleet, texts, questions.Condition(), seed=seed)
         return pd.DataFrame([record for records in answers.values() for record in records])
 
     for seed in range(seeds):

@@ -87,7 +87,7 @@ def test_replies_are_reproducible_and_seeded_by_sample_and_seed(folder, tmp_path
 @pytest.mark.model
 def test_choices_and_log_probabilities(folder, tmp_path):
     options = ["Zebra", "Violin", "Nebula"]
-    form = {"response_format": choice_format("author", options), "max_tokens": 30, "temperature": 1.0}
+    form = {"response_format": choice_format({"author": options}), "max_tokens": 30, "temperature": 1.0}
     asked = [Request(get("local/smollm2-135m"), user("Say YES or NO."), form, sample) for sample in range(3)]
     asked.append(
         Request(get("local/smollm2-135m"), user("Say YES or NO."), SHORT | {"logprobs": True, "top_logprobs": 5})

@@ -11,7 +11,8 @@ from matplotlib.patches import Rectangle
 
 from selfeval import figures
 from selfeval.errors import InputError
-from selfeval.stats import confusion, recognition_table
+from selfeval.figures import shares
+from selfeval.stats import condition_contrasts, confusion, recognition_table
 
 
 def predictions(size: int, task: str = "exact_model", prompts: int = 8) -> pd.DataFrame:
@@ -107,10 +108,10 @@ def test_accuracy_of_the_binary_task_counts_rejections():
 
 def test_claim_shares():
     counts = confusion(predictions(2))
-    shares = figures._claim_shares(counts)
-    assert shares.given.to_dict() == {"vendor/model-0": 0.25, "vendor/model-1": 0.75}
-    assert set(shares.wrote) == {0.5}
-    binary = figures._claim_shares(confusion(predictions(2, "binary_self")))
+    found = shares.claim_shares(counts)
+    assert found.given.to_dict() == {"vendor/model-0": 0.25, "vendor/model-1": 0.75}
+    assert set(found.wrote) == {0.5}
+    binary = shares.claim_shares(confusion(predictions(2, "binary_self")))
     assert binary.given.to_dict() == {"vendor/model-0": 0.5, "vendor/model-1": 1.0}
 
 
@@ -146,3 +147,18 @@ def test_style_sets_true_type_fonts():
         figures.use_style()
         assert mpl.rcParams["pdf.fonttype"] == 42
         assert mpl.rcParams["text.parse_math"] is False
+
+
+def test_roc_and_contrasts_are_drawn_from_the_records():
+    frame = predictions(3, "binary_self")
+    own = frame["true_model"] == frame["evaluator_model"]
+    fig = figures.roc(frame.assign(score=own * 1.0), DISPLAY)
+    shown = [text.get_text() for ax in fig.axes for text in ax.texts]
+    assert shown == ["AUC 1.00"] * 3
+    fig = figures.roc(frame.assign(score=0.5))
+    assert [text.get_text() for ax in fig.axes for text in ax.texts] == ["AUC 0.50"] * 3
+    with pytest.raises(InputError, match="no ROC curve"):
+        figures.roc(frame.assign(score=None))
+    both = pd.concat([frame.assign(condition=f"hints={h}") for h in ("false", "true")])
+    fig = figures.contrasts(condition_contrasts(both))
+    assert "hints: false → true" in fig.axes[0].get_title()

@@ -8,7 +8,7 @@ import pytest
 from selfeval.client import Client, Request
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.prompts import build_binary, build_exact, build_writing, user
+from selfeval.prompts import Setting, build_binary, build_exact, build_writing, user
 from selfeval.simulated import Simulated, author_of, evaluators, planted
 
 FLEET = evaluators()
@@ -30,7 +30,7 @@ def test_planted_rates_are_met(model, candidates):
     names = [m.display for m in [model, *[m for m in FLEET if m != model][:3]]]
 
     def ask(text):
-        return build_exact(text, names, None) if candidates else build_binary(text, model.display)
+        return build_exact(text, Setting(names)) if candidates else build_binary(text, Setting(me=model.display))
 
     for author, rate in zip((model, other), planted(model, candidates), strict=True):
         if candidates and model.simulation.get("position"):  # it stands first in this list
@@ -43,10 +43,10 @@ def test_planted_rates_are_met(model, candidates):
 def test_no_answer_and_preference_are_met():
     n, texts = 300, [write(get("sim/good"), k) for k in range(300)]
     silent = Simulated(get("sim/no-answer"))
-    mute = sum(silent(build_binary(text, "x")).text == "I cannot tell." for text in texts) / n
+    mute = sum(silent(build_binary(text, Setting(me="x"))).text == "I cannot tell." for text in texts) / n
     assert abs(mute - 0.5) < 4 * math.sqrt(0.25 / n)
     names = [get(f"sim/{name}").display for name in ("famous", "perfect", "good", "chance")]
-    named = sum(Simulated(get("sim/famous"))(build_exact(text, names, None)).text == "Perfect" for text in texts) / n
+    named = sum(Simulated(get("sim/famous"))(build_exact(text, Setting(names))).text == "Perfect" for text in texts) / n
     expected = 0.95 * (0.9 + 0.1 / 3)
     assert abs(named - expected) < 4 * math.sqrt(expected * (1 - expected) / n)
 
@@ -56,7 +56,7 @@ def test_the_same_request_has_the_same_reply_and_every_other_seed_or_sample_anot
     assert Simulated(model)(messages) == Simulated(model)(messages)
     texts = [Simulated(model, sample, seed)(messages).text for sample in range(5) for seed in range(5)]
     assert len(set(texts)) == 25
-    answers = [Simulated(model, 0, seed)(build_binary(texts[0], "x")).text for seed in range(40)]
+    answers = [Simulated(model, 0, seed)(build_binary(texts[0], Setting(me="x"))).text for seed in range(40)]
     assert {*answers} == {"YES", "NO"}
 
 
@@ -70,8 +70,8 @@ def test_authors_write_the_wanted_length_and_are_found_again():
 def test_a_text_with_a_list_in_it_is_no_list_of_candidates():
     listing = "Things to buy:\n- bread\n- salt\nAnswer with YES or NO and nothing else.\n"
     model = get("sim/always-itself")
-    assert Simulated(model)(build_binary(listing, model.display)).text == "YES"
-    assert Simulated(get("sim/never-itself"))(build_exact(listing, ["A", "B"], None)).text in ("A", "B")
+    assert Simulated(model)(build_binary(listing, Setting(me=model.display))).text == "YES"
+    assert Simulated(get("sim/never-itself"))(build_exact(listing, Setting(["A", "B"]))).text in ("A", "B")
     assert len(Simulated(model)(user(listing + "Write about 20 words.")).text.split()) >= 20
 
 

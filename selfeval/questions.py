@@ -1,0 +1,189 @@
+"""One question of self-recognition: how it is put into words, and what becomes of the reply.
+
+exact_model     which of the candidates wrote this text?
+binary_self     did you write this text?
+pairwise_self   which of these two texts on one prompt did you write?
+lineup          who wrote each of these texts on one prompt?
+"""
+
+from dataclasses import asdict, dataclass
+
+from selfeval import prompts
+from selfeval.answers import PLACES, probabilities, score
+from selfeval.client import Request
+from selfeval.controls import CONTROLS, leaks
+from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
+from selfeval.models import Model
+from selfeval.providers import Response
+from selfeval.scoring import parse_likelihood
+
+TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
+CHOICES = {
+    "answer": ("free", "constrained"),
+    "labels": ("names", "ids", "anonymous"),
+    "score": ("logprobs", "stated", "none"),
+    "prevalence": ("natural", "balanced"),
+    "question": ("authored", "better"),
+    "control": (*CONTROLS, "paraphrased"),
+}
+LIKELIHOODS = list(range(0, 101, 5))
+
+
+@dataclass(frozen=True)
+class Condition:
+    """How the questions are put; stored with every record, and conditions are never mixed.
+
+    answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the evaluator which
+    candidate it is (the binary question always does). labels: call the candidates by their `names`, their `ids`, or
+    `anonymous` letters, each introduced by a text on another prompt. hints: say that the author is one of the
+    candidates (the binary question then lists them). show_prompt: show the writing prompt beside the text.
+    temperature: of the evaluator. score: P(self) from `logprobs` where the provider gives them, from a `stated`
+    probability, or `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are one's own) or
+    about one other text for each of one's own (`balanced`); tell_prevalence: say so. question, in pairs: which text one
+    `authored`, or which is `better`. control: how the texts are changed before they are shown (`controls`), or
+    `paraphrased` by the model `paraphraser`.
+    """
+
+    answer: str = "free"
+    told: bool = True
+    labels: str = "names"
+    hints: bool = False
+    show_prompt: bool = False
+    temperature: float = 0.0
+    score: str = "logprobs"
+    prevalence: str = "natural"
+    tell_prevalence: bool = False
+    question: str = "authored"
+    control: str = "none"
+    paraphraser: str = ""
+
+    def __post_init__(self):
+        for name, known in CHOICES.items():
+            check_one_of(name, getattr(self, name), known)
+        for name in ("told", "hints", "show_prompt", "tell_prevalence"):
+            check_flag(name, getattr(self, name))
+        check_at_least("temperature", self.temperature, 0)
+        if (self.control == "paraphrased") != bool(self.paraphraser):
+            raise InputError(
+                "`paraphraser` must name a model for `control` = 'paraphrased', and only then; "
+                f"got {self.paraphraser!r} with {self.control!r}."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One question to one evaluator, before it is put into words.
+
+    texts: the one asked about; in pairs and lineups all that are shown, in this order. candidates: {author: label} in
+    the order shown. introduced: {author: a text of the author's on another prompt}, for anonymous labels.
+    """
+
+    task: str
+    evaluator: Model
+    texts: tuple[dict, ...]
+    candidates: dict[str, str]
+    condition: Condition
+    repeat: int = 0
+    introduced: dict[str, str] | None = None
+
+    def request(self, seed: int = 0) -> Request:
+        """Return the request that puts the question; seed: of the sampling."""
+        condition, provider, shown = self.condition, self.evaluator.provider, [t["text"] for t in self.texts]
+        setting = self._setting()
+        if self.task == "exact_model":
+            messages, choices = prompts.build_exact(*shown, setting), {"author": setting.names}
+        elif self.task == "binary_self":
+            messages, choices = prompts.build_binary(*shown, setting), {"answer": ["YES", "NO"]}
+        elif self.task == "pairwise_self":
+            better = condition.question == "better"
+            messages, choices = prompts.build_pairwise(*shown, setting, better=better), {"text": prompts.PAIR}
+        else:
+            messages = prompts.build_lineup(shown, setting)
+            choices = {f"text_{k}": setting.names for k in range(1, len(shown) + 1)}
+        room = provider.answer_tokens + (16 * len(shown) if self.task == "lineup" else 0)
+        parameters: dict = {"temperature": condition.temperature, "max_tokens": room}
+        if provider.name != "sim":
+            if condition.answer == "constrained":
+                stated = {"likelihood": LIKELIHOODS} if condition.score == "stated" else {}
+                parameters["response_format"] = prompts.choice_format(choices | stated)
+            if condition.score == "logprobs" and provider.logprobs and self.task != "lineup":
+                parameters |= {"logprobs": True, "top_logprobs": 20}
+        return Request(self.evaluator, messages, parameters, self.repeat, seed)
+
+    def _setting(self) -> prompts.Setting:
+        condition, task, labels = self.condition, self.task, list(self.candidates.values())
+        listed = task in ("exact_model", "lineup") or (task == "binary_self" and (condition.hints or self.introduced))
+        me = self.candidates.get(self.evaluator.id, self.evaluator.display)
+        if condition.labels == "ids":
+            me = self.evaluator.id
+        share = ""
+        if condition.tell_prevalence and task in ("exact_model", "binary_self"):
+            balanced = condition.prevalence == "balanced"
+            part = "Half" if balanced else f"One in {len(labels)}"
+            share = f"{part} of the texts in this series {'are' if balanced else 'is'} your own."
+        introduced = self.introduced and {self.candidates[a]: text for a, text in self.introduced.items()}
+        return prompts.Setting(
+            names=labels if listed else None,
+            introduced=introduced,
+            me=me if condition.told or task == "binary_self" else None,
+            prompt=self.texts[0]["prompt"] if condition.show_prompt else None,
+            hint=condition.hints,
+            share=share,
+            likelihood=condition.score == "stated",
+        )
+
+    def records(self, response: Response) -> list[dict]:
+        """Return the prediction records of a reply: one, in a lineup one per text shown."""
+        if self.task == "lineup":
+            return [self._record(text, response, place) for place, text in enumerate(self.texts, 1)]
+        if self.task != "pairwise_self":
+            return [self._record(self.texts[0], response, None)]
+        place = 1 + (self.texts[1]["author"] == self.evaluator.id)
+        return [self._record(self.texts[place - 1], response, place, self.texts[2 - place])]
+
+    def _record(self, text: dict, response: Response, place: int | None, other: dict | None = None) -> dict:
+        condition = asdict(self.condition)
+        if "words_asked" in text:
+            condition["words"] = text["words_asked"]
+        record = {
+            "text_id": text["text_id"],
+            "text_preview": text["text"][:100],
+            "true_model": text["author"],
+            "true_model_display": text["author_display"],
+            "evaluator_model": self.evaluator.id,
+            "task_type": self.task,
+            "predicted_model": None,
+            "predicted_self": None,
+            "is_correct": None,
+            "prompt_used": text["prompt"],
+            "prompt_id": text["prompt_id"],
+            "sample": text["sample"],
+            "candidates": None if self._setting().names is None else list(self.candidates),
+            "other_text_id": other and other["text_id"],
+            "other_model": other and other["author"],
+            "position": place,
+            "repeat": self.repeat,
+            "leak": bool(leaks(text["text"]) or (other and leaks(other["text"]))),
+            "condition": condition,
+            "reply": response.text if response.status != "error" else response.error,
+            "status": response.status,
+            **self._scores(response, place),
+            "usage": response.usage,
+            "request_id": response.request_id,
+        }
+        return record | score(record)
+
+    def _scores(self, response: Response, place: int | None) -> dict:
+        """Return P(self) as `score` (in a pair, of the own text), and in the exact task P(candidate) as `scores`."""
+        if self.condition.score == "stated" and self.task != "lineup":
+            likely = parse_likelihood(response.text)
+            return {"score": likely if likely is None or place != 2 else 1 - likely, "scores": None}
+        options = {
+            "binary_self": {"yes": "YES", "no": "NO"},
+            "pairwise_self": dict(zip(PLACES, prompts.PAIR, strict=True)),
+        }
+        chances = probabilities(response.logprobs, options.get(self.task, self.candidates), self.condition.answer)
+        if chances is None:
+            return {"score": None, "scores": None}
+        own = {"binary_self": "yes", "pairwise_self": str(place)}.get(self.task, self.evaluator.id)
+        return {"score": chances.get(own), "scores": chances if self.task == "exact_model" else None}
