@@ -1,8 +1,8 @@
 """How often the intervals hold the truth, on simulated tables whose truth is known: behind `make bench`.
 
-A scenario says how evaluators answer; the first of them is the one under test. Every table is drawn anew, counted, and
-handed to the package (`naming_measures`, then the intervals and tests of `selfeval.stats.intervals`), so what is
-measured is what the package reports.
+A scenario says how evaluators answer; the first of them is the one under test. Every table is drawn anew; what is then
+measured is the package's own: its counts, rates, differences, intervals and tests, for many tables at once. A test
+holds the outcome against `recognition_table` on the records of the same tables.
 
 Answers: evaluator e knows the author of a text by t with probability know[e, t] and otherwise names k with probability
 habit[e, k]. Texts on one prompt go together: each takes its draw from the prompt with probability sqrt(icc), else it
@@ -29,7 +29,8 @@ from selfeval.stats.intervals import (
     permutation_p,
     power,
 )
-from selfeval.stats.naming import Naming, naming_measures
+from selfeval.stats.measures import Cells
+from selfeval.stats.naming import Naming
 
 LEVEL, ALPHA = 0.95, 0.05
 PROMPTS = (20, 50, 100, 200)
@@ -79,18 +80,28 @@ class Scenario:
         used = self.rates[self.coefficients[statistic] != 0]
         return float(used.min()), float(used.max())
 
-    def answers(self, prompts: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw one table: the index of the name given, shape (prompts, evaluators, authors, samples)."""
-        shape = (prompts, *self.habit.shape, self.samples)
+    def answers(self, prompts: int, tables: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw tables: the index of the name given, shape (prompts, tables, evaluators, authors, samples)."""
+        shape, share = (prompts, tables, *self.habit.shape, self.samples), np.float32(np.sqrt(self.icc))
 
         def draws(*common: int) -> np.ndarray:
-            return np.where(rng.random(shape) < np.sqrt(self.icc), rng.random(common), rng.random(shape))
+            u = rng.random(shape, np.float32)  # above `share`, what is left of it is a draw of one's own
+            return np.where(u < share, rng.random((prompts, tables, *common), np.float32), (u - share) / (1 - share))
 
-        knows = draws(prompts, 1, 1, 1) < self.know[..., None]
-        u, habit = draws(prompts, len(self.habit), 1, 1), np.empty(shape, int)
+        u, named = draws(len(self.habit), 1, 1), np.empty(shape, np.int32)
         for e, upto in enumerate(self.habit.cumsum(1)):
-            habit[:, e] = np.searchsorted(upto[:-1], u[:, e], "right")
-        return np.where(knows, np.arange(self.size)[:, None], habit)
+            named[:, :, e] = np.searchsorted(upto[:-1].astype(np.float32), u[:, :, e], "right")
+        if self.know.any():
+            knows = draws(1, 1, 1) < self.know[..., None]
+            named = np.where(knows, np.arange(self.size, dtype=np.int32)[:, None], named)
+        return named
+
+    def counts(self, prompts: int, tables: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw tables as counts, shape (prompts, tables, evaluators, authors, names)."""
+        answers = self.answers(prompts, tables, rng)
+        cells = answers[..., 0].size
+        codes = np.arange(cells).reshape(answers.shape[:-1])[..., None] * self.size + answers
+        return np.bincount(codes.ravel(), minlength=cells * self.size).reshape(*answers.shape[:-1], self.size)
 
 
 def scenarios() -> list[Scenario]:
@@ -143,29 +154,50 @@ class Tables:
 
 
 def draw_tables(scenario: Scenario, prompts: int, tables: int, rng: np.random.Generator) -> Tables:
-    """Draw tables and have the package count and measure each."""
-    names = np.arange(scenario.size)
+    """Draw tables and measure them, as many at once as fit into a few megabytes."""
+    step = max(1, 200_000 // (prompts * scenario.size**2 * scenario.samples))
+    parts = [measured(scenario, scenario.counts(prompts, min(step, tables - k), rng)) for k in range(0, tables, step)]
+    safe = {name: joined([part.safe[name] for part in parts]) for name in STATISTICS}
+    p, variance = (
+        np.concatenate(x, axis=-1) for x in zip(*((part.p, part.row_variance) for part in parts), strict=True)
+    )
+    return Tables(safe, p, variance)
+
+
+def measured(scenario: Scenario, counts: np.ndarray) -> Tables:
+    """Put the statistics of the first evaluator together as `naming_measures` does, tables as further evaluators.
+
+    counts: (prompts, tables, evaluators, authors, names). For D, the peers take the place that authors have in
+    `over_others`: a mean over all but the first.
+    """
+    prompts, tables, size, _, _ = counts.shape
+    flat = counts.reshape(prompts, tables * size, size, size)
+    hit, named, names = flat.diagonal(axis1=2, axis2=3), flat.sum(2), np.tile(np.arange(size), tables)
+    cells = Naming(np.full(hit.shape, scenario.samples), names, hit, named, None, names)
+    fleet = Cells(np.full((prompts, tables, size), scenario.samples), np.zeros(tables, int))
+
+    def first(rate: Rate) -> Rate:
+        most = None if rate.most is None else rate.most[::size]
+        return Rate(rate.value[::size], rate.contrib[:, ::size], rate.trials[::size], rate.clusters[::size], most)
+
+    def peers(rate: Rate) -> Rate:
+        parts = rate.value, rate.contrib, rate.trials, rate.clusters
+        value, contrib, trials, clusters = (x.reshape(*x.shape[:-2], tables, size, size)[..., 0] for x in parts)
+        return fleet.over_others(Rate(value, contrib, trials, clusters))
+
+    right, false = cells.right, cells.false
+    j = Difference(first(cells.of_own(right)), first(cells.of_own(false)))
+    others = Difference(first(cells.over_others(right)), first(cells.over_others(false)))
+    safe = {
+        "discrimination": j,
+        "corrected_advantage": Difference(j, others),
+        "peer_corrected": Difference(j, Difference(peers(right), peers(false))),
+    }
+    claims = counts[:, :, 0, :, 0]
+    n = np.full(claims.shape[:2], scenario.samples)
+    p = permutation_p(claims[:, :, 0], n, claims.sum(2), size * n)
     coefficients = np.array([scenario.coefficients[name] for name in STATISTICS])
-    found, p, row_variance = {name: [] for name in STATISTICS}, [], []
-    for _ in range(tables):
-        given = scenario.answers(prompts, rng)[..., None] == names  # (prompts, evaluators, authors, samples, names)
-        counts = given.sum(3)
-        hit, named = counts.diagonal(axis1=2, axis2=3), counts.sum(2)
-        cells = Naming(np.full(hit.shape, scenario.samples), names, hit, named, None, names)
-        measures = {m.name: m for m in naming_measures(cells)[0] if m.name in STATISTICS}
-        for name in STATISTICS:
-            found[name].append(first_of(measures[name].safe))
-        p.append(measures["discrimination"].p[0])
-        row_variance.append(variance_of_rows(counts.sum(0), coefficients))
-    return Tables({k: joined(v) for k, v in found.items()}, np.array(p), np.array(row_variance).T)
-
-
-def first_of(safe: Rate | Difference) -> Rate | Difference:
-    """Return the first evaluator's part of a statistic."""
-    if isinstance(safe, Difference):
-        return Difference(first_of(safe.a), first_of(safe.b))
-    most = None if safe.most is None else safe.most[:1]
-    return Rate(safe.value[:1], safe.contrib[:, :1].copy(), safe.trials[:1], safe.clusters[:1], most)
+    return Tables(safe, p, variance_of_rows(counts.sum(0), coefficients))
 
 
 def joined(parts: list[Rate | Difference]) -> Rate | Difference:
@@ -177,14 +209,14 @@ def joined(parts: list[Rate | Difference]) -> Rate | Difference:
 
 
 def variance_of_rows(counts: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Return the variance of sums of coefficient times rate when all answers are independent.
+    """Return the variance (statistics, tables) of sums of coefficient times rate when all answers are independent.
 
-    counts: (evaluators, authors, names); coefficients: (statistics, evaluators, authors, names).
+    counts: (tables, evaluators, authors, names); coefficients: (statistics, evaluators, authors, names).
     """
     n = counts.sum(-1)
     rate = counts / n[..., None]
-    spread = (coefficients**2 * rate).sum(-1) - (coefficients * rate).sum(-1) ** 2
-    return (spread / (n - 1)).sum((1, 2))
+    spread = [(c**2 * rate).sum(-1) - (c * rate).sum(-1) ** 2 for c in coefficients]
+    return (np.array(spread) / (n - 1)).sum((2, 3))
 
 
 def intervals(safe: Difference, row_variance: np.ndarray, weights: np.ndarray) -> dict[str, tuple]:
@@ -227,38 +259,45 @@ def coverage(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the coverage of every method, and how often each test rejects where nothing is there to find."""
     covered, rejected = [], []
-    for index, scenario in enumerate(scenarios()):
+    for scenario in scenarios():
         for p in prompts:
-            cell = {"scenario": scenario.name, "prompts": p}
-            rng = np.random.default_rng([seed, index, p])
-            drawn = draw_tables(scenario, p, tables, rng)
-            weights = cluster_weights(p, n_resamples, rng)
-            for name, row_variance in zip(STATISTICS, drawn.row_variance, strict=True):
-                safe, truth = drawn.safe[name], scenario.truth[name]
-                low_rate, high_rate = scenario.rates_used(name)
-                for method, (low, high) in intervals(safe, row_variance, weights).items():
-                    found = share((low <= truth + TIE) & (truth - TIE <= high))
-                    covered.append(cell | {
-                        "statistic": name, "method": method, "coverage": found["share"],
-                        "mc_error": found["mc_error"], "tables": tables, "mean_width": float((high - low).mean()),
-                        "no_width": float((high - low <= TIE).mean()), "seed": seed, "truth": truth,
-                        "lowest_rate": low_rate, "highest_rate": high_rate, "models": scenario.size,
-                        "samples": scenario.samples, "icc": scenario.icc,
-                    })  # fmt: skip
-                if truth == 0:
-                    exact = name == "discrimination"
-                    tests = {
-                        "permutation" if exact else "inverted interval": drawn.p if exact else inverted_p(safe),
-                        "sign flip": sign_flip_p(safe.value + p * safe.contrib, rng),
-                    }
-                    for test, values in tests.items():
-                        found = share(values <= ALPHA)
-                        rejected.append(cell | {
-                            "statistic": name, "test": test, "rejected": found["share"],
-                            "mc_error": found["mc_error"], "tables": tables, "seed": seed,
-                        })  # fmt: skip
+            for rows, found in zip((covered, rejected), cell(scenario, p, tables, n_resamples, seed), strict=True):
+                rows += found
             say(f"{scenario.name}, {p} prompts")
     return pd.DataFrame(covered), pd.DataFrame(rejected)
+
+
+def cell(scenario: Scenario, prompts: int, tables: int, n_resamples: int, seed: int) -> tuple[list, list]:
+    """Return the rows of one scenario at one number of prompts; its random numbers depend on nothing else."""
+    rng = np.random.default_rng([seed, prompts, *scenario.name.encode()])
+    drawn = draw_tables(scenario, prompts, tables, rng)
+    weights = cluster_weights(prompts, n_resamples, rng)
+    covered, rejected = [], []
+    common = {"scenario": scenario.name, "prompts": prompts}
+    for name, row_variance in zip(STATISTICS, drawn.row_variance, strict=True):
+        safe, truth = drawn.safe[name], scenario.truth[name]
+        lowest, highest = scenario.rates_used(name)
+        for method, (low, high) in intervals(safe, row_variance, weights).items():
+            found = share((low <= truth + TIE) & (truth - TIE <= high))
+            covered.append(common | {
+                "statistic": name, "method": method, "coverage": found["share"], "mc_error": found["mc_error"],
+                "tables": tables, "mean_width": float((high - low).mean()),
+                "no_width": float((high - low <= TIE).mean()), "seed": seed, "truth": truth, "lowest_rate": lowest,
+                "highest_rate": highest, "models": scenario.size, "samples": scenario.samples, "icc": scenario.icc,
+            })  # fmt: skip
+        if truth == 0:
+            exact = name == "discrimination"
+            tests = {
+                "permutation" if exact else "inverted interval": drawn.p if exact else inverted_p(safe),
+                "sign flip": sign_flip_p(safe.value + prompts * safe.contrib, rng),
+            }
+            for test, p in tests.items():
+                found = share(p <= ALPHA)
+                rejected.append(common | {
+                    "statistic": name, "test": test, "rejected": found["share"], "mc_error": found["mc_error"],
+                    "tables": tables, "seed": seed,
+                })  # fmt: skip
+    return covered, rejected
 
 
 def power_of_j(
@@ -275,8 +314,8 @@ def power_of_j(
         scenario = Scenario("power", np.full((1, authors), difference), habit, 0.1)
         for prompts in PROMPTS:
             rng = np.random.default_rng([seed, 100 + index, prompts])
-            claims = np.stack([scenario.answers(prompts, rng)[:, 0, :, 0] == 0 for _ in range(tables)], axis=-1)
-            own, every = claims[:, 0], claims.sum(1)
+            claims = scenario.answers(prompts, tables, rng)[:, :, 0, :, 0] == 0
+            own, every = claims[..., 0], claims.sum(2)
             p = permutation_p(own, np.ones(own.shape), every, np.full(own.shape, authors))
             sd = float((own - (every - own) / (authors - 1)).std(0, ddof=1).mean())
             found = share(p <= ALPHA)

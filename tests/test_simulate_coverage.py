@@ -36,53 +36,55 @@ def test_planted_truth_is_the_definition_on_the_planted_rates(scenario):
 @pytest.mark.parametrize("name", ["mid-range, 5 texts a prompt", "knows itself alone"])
 def test_draws_have_the_planted_rates(name):
     scenario = SCENARIOS[name]
-    answers = scenario.answers(20_000, np.random.default_rng(1))
-    assert answers.shape == (20_000, scenario.size, scenario.size, scenario.samples)
-    share = (answers[..., None] == np.arange(scenario.size)).mean((0, 3))
+    answers = scenario.answers(10_000, 2, np.random.default_rng(1))
+    assert answers.shape == (10_000, 2, scenario.size, scenario.size, scenario.samples)
+    share = (answers[..., None] == np.arange(scenario.size)).mean((0, 1, 4))
     error = np.sqrt(scenario.rates * (1 - scenario.rates) / 20_000)
     assert (np.abs(share - scenario.rates) <= 4.5 * error + 1e-4).all()
 
 
 def test_texts_on_a_prompt_have_the_stated_intraclass_correlation():
     scenario = simulate.Scenario("one", np.zeros((1, 4)), np.array([[0.3, 0.2, 0.2, 0.3]]), 0.2)
-    claims = scenario.answers(40_000, np.random.default_rng(2))[:, 0, :, 0] == 0
+    claims = scenario.answers(40_000, 1, np.random.default_rng(2))[:, 0, 0, :, 0] == 0
     off = np.corrcoef(claims.T)[~np.eye(4, dtype=bool)]
     assert off == pytest.approx(0.2, abs=0.025)
     knowing = simulate.Scenario("one", np.full((1, 4), 0.9), np.array([[0, 1.0, 0, 0]]), 0.1)
-    right = (knowing.answers(40_000, np.random.default_rng(3))[:, 0, :, 0] == np.arange(4))[:, [0, 2, 3]]
+    right = (knowing.answers(40_000, 1, np.random.default_rng(3))[:, 0, 0, :, 0] == np.arange(4))[:, [0, 2, 3]]
     assert np.corrcoef(right.T)[~np.eye(3, dtype=bool)] == pytest.approx(0.1, abs=0.03)
 
 
-def test_tables_side_by_side_are_what_the_package_reports_for_each():
+@pytest.mark.parametrize("name", ["mid-range, 5 texts a prompt", "always itself"])
+def test_tables_side_by_side_are_what_the_package_reports_for_each(name):
     """Through `recognition_table`, on records: values, default, clustered t and bootstrap bounds, p of J."""
-    scenario, prompts, ids = SCENARIOS["mid-range, 5 texts a prompt"], 12, [f"m{i}" for i in range(4)]
-    drawn = simulate.draw_tables(scenario, prompts, 3, np.random.default_rng(4))
+    scenario, prompts, tables = SCENARIOS[name], 12, 3
+    size, samples = scenario.size, scenario.samples
+    names = np.array([f"m{i}" for i in range(size)])
+    drawn = simulate.draw_tables(scenario, prompts, tables, np.random.default_rng(4))
+    drawn_answers = scenario.answers(prompts, tables, np.random.default_rng(4))
     weights = cluster_weights(prompts, 500, np.random.default_rng(0))
-    rng = np.random.default_rng(4)
-    for k in range(3):
-        answers = scenario.answers(prompts, rng)
+    for k in range(tables):
+        answers = drawn_answers[:, k]
         p, e, t, s = (x.ravel() for x in np.indices(answers.shape))
-        names = np.array(ids)
         records = pd.DataFrame({
-            "text_id": (t * prompts + p) * 5 + s, "prompt_id": p, "true_model": names[t], "evaluator_model": names[e],
-            "predicted_model": names[answers.ravel()], "task_type": "exact_model",
+            "text_id": (t * prompts + p) * samples + s, "prompt_id": p, "true_model": names[t],
+            "evaluator_model": names[e], "predicted_model": names[answers.ravel()], "task_type": "exact_model",
         })  # fmt: skip
         table = recognition_table(records, n_resamples=500, seed=0)
         rows = table[(table["evaluator"] == "m0") & (table["author"] == "")].drop_duplicates(["statistic", "method"])
         rows = rows.set_index(["statistic", "method"])
         assert rows.loc[("discrimination", "mover"), "p"] == pytest.approx(drawn.p[k])
-        for name in simulate.STATISTICS:
-            found = simulate.intervals(drawn.safe[name], np.zeros(3), weights)
-            default = rows.loc[name].index[0]
+        for statistic in simulate.STATISTICS:
+            found = simulate.intervals(drawn.safe[statistic], np.zeros(tables), weights)
+            default = rows.loc[statistic].index[0]
             for ours, theirs in (
                 ("default", default), ("clustered t", "clustered_t"), ("percentile", "percentile"), ("BCa", "bca"),
             ):  # fmt: skip
                 bounds = found[ours][0][k], found[ours][1][k]
-                assert bounds == pytest.approx(tuple(rows.loc[(name, theirs), ["low", "high"]]), abs=3e-6), (name, ours)
+                assert bounds == pytest.approx(tuple(rows.loc[(statistic, theirs), ["low", "high"]]), abs=3e-6), ours
 
 
 def test_resamples_are_linear_in_a_crossed_design():
-    answers = HARD.answers(20, np.random.default_rng(5))
+    answers = HARD.answers(20, 1, np.random.default_rng(5))[:, 0]
     counted = cells(HARD, answers)
     weights = cluster_weights(20, 50, np.random.default_rng(6))
     found = {m.name: m for m in naming_measures(counted)[0]}
@@ -94,13 +96,13 @@ def test_resamples_are_linear_in_a_crossed_design():
 
 def test_variance_of_independent_rows_is_that_of_rows_as_clusters():
     scenario = SCENARIOS["mid-range"]
-    answers = scenario.answers(400, np.random.default_rng(7))
-    counts = (answers[..., None] == np.arange(4)).sum((0, 3))
+    answers = scenario.answers(400, 1, np.random.default_rng(7))
+    counts = scenario.counts(400, 1, np.random.default_rng(7)).sum(0)
     found = simulate.variance_of_rows(counts, np.array([scenario.coefficients["discrimination"]]))
-    claims = (answers[:, 0, :, 0] == 0).mean(0)
+    claims = (answers[:, 0, 0, :, 0] == 0).mean(0)
     own, others = claims[0], claims[1:]
     expected = own * (1 - own) / 399 + (others * (1 - others) / 399).sum() / 9
-    assert found == pytest.approx([expected])
+    assert found.ravel() == pytest.approx([expected])
 
 
 def test_sign_flips():

@@ -117,22 +117,29 @@ def time_million(file: str) -> dict:
     def peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
-    marks, used = [("start", time.perf_counter(), peak())], time.process_time()
+    marks = []
+
+    def mark(name: str) -> None:
+        marks.append((name, time.perf_counter(), time.process_time(), peak()))
+
+    mark("start")
     records = read_predictions(file)
-    marks.append(("read", time.perf_counter(), peak()))
+    mark("read")
     records, changes = rescore(records)
-    marks.append(("rescore", time.perf_counter(), peak()))
+    mark("rescore")
     table = recognition_table(records)
-    marks.append(("statistics", time.perf_counter(), peak()))
+    mark("statistics")
+    steps = list(itertools.pairwise(marks))
     return {
         "rows": len(records),
         "estimates": len(table),
         "changed": int(changes["changed"].sum()),
         "seconds": round(marks[-1][1] - marks[0][1], 1),
-        "cpu_seconds": round(time.process_time() - used, 1),
-        "seconds_of": {name: round(t - before[1], 1) for before, (name, t, _) in itertools.pairwise(marks)},
+        "cpu_seconds": round(marks[-1][2] - marks[0][2], 1),
+        "seconds_of": {after[0]: round(after[1] - before[1], 1) for before, after in steps},
+        "cpu_seconds_of": {after[0]: round(after[2] - before[2], 1) for before, after in steps},
         "peak_mb": peak(),
-        "peak_mb_after": {name: mb for name, _, mb in marks},
+        "peak_mb_after": {name: mb for name, _, _, mb in marks},
     }
 
 
