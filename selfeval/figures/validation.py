@@ -69,12 +69,12 @@ def power_curves(table: pd.DataFrame) -> Figure:
     fig, axes = new_figure(SINGLE, 2.7)
     ax = axes[0, 0]
     with mpl.rc_context(STYLE):
-        for colour, (size, line) in zip(PALETTE, table.groupby("prompts"), strict=False):
+        for colour, marker, (size, line) in zip(PALETTE, "os^D", table.groupby("prompts"), strict=False):
             line = line.sort_values("difference")
             ax.plot(line["difference"], line["planned"], color=colour, linestyle=":", linewidth=0.9)
             ax.plot(line["difference"], line["planned_sd"], color=colour, linewidth=0.9)
-            look = {"color": colour, "marker": "o", "markersize": 3, "linestyle": "none", "elinewidth": 0.8}
-            ax.errorbar(line["difference"], line["power"], 1.96 * line["mc_error"], **look, label=f"{size} prompts")
+            look = {"color": colour, "marker": marker, "markersize": 3, "linestyle": "none", "elinewidth": 0.8}
+            ax.errorbar(line["difference"], line["power"], 1.96 * line["mc_error"], **look, label=str(size))
         ax.set(xlabel="true discrimination J", ylabel="share of tables with p ≤ .05", ylim=(0, 1.03))
-        fig.legend(loc="outside upper center", ncols=4, frameon=False, handletextpad=0.2, columnspacing=1.0)
+        fig.legend(title="prompts", loc="outside upper center", ncols=4, frameon=False)
     return plain(fig)
