@@ -3,9 +3,11 @@
 import contextlib
 import hashlib
 import json
+import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import pandas as pd
 
@@ -18,6 +20,7 @@ PREDICTION_FIELDS = (
     "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
+REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 
 
@@ -78,34 +81,50 @@ def _json_line(row: dict) -> str:
 
 def read_jsonl(path: Path) -> list[dict]:
     """Return the rows of a JSON lines file (or of one JSON list); raise `InputError` naming a broken line."""
+    return list(_json_rows(path))
+
+
+def _json_rows(path: Path) -> Iterator[dict]:
+    """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
+    empty = True
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            for row in _json_values(path, file):
+                if not isinstance(row, dict):
+                    raise InputError(f"{path} holds something that is not a record (a JSON object).")
+                empty = False
+                yield row
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    rows = []
-    if content.lstrip().startswith("["):
-        try:
-            rows = json.loads(content)
-        except ValueError as error:
-            raise InputError(f"{path} is not valid JSON: {error}.") from error
-    else:
-        for number, line in enumerate(content.split("\n"), 1):
-            try:
-                rows += [json.loads(line)] if line.strip() else []
-            except ValueError as error:
-                raise InputError(
-                    f"{path}, line {number}: not valid JSON ({error}); mend or remove that line."
-                ) from error
-    if not rows:
+    if empty:
         raise InputError(f"{path} holds no record.")
-    if not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path} holds something that is not a record (a JSON object).")
-    return rows
 
 
-def _read_rows(path: Path) -> list[dict]:
+def _json_values(path: Path, file: TextIO) -> Iterator:
+    """Yield what each line holds, or the items of the one list that the file is."""
+    first = True
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        if first and line.lstrip().startswith("["):
+            file.seek(0)
+            content = file.read()
+            try:
+                yield from json.loads(content)
+            except ValueError as error:
+                raise InputError(f"{path} is not valid JSON: {error}.") from error
+            return
+        first = False
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend or remove that line.") from error
+        yield value
+
+
+def _read_rows(path: Path) -> Iterable[dict]:
     if path.suffix != ".csv":
-        return read_jsonl(path)
+        return _json_rows(path)
     try:
         frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
@@ -187,12 +206,12 @@ def _prediction_files(path: Path) -> list[Path]:
 
 
 def _prediction_frame(path: Path) -> pd.DataFrame:
-    frame = pd.DataFrame(_read_rows(path))
+    frame = pd.DataFrame(_columns(_read_rows(path)))
     if "text_full" in frame and "text_preview" not in frame:
         frame["text_preview"] = frame["text_full"].str[:100]
     if "true_model_display" in frame and "predicted_model" in frame:  # some files name the answer by its label
-        ids = dict(zip(frame["true_model_display"], frame["true_model"], strict=True))
-        ids |= {author: author for author in frame["true_model"]}
+        pairs = frame[["true_model_display", "true_model"]].drop_duplicates(keep="last")
+        ids = dict(pairs.itertuples(index=False)) | {author: author for author in pairs["true_model"]}
         frame["predicted_model"] = frame["predicted_model"].map(lambda name: ids.get(name, name))
     missing = [name for name in PREDICTION_FIELDS if name not in frame]
     if missing:
@@ -200,3 +219,30 @@ def _prediction_frame(path: Path) -> pd.DataFrame:
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record."
         )
     return frame
+
+
+def _columns(rows: Iterable[dict]) -> dict[str, list]:
+    """Return rows as columns in which equal texts, lists and objects are one, NaN where a row lacks a field.
+
+    A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
+    a gigabyte. Equal values mostly stand near each other, so what is remembered is bounded.
+    """
+    columns: dict[str, list] = {}
+    texts: dict[str, str] = {}
+    others: dict[str, list | dict] = {}
+    for number, row in enumerate(rows):
+        for name, value in row.items():
+            if isinstance(value, str):
+                value = texts.setdefault(value, value)
+            elif isinstance(value, list | dict):
+                value = others.setdefault(repr(value), value)
+            if name not in columns:
+                columns[name] = [math.nan] * number
+            columns[name].append(value)
+        if len(row) < len(columns):
+            for column in columns.values():
+                column.extend([math.nan] * (number + 1 - len(column)))
+        for known in (texts, others):
+            if len(known) > REMEMBERED:
+                known.clear()
+    return columns

@@ -102,6 +102,26 @@ def test_predictions_made_elsewhere_are_read(tmp_path):
         records.read_predictions(write(tmp_path / "c.jsonl", {k: v for k, v in FOREIGN.items() if k != "is_correct"}))
 
 
+def test_a_table_of_predictions_is_that_of_its_rows_and_keeps_equal_values_once(tmp_path, monkeypatch):
+    rows = [
+        FOREIGN | {"text_id": i, "reply": ["a", "b", "['x']"][i % 3], "score": [0.5, None][i % 2]} for i in range(9)
+    ]
+    rows[2] |= {"candidates": ["x"], "usage": {"prompt": 1, "cached": True}}
+    rows[3] |= {"candidates": ["x"], "usage": {"prompt": 1, "cached": 1}}
+    rows[4]["late"] = None
+    read = records.read_predictions(write(tmp_path / "rows.jsonl", *rows))
+    pd.testing.assert_frame_equal(read, pd.DataFrame(rows))
+    assert read["candidates"][2] is read["candidates"][3] and read["usage"][2]["cached"] is True
+    assert type(read["reply"][2]) is str and read["usage"][3]["cached"] is not True
+    monkeypatch.setattr(records, "REMEMBERED", 2)
+    pd.testing.assert_frame_equal(records.read_predictions(tmp_path / "rows.jsonl"), pd.DataFrame(rows))
+
+
+def test_one_json_list_is_read_like_lines(tmp_path):
+    (tmp_path / "rows.json").write_text(f"\ufeff\n {json.dumps([FOREIGN, FOREIGN | {'text_id': 1}])}", encoding="utf-8")
+    assert list(records.read_predictions(tmp_path / "rows.json")["text_id"]) == [0, 1]
+
+
 @pytest.mark.parametrize(("lines", "message"), [
     (['{"prompt_id": "a", "prompt": "x"}', "{"], "line 2"), (['{"prompt_id": "a"}'], "line 1"), ([], "hold no prompt"),
     (['{"prompt_id": "a", "prompt": "x"}'] * 2, "used twice"), (['{"prompt_id": "a", "prompt": " "}'], "empty"),

@@ -17,12 +17,13 @@ from selfeval.figures.curves import roc
 from selfeval.figures.intervals import advantage_and_discrimination, contrasts, default_rows, forest
 from selfeval.figures.shares import accuracy_heatmap, claim_bars, discrimination_matrix, prediction_heatmap
 from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, save, save_table, show, use_style
+from selfeval.figures.validation import coverage, power_curves
 from selfeval.stats.counts import NAMING, PAIRWISE, condition_label, varying_parts
 
 __all__ = [
     "DOUBLE", "PALETTE", "SINGLE", "STYLE", "accuracy_heatmap", "advantage_and_discrimination", "claim_bars",
-    "contrasts", "default_rows", "discrimination_matrix", "forest", "prediction_heatmap", "recognition_figures", "roc",
-    "save", "save_table", "show", "use_style",
+    "contrasts", "coverage", "default_rows", "discrimination_matrix", "forest", "power_curves", "prediction_heatmap",
+    "recognition_figures", "roc", "save", "save_table", "show", "use_style",
 ]  # fmt: skip
 
 

@@ -1,0 +1,136 @@
+"""The simulation behind the coverage table: its truths, its draws, and that it measures what the package reports."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import simulate_coverage as simulate
+
+from selfeval.stats import recognition_table
+from selfeval.stats.intervals import cluster_weights
+from selfeval.stats.naming import Naming, naming_measures, resample_naming
+
+SCENARIOS = {s.name: s for s in simulate.scenarios()}
+HARD = SCENARIOS["knows itself alone, 5 texts much alike"]
+by_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+
+
+def cells(scenario, answers) -> Naming:
+    names = np.arange(scenario.size)
+    right = answers == names[:, None]
+    named = (answers[..., None] == names).sum((2, 3))
+    return Naming(np.full(answers.shape[:3], scenario.samples), names, right.sum(3), named, None, names)
+
+
+@by_scenario
+def test_planted_truth_is_the_definition_on_the_planted_rates(scenario):
+    rates, size = scenario.rates, scenario.size
+    assert scenario.habit.sum(1) == pytest.approx(1) and rates.sum(2) == pytest.approx(1)
+    j = {(e, k): rates[e, k, k] - np.mean([rates[e, t, k] for t in range(size) if t != k])
+         for e in range(size) for k in range(size)}  # fmt: skip
+    others = range(1, size)
+    assert scenario.truth["discrimination"] == pytest.approx(j[0, 0])
+    assert scenario.truth["corrected_advantage"] == pytest.approx(j[0, 0] - np.mean([j[0, k] for k in others]))
+    assert scenario.truth["peer_corrected"] == pytest.approx(j[0, 0] - np.mean([j[e, 0] for e in others]))
+
+
+@pytest.mark.parametrize("name", ["mid-range, 5 texts a prompt", "knows itself alone"])
+def test_draws_have_the_planted_rates(name):
+    scenario = SCENARIOS[name]
+    answers = scenario.answers(10_000, 2, np.random.default_rng(1))
+    assert answers.shape == (10_000, 2, scenario.size, scenario.size, scenario.samples)
+    share = (answers[..., None] == np.arange(scenario.size)).mean((0, 1, 4))
+    error = np.sqrt(scenario.rates * (1 - scenario.rates) / 20_000)
+    assert (np.abs(share - scenario.rates) <= 4.5 * error + 1e-4).all()
+
+
+def test_texts_on_a_prompt_have_the_stated_intraclass_correlation():
+    scenario = simulate.Scenario("one", np.zeros((1, 4)), np.array([[0.3, 0.2, 0.2, 0.3]]), 0.2)
+    claims = scenario.answers(40_000, 1, np.random.default_rng(2))[:, 0, 0, :, 0] == 0
+    off = np.corrcoef(claims.T)[~np.eye(4, dtype=bool)]
+    assert off == pytest.approx(0.2, abs=0.025)
+    knowing = simulate.Scenario("one", np.full((1, 4), 0.9), np.array([[0, 1.0, 0, 0]]), 0.1)
+    right = (knowing.answers(40_000, 1, np.random.default_rng(3))[:, 0, 0, :, 0] == np.arange(4))[:, [0, 2, 3]]
+    assert np.corrcoef(right.T)[~np.eye(3, dtype=bool)] == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize("name", ["mid-range, 5 texts a prompt", "always itself"])
+def test_tables_side_by_side_are_what_the_package_reports_for_each(name):
+    """Through `recognition_table`, on records: values, default, clustered t and bootstrap bounds, p of J."""
+    scenario, prompts, tables = SCENARIOS[name], 12, 3
+    size, samples = scenario.size, scenario.samples
+    names = np.array([f"m{i}" for i in range(size)])
+    drawn = simulate.draw_tables(scenario, prompts, tables, np.random.default_rng(4))
+    drawn_answers = scenario.answers(prompts, tables, np.random.default_rng(4))
+    weights = cluster_weights(prompts, 500, np.random.default_rng(0))
+    for k in range(tables):
+        answers = drawn_answers[:, k]
+        p, e, t, s = (x.ravel() for x in np.indices(answers.shape))
+        records = pd.DataFrame({
+            "text_id": (t * prompts + p) * samples + s, "prompt_id": p, "true_model": names[t],
+            "evaluator_model": names[e], "predicted_model": names[answers.ravel()], "task_type": "exact_model",
+        })  # fmt: skip
+        table = recognition_table(records, n_resamples=500, seed=0)
+        rows = table[(table["evaluator"] == "m0") & (table["author"] == "")].drop_duplicates(["statistic", "method"])
+        rows = rows.set_index(["statistic", "method"])
+        assert rows.loc[("discrimination", "mover"), "p"] == pytest.approx(drawn.p[k])
+        for statistic in simulate.STATISTICS:
+            found = simulate.intervals(drawn.safe[statistic], np.zeros(tables), weights)
+            default = rows.loc[statistic].index[0]
+            for ours, theirs in (
+                ("default", default), ("clustered t", "clustered_t"), ("percentile", "percentile"), ("BCa", "bca"),
+            ):  # fmt: skip
+                bounds = found[ours][0][k], found[ours][1][k]
+                assert bounds == pytest.approx(tuple(rows.loc[(statistic, theirs), ["low", "high"]]), abs=3e-6), ours
+
+
+def test_resamples_are_linear_in_a_crossed_design():
+    answers = HARD.answers(20, 1, np.random.default_rng(5))[:, 0]
+    counted = cells(HARD, answers)
+    weights = cluster_weights(20, 50, np.random.default_rng(6))
+    found = {m.name: m for m in naming_measures(counted)[0]}
+    resample_naming(counted, weights, found, lambda e, samples: None)
+    for name in simulate.STATISTICS:
+        m = found[name]
+        assert m.value[0] + weights.T @ m.contrib[:, 0] == pytest.approx(m.samples[0], abs=2e-6)
+
+
+def test_variance_of_independent_rows_is_that_of_rows_as_clusters():
+    scenario = SCENARIOS["mid-range"]
+    answers = scenario.answers(400, 1, np.random.default_rng(7))
+    counts = scenario.counts(400, 1, np.random.default_rng(7)).sum(0)
+    found = simulate.variance_of_rows(counts, np.array([scenario.coefficients["discrimination"]]))
+    claims = (answers[:, 0, 0, :, 0] == 0).mean(0)
+    own, others = claims[0], claims[1:]
+    expected = own * (1 - own) / 399 + (others * (1 - others) / 399).sum() / 9
+    assert found.ravel() == pytest.approx([expected])
+
+
+def test_sign_flips():
+    rng = np.random.default_rng(8)
+    alike = np.ones((8, 1))  # only all plus or all minus are as far from 0: 2 in 256
+    assert simulate.sign_flip_p(alike, rng) == pytest.approx([2 / 256], abs=0.006)
+    assert simulate.sign_flip_p(np.array([[1.0], [-1.0]]), rng) == pytest.approx([1])
+
+
+def test_shares_have_an_error_also_where_all_agree():
+    assert simulate.share(np.array([True, False] * 50)) == pytest.approx({"share": 0.5, "mc_error": 0.05})
+    assert simulate.share(np.ones(100, bool))["mc_error"] > 0.01
+
+
+def test_result_tables(monkeypatch):
+    monkeypatch.setattr(simulate, "scenarios", lambda: [SCENARIOS["mid-range"], SCENARIOS["blind, fond of its name"]])
+    covered, rejected = simulate.coverage(150, 200, 0, prompts=(50,))
+    again = simulate.coverage(150, 200, 0, prompts=(50,))
+    pd.testing.assert_frame_equal(covered, again[0])
+    pd.testing.assert_frame_equal(rejected, again[1])
+    assert len(covered) == 2 * 3 * 5 and covered["coverage"].between(0.87, 1).all()
+    assert (covered["mean_width"] > 0.1).all() and (covered["no_width"] == 0).all()
+    assert set(rejected["scenario"]) == {"blind, fond of its name"} and rejected["rejected"].between(0, 0.13).all()
+    assert dict(rejected.groupby("test").size()) == {"inverted interval": 2, "permutation": 1, "sign flip": 3}
+
+
+def test_power_grows_with_the_difference_and_is_near_the_plan(monkeypatch):
+    monkeypatch.setattr(simulate, "PROMPTS", (50,))
+    found = simulate.power_of_j(300, 0, (0, 0.15, 0.34))
+    assert found["power"].is_monotonic_increasing and found["power"][0] < 0.1
+    assert found["power"].to_numpy() == pytest.approx(found["planned_sd"].to_numpy(), abs=0.1)

@@ -1,0 +1,196 @@
+"""How fast the statistics are, and a prediction file of a million rows: parts of `make bench`.
+
+Each measurement runs in a process of its own, so that its peak memory is its own.
+"""
+
+import itertools
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RULES = "Say what it changes for those who live with it every day, in your own words and with an example."
+
+
+def statistics() -> dict:
+    """Compute all statistics of the table for designs of several sizes, each in a process with one BLAS thread."""
+    designs = {  # evaluators = authors, prompts, seconds and MB allowed
+        "10 x 10 x 200": (10, 200, 0.3, 300),
+        "10 x 10 x 2000": (10, 2_000, None, None),
+        "100 x 100 x 200": (100, 200, 5.0, None),
+    }
+    found = {}
+    for name, (models, prompts, seconds, megabytes) in designs.items():
+        found[name] = _alone("time_statistics", models, prompts) | {"bar_seconds": seconds, "bar_mb": megabytes}
+    found["scipy.stats.bootstrap, 10 x 10 x 200, advantage alone"] = _alone("time_scipy", 10, 200)
+    found["times as long for 10 times the prompts"] = round(
+        found["10 x 10 x 2000"]["seconds"] / found["10 x 10 x 200"]["seconds"], 1
+    )
+    return found
+
+
+def million(rows: int = 1_000_000) -> dict:
+    """Read, rescore and analyse a prediction file of a million rows in a process of its own: 60 s and 2 GB allowed."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "predictions_made.jsonl"
+        write_predictions(file, rows)
+        size = file.stat().st_size
+        return _alone("time_million", str(file)) | {"file_mb": size // 10**6, "bar_seconds": 60, "bar_mb": 2_000}
+
+
+def _alone(function: str, *arguments) -> dict:
+    """Call one of the functions below in a fresh process, so that its peak memory is its own."""
+    code = f"import json, time_statistics; print(json.dumps(time_statistics.{function}(*{arguments!r})))"
+    here = str(Path(__file__).parent)
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([here, *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _timed(work, times: int) -> dict:
+    """Call a function several times; return the best seconds, the processor's seconds of that call, and peak MB.
+
+    On a machine with other work the processor's seconds (of all threads) are the steadier number.
+    """
+    best = None
+    for _ in range(times):
+        started, used = time.perf_counter(), time.process_time()
+        work()
+        best = min(best or (1e9, 0), (time.perf_counter() - started, time.process_time() - used))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return {"seconds": round(best[0], 3), "cpu_seconds": round(best[1], 3), "peak_mb": peak}
+
+
+def time_statistics(models: int, prompts: int) -> dict:
+    """Time `recognition_table` with 10,000 resamples on a crossed design, after a small one has loaded everything."""
+    from selfeval.stats import recognition_table
+
+    frame = crossed(models, prompts)
+    recognition_table(frame[frame["prompt_id"] < 3], n_resamples=10)
+    return _timed(lambda: recognition_table(frame, n_resamples=10_000), 1 if models > 10 else 5)
+
+
+def time_scipy(models: int, prompts: int) -> dict:
+    """Time scipy's bootstrap (BCa, 10,000 resamples) of the advantage of every evaluator, from per-prompt contrasts."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    frame = crossed(models, prompts)
+    right = (frame["predicted_model"] == frame["true_model"]).to_numpy(float).reshape(models, models, prompts)
+    own = right[np.arange(models), np.arange(models)]
+    contrasts = own - (right.sum(1) - own) / (models - 1)
+
+    def work():
+        for contrast in contrasts:
+            bootstrap((contrast,), np.mean, n_resamples=10_000, rng=np.random.default_rng(0))
+
+    return _timed(work, 3)
+
+
+def crossed(models: int, prompts: int):
+    """Return prediction records of a crossed design, one text a prompt: evaluators that know 3 texts in 10."""
+    import numpy as np
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    ids = np.array([f"lab/model-{i}" for i in range(models)], object)
+    grid = np.meshgrid(np.arange(models), np.arange(models), np.arange(prompts), indexing="ij")
+    e, t, p = (x.ravel() for x in grid)
+    named = np.where(rng.random(len(e)) < 0.3, t, rng.integers(0, models, len(e)))
+    return pd.DataFrame({
+        "text_id": t * prompts + p, "true_model": ids[t], "evaluator_model": ids[e], "task_type": "exact_model",
+        "prompt_id": p, "predicted_model": ids[named], "predicted_self": named == e,
+    })  # fmt: skip
+
+
+def time_million(file: str) -> dict:
+    """Read and analyse a prediction file; return seconds per step and the peak memory."""
+    from selfeval.answers import rescore
+    from selfeval.records import read_predictions
+    from selfeval.stats import recognition_table
+
+    def peak() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+    marks = []
+
+    def mark(name: str) -> None:
+        marks.append((name, time.perf_counter(), time.process_time(), peak()))
+
+    mark("start")
+    records = read_predictions(file)
+    mark("read")
+    records, changes = rescore(records)
+    mark("rescore")
+    table = recognition_table(records)
+    mark("statistics")
+    steps = list(itertools.pairwise(marks))
+    return {
+        "rows": len(records),
+        "estimates": len(table),
+        "changed": int(changes["changed"].sum()),
+        "seconds": round(marks[-1][1] - marks[0][1], 1),
+        "cpu_seconds": round(marks[-1][2] - marks[0][2], 1),
+        "seconds_of": {after[0]: round(after[1] - before[1], 1) for before, after in steps},
+        "cpu_seconds_of": {after[0]: round(after[2] - before[2], 1) for before, after in steps},
+        "peak_mb": peak(),
+        "peak_mb_after": {name: mb for name, _, _, mb in marks},
+    }
+
+
+def write_predictions(file: Path, rows: int) -> None:
+    """Write prediction records as `02_collect_predictions` does: two tasks, ten models, five texts a prompt, in words.
+
+    Four replies in ten are the bare name or word, the others say something around it, nearly all differently; one in
+    twenty says nothing or names two.
+    """
+    rng = random.Random(0)
+    ids = [f"lab-{i % 4}/model-{i}" for i in range(10)]
+    names = {model: f"Model {model[-1]}" for model in ids}
+    words = "measured vivid formal loose dry warm clipped ornate careful plain steady playful".split()
+    nouns = "opening rhythm tone structure vocabulary imagery ending punctuation argument pace".split()
+
+    def said(answer: str, other: str) -> str:
+        a, b, c = rng.choices(words, k=3)
+        x, y = rng.sample(nouns, 2)
+        kind = rng.random()
+        if kind < 0.40:
+            return answer
+        if kind < 0.60:
+            return f"{answer}. The {x} is {a} and {b}, and the {y} is rather {c}."
+        if kind < 0.80:
+            return f"The text has a {a}, {b} {x} and a {c} {y}. My best guess is {answer}."
+        if kind < 0.95:
+            return f"**Answer:** {answer}\n\nConfidence: {rng.randrange(40, 96)} %. What speaks for it is the {a} {x}."
+        return f"It could be {answer} or {other}." if kind < 0.98 else "I cannot tell who wrote this text."
+
+    condition = {"answer": "free", "told": True, "labels": "names", "hints": False, "show_prompt": False}
+    with file.open("w", encoding="utf-8") as out:
+        for text in range(rows // 20):  # two tasks and ten evaluators on each
+            author, sample, prompt = ids[text % 10], text // 10 % 5, text // 50
+            shown = rng.sample(ids, 10)
+            preview = " ".join(rng.choices(words + nouns, k=14))[:100]
+            asked = f"Write about the {nouns[prompt % 10]} of number {prompt}. {RULES}"
+            for task in ("exact_model", "binary_self"):
+                for evaluator in ids:
+                    exact, own = task == "exact_model", evaluator == author
+                    named = author if rng.random() < 0.3 else rng.choice(ids)
+                    yes = rng.random() < (0.4 if own else 0.2)
+                    answer, other = (names[named], names[rng.choice(ids)]) if exact else ("NO", "YES")[:: 1 - 2 * yes]
+                    record = {
+                        "text_id": 10**12 + 7919 * text, "text_preview": preview, "true_model": author,
+                        "true_model_display": names[author], "evaluator_model": evaluator, "task_type": task,
+                        "predicted_model": named if exact else None,
+                        "predicted_self": named == evaluator if exact else yes,
+                        "is_correct": named == author if exact else yes == own, "prompt_used": asked,
+                        "prompt_id": f"prompt-{prompt}", "sample": sample, "candidates": shown if exact else None,
+                        "condition": condition, "reply": said(answer, other), "status": "ok", "score": None,
+                        "usage": dict.fromkeys(("prompt", "completion", "cached"), rng.randrange(10**6)),
+                        "request_id": f"chatcmpl-{rng.getrandbits(128):032x}",
+                    }  # fmt: skip
+                    out.write(json.dumps(record) + "\n")
