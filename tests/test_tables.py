@@ -68,3 +68,44 @@ def test_silence_is_no_habit_and_the_interval_needs_the_test():
 def test_an_evaluator_without_texts_of_its_own_has_nothing_to_say():
     [sentence] = tables.conclusions(stats.recognition_table(records({("c", "a"): ["a"] * 3, ("c", "b"): ["a"] * 3})))
     assert "nothing can be said" in sentence
+
+
+def test_planning_says_what_a_null_could_hide():
+    table = stats.recognition_table(records(HABIT), n_resamples=1)
+    [sentence] = [s for s in tables.planning(table) if s.startswith("exact_model")]
+    assert "with 50 prompts, four of five such runs find a J of 0.22 or more" in sentence
+    [few] = tables.planning(stats.recognition_table(records({k: v[:20] for k, v in HABIT.items()}), n_resamples=1))
+    assert "below 40 prompts intervals are optimistic" in few
+
+
+def test_leaks_are_left_out_beside_all_texts():
+    frame = records(HABIT).assign(leak=False)
+    assert tables.leaking(frame).empty
+    frame.loc[frame["text_id"] == frame["text_id"].iloc[0], "leak"] = True
+    shown = tables.leaking(frame)
+    assert {"all texts", "without leaks"} <= set(shown) and (shown["all texts"] != "").any()
+
+
+def test_changes_and_models_in_general_are_readable_or_empty():
+    frame = records(HABIT)
+    both = pd.concat([frame.assign(condition="hints=false"), frame.assign(condition="hints=true")])
+    shown = tables.changes(stats.condition_contrasts(both), ["discrimination"])
+    assert set(shown["change"]) == {"hints: false → true"} and shown["discrimination"].str.startswith("0.00 [").all()
+    assert tables.changes(stats.condition_contrasts(frame), ["discrimination"]).empty
+    general = tables.in_general(stats.models_in_general(frame))
+    assert {"these models", "models like these"} == set(general["about"])
+
+
+def test_pairs_have_a_sentence_of_their_own(capsys):
+    rows = [
+        {"text_id": p, "true_model": "a", "evaluator_model": "a", "task_type": "pairwise_self", "other_model": "b",
+         "other_text_id": 100 + p, "position": place, "predicted_self": True, "prompt_id": p}
+        for p in range(20) for place in (1, 2)
+    ]  # fmt: skip
+    [sentence] = tables.conclusions(stats.recognition_table(pd.DataFrame(rows), n_resamples=10))
+    assert "chooses its own text in 1.00" in sentence and "it favours its own" in sentence
+    first = [row | {"predicted_self": row["position"] == 1} for row in rows]
+    [sentence] = tables.conclusions(stats.recognition_table(pd.DataFrame(first), n_resamples=10))
+    assert "no evidence that it tells them apart" in sentence and "favours the first text" in sentence
+    tables.show(pd.DataFrame(), "No pairs were asked.")
+    assert capsys.readouterr().out == "No pairs were asked.\n"
