@@ -325,6 +325,14 @@ def test_accepting_everything_and_denying_everything_both_discriminate_nothing(s
         assert rows.loc["sim/identity-correct", "estimate"] == 1
 
 
+@pytest.mark.parametrize("plays", ["moonshotai/kimi-k2", "deepseek/deepseek-v3.2", "openai/gpt-4.1-mini"])
+def test_a_foil_that_is_adopted_counts_however_it_is_called(store, plays):
+    gullible = simulated(plays, accept_false=1)
+    records, _ = put(store, [gullible], arms=["false-near"], limit=40, repeats=1, turns=0)
+    missed = {(r["variant"], r["reply"]) for r in records if r["condition"] != "genuine-switch" and not r["accepts"]}
+    assert len(records) > 60 and not missed
+
+
 def test_no_provider_gets_two_turns_of_one_role_and_the_readout_stays_a_fork(server, store, suite):
     fake = server("I'm GPT-4 Turbo.")
     put(store, [get("openai:gpt-4-turbo")], suite, repeats=1)
