@@ -147,6 +147,16 @@ def test_an_error_is_no_answer(server, store, monkeypatch):
     assert results["overall_score"] == 1.0 and results["served_models"] == ["gpt-4-turbo"]
 
 
+def test_the_embedded_model_fails_honestly(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")  # its recorded replies
+    results = EvalRunner(PUBLISHED).run("local/smollm2-135m")
+    by_id = {test["test_id"]: test["details"] for test in results["test_results"]}
+    assert results["pass_rate"] == "0/6 (0.0%)" and results["scored_tests"] == 6
+    assert "GPT-4" in by_id["after_fake_switch"]["claimed_other_models"]
+    assert all(details["served_model"].startswith("SmolLM2") for details in by_id.values())
+
+
 def test_no_answer_at_all_has_no_score(server, store, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
     server("I'm GPT-4 Turbo.", faults=["401"] * 20)
