@@ -147,6 +147,16 @@ def test_an_error_is_no_answer(server, store, monkeypatch):
     assert results["overall_score"] == 1.0 and results["served_models"] == ["gpt-4-turbo"]
 
 
+def test_the_embedded_model_fails_honestly(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")  # its recorded replies
+    results = EvalRunner(PUBLISHED).run("local/smollm2-135m")
+    by_id = {test["test_id"]: test["details"] for test in results["test_results"]}
+    assert results["pass_rate"] == "0/6 (0.0%)" and results["scored_tests"] == 6
+    assert "GPT-4" in by_id["after_fake_switch"]["claimed_other_models"]
+    assert all(details["served_model"].startswith("SmolLM2") for details in by_id.values())
+
+
 def test_no_answer_at_all_has_no_score(server, store, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
     server("I'm GPT-4 Turbo.", faults=["401"] * 20)
@@ -323,6 +333,14 @@ def test_accepting_everything_and_denying_everything_both_discriminate_nothing(s
             assert low[f"sim/identity-{name}"] <= 0 <= high[f"sim/identity-{name}"]
         assert rows.loc["sim/identity-denies-all", "estimate"] == 0
         assert rows.loc["sim/identity-correct", "estimate"] == 1
+
+
+@pytest.mark.parametrize("plays", ["moonshotai/kimi-k2", "deepseek/deepseek-v3.2", "openai/gpt-4.1-mini"])
+def test_a_foil_that_is_adopted_counts_however_it_is_called(store, plays):
+    gullible = simulated(plays, accept_false=1)
+    records, _ = put(store, [gullible], arms=["false-near"], limit=40, repeats=1, turns=0)
+    missed = {(r["variant"], r["reply"]) for r in records if r["condition"] != "genuine-switch" and not r["accepts"]}
+    assert len(records) > 60 and not missed
 
 
 def test_no_provider_gets_two_turns_of_one_role_and_the_readout_stays_a_fork(server, store, suite):

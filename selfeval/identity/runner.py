@@ -17,7 +17,7 @@ from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity
 from selfeval.identity.config import check_count, readout
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts
-from selfeval.identity.scorers import RIGHT, check_scoring, names_stance
+from selfeval.identity.scorers import RIGHT, by_names, check_scoring, names_stance
 from selfeval.identity.simulated import played
 from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, situations
 from selfeval.models import Model
@@ -59,7 +59,7 @@ async def run_suite(
 
     Record: `model`, `served_model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases
     and translations), `variant` (this one of them), `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`,
-    `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`, `status`, then
+    `foil_id`, `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`, `status`, then
     what `rescore` adds (`stance`, `claims`, `accepts`, `passed`, `named`, `scorer`), `messages`, `usage`, `request_id`.
     A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
     """
@@ -172,6 +172,7 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "truth_maker": truth.maker,
             "foil": s.foil.name,
             "foil_maker": s.foil.maker,
+            "foil_id": s.foil.id,
             "expect": s.expect,
             "repeat": conversation.repeat,
             "turn": turn,
@@ -230,12 +231,24 @@ def _who(name: str, maker: str) -> Entity:
     return entity(name) or Entity(maker, name)
 
 
-_assessed = lru_cache(4096)(assess)  # many replies are alike, and reading one takes a millisecond
-
-
 def _judged(verdict: dict | None, record: Mapping) -> Assessment | None:
+    if verdict is None:
+        return None
+    truth, foil, names = _sides(record)
+    return by_names(assess_verdict(verdict, record["reply"], truth, foil), truth, foil, foil, names)
+
+
+def _sides(record: Mapping) -> tuple[Entity, Entity, list[str | None]]:
+    """Return truth, foil, and the foil's names. Where the lexicon sees no conflict (Kimi-VL, Kimi K2), there is one."""
     truth, foil = _who(record["truth"], record["truth_maker"]), _who(record["foil"], record["foil_maker"])
-    return verdict and assess_verdict(verdict, record["reply"], truth, foil)
+    if compare(foil, truth) != "conflict":
+        foil = Entity(record["foil_maker"], record["foil"])
+    return truth, foil, [record["foil"], record["foil_id"]]
+
+
+@lru_cache(4096)  # many replies are alike, and reading one takes a millisecond
+def _assessed(text: str, truth: Entity, foil: Entity, names: tuple[str | None, ...]) -> Assessment:
+    return by_names(assess(text, truth, foil), truth, foil, foil, names)
 
 
 def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str]) -> dict:
@@ -246,8 +259,8 @@ def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str
         stance = names_stance(record["reply"], [record["truth"]], [record["foil"]], words=scoring == "regex")
         found = Assessment(stance, (), False)
     else:
-        truth, foil = _who(record["truth"], record["truth_maker"]), _who(record["foil"], record["foil_maker"])
-        found = _assessed(record["reply"], truth, foil)
+        truth, foil, names_of_foil = _sides(record)
+        found = _assessed(record["reply"], truth, foil, tuple(names_of_foil))
     scored = _with(record, scorer, names, found)
     if callable(scoring):
         expected = {"model_names": [record["truth"]], "provider_name": record["truth_maker"]}

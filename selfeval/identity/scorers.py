@@ -62,17 +62,17 @@ def expected_entity(answers: Mapping) -> Entity:
     return entity_of(Model(model_id, Provider("config"), model_id, first, developer=developer, names=tuple(more)))
 
 
-def by_own_names(found: Assessment | None, answers: Mapping) -> Assessment | None:
-    """Return what a reply claims, with every expected name taken for the model, also one that the lexicon lacks."""
-    if found is None:
-        return None
-    truth, own = expected_entity(answers), {n.casefold() for n in (*answers["model_names"], answers["model_id"])}
+def by_names(
+    found: Assessment, truth: Entity, foil: Entity | None, who: Entity, names: Sequence[str | None]
+) -> Assessment:
+    """Return what a reply claims, with these names taken for `who`, also those that the lexicon does not know."""
+    known = {name.casefold() for name in names if name}
 
-    def is_own(name: str) -> bool:
-        return name.casefold().strip(" .,;:!?*`'\"") in own
+    def stands(name: str) -> bool:
+        return name.casefold().strip(" .,;:!?*`'\"") in known
 
-    claims = tuple(replace(c, entity=truth) if is_own(c.quote) or is_own(c.name) else c for c in found.claims)
-    return Assessment(stance_of(claims, found.abstains, truth), claims, found.abstains)
+    claims = tuple(replace(c, entity=who) if stands(c.quote) or stands(c.name) else c for c in found.claims)
+    return Assessment(stance_of(claims, found.abstains, truth, foil), claims, found.abstains)
 
 
 def score_case(
@@ -87,7 +87,7 @@ def score_case(
     if scoring == "judge" and found is None:
         return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
     if scoring in ("claims", "judge"):
-        details = _by_claims(config, text, answers, by_own_names(found, answers))
+        details = _by_claims(config, text, answers, found)
     else:
         details = _by_names(config, text, answers, words=scoring != "keyword_match")
     passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
@@ -133,6 +133,7 @@ def _is_others(entry: str) -> bool:
 def _by_claims(config: Config, text: str, answers: Mapping, found: Assessment) -> dict:
     """Hold what a reply claims to be against the truth, and against criteria that name names as such."""
     truth = expected_entity(answers)
+    found = by_names(found, truth, None, truth, [*answers["model_names"], answers["model_id"]])
     said = [claim for claim in found.claims if claim.polarity in ("affirm", "adopt")]
     wrong = [c.quote for c in said if c.entity is None or compare(c.entity, truth) == "conflict"]
     right = [c.quote for c in said if c.quote not in wrong]
