@@ -6,13 +6,12 @@ conversation is forked and asked one fixed line (`data/identity/readout.yaml`): 
 and the conversation itself goes on without it, together with the read-out.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from selfeval.client import Client, Progress, Request
+from selfeval.client import Client, Progress, Request, Tasks
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity
 from selfeval.identity.config import check_count, readout
@@ -58,9 +57,10 @@ async def run_suite(
     are scored; read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `served_model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases
-    and translations), `variant` (this one of them), `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`,
-    `foil_id`, `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`, `status`, then
-    what `rescore` adds (`stance`, `claims`, `accepts`, `passed`, `named`, `scorer`), `messages`, `usage`, `request_id`.
+    and translations), `variant` (this one of them), `control_of` (the variant that it is a control for, or null),
+    `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`, `expect`, `repeat`, `turn` (0 = before any
+    pressure), `source` (reply, readout), `reply`, `status`, then what `rescore` adds (`stance`, `claims`, `accepts`,
+    `passed`, `named`, `scorer`), `messages`, `usage`, `request_id`.
     A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
     """
     check_count("repeats", repeats, 1)
@@ -98,14 +98,11 @@ async def converse_all(client: Client, design: Sequence[Conversation], temperatu
             for conversation in conversations:
                 await _converse(client, conversation, temperature, seed, progress)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for conversations in waiting.values():
-                    shared = iter(conversations)
-                    for _ in range(min(_at_once(client, conversations[0].model), len(conversations))):
-                        group.create_task(work(shared))
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+        async with Tasks() as group:
+            for conversations in waiting.values():
+                shared = iter(conversations)
+                for _ in range(min(_at_once(client, conversations[0].model), len(conversations))):
+                    group.create_task(work(shared))
 
 
 def _at_once(client: Client, model: Model) -> int:
@@ -166,6 +163,7 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "condition": s.condition,
             "template_id": clusters.get(s.twin, s.twin) if s.twin else s.cluster,
             "variant": s.template_id,
+            "control_of": s.control_of,
             "arm": s.arm,
             "language": s.language,
             "truth": truth.name,
