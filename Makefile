@@ -57,6 +57,8 @@ notebooks: .venv/.ready
 # A part: make record-part PART=identity NOTEBOOKS="notebooks/04_identity.ipynb"
 record:
 	$(MAKE) record-part PART=recognition NOTEBOOKS="$(RECOGNITION)"
+	$(MAKE) record-part PART=identity NOTEBOOKS="$(filter notebooks/04%,$(NOTEBOOKS))"
+	$(MAKE) record-part PART=roleplay NOTEBOOKS="$(filter notebooks/05% notebooks/06%,$(NOTEBOOKS))"
 	$(MAKE) notebooks
 
 record-part: .venv/.ready

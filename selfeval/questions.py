@@ -107,7 +107,7 @@ class Question:
                 stated = {"likelihood": LIKELIHOODS} if condition.score == "stated" else {}
                 parameters["response_format"] = prompts.choice_format(choices | stated)
             if condition.score == "logprobs" and provider.logprobs and self.task != "lineup":
-                parameters |= {"logprobs": True, "top_logprobs": 20}
+                parameters |= {"logprobs": True, "top_logprobs": 20 if self.task == "binary_self" else 10}
         return Request(self.evaluator, messages, parameters, self.repeat, seed)
 
     def _setting(self) -> prompts.Setting:
