@@ -8,7 +8,7 @@ import pandas as pd
 
 from selfeval import scoring
 from selfeval.errors import InputError
-from selfeval.models import get, is_known
+from selfeval.models import models
 from selfeval.prompts import PAIR
 from selfeval.records import PREDICTION_FIELDS
 
@@ -68,7 +68,8 @@ def _begun(labels: Mapping[str, str], prefix: str, token: str) -> list[str]:
 
 def candidate_names(candidates: Iterable[str], labels: Mapping[str, str] | None = None) -> dict[str, tuple[str, ...]]:
     """Return {candidate id: names a reply may use}, from the registry; a foreign id has itself and its label."""
-    return {c: get(c).all_names if is_known(c) else ((labels or {}).get(c, c),) for c in candidates}
+    listed = models()
+    return {c: listed[c].all_names if c in listed else ((labels or {}).get(c, c),) for c in candidates}
 
 
 def shown_names(record: Mapping, labels: Mapping[str, str] | None = None) -> dict[str, tuple[str, ...]]:
@@ -153,6 +154,7 @@ def rescore(predictions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     labels = dict(zip(frame["true_model"], frame["true_model_display"], strict=True))
     shown = frame["candidates"] if "candidates" in frame else pd.Series(None, frame.index, object)
     parsed: dict = {}
+    sets: dict = {}  # one object for each set of candidates
     rows = []
     design = ["task_type", "evaluator_model", "true_model", "status", *[c for c in PAIR_FIELDS if c in frame]]
     conditions = frame["condition"] if "condition" in frame else pd.Series(None, frame.index, object)
@@ -164,7 +166,10 @@ def rescore(predictions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
             rows.append((*was, row.status))
             continue
         candidates = tuple(listed) if isinstance(listed, list | tuple) else everyone
-        key = *row, reply, candidates, str(condition)
+        among = frozenset(candidates)
+        key = *row, reply, sets.setdefault(among, among), str(condition)
+        if "anonymous" in key[-1]:  # letters follow the order shown; names are read in any order
+            key = *key, candidates
         if key not in parsed:
             record = row._asdict() | {"reply": reply, "candidates": candidates, "condition": condition}
             parsed[key] = tuple(score(record, labels).values())

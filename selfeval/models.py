@@ -78,10 +78,15 @@ class Model:
         return (self.display, *self.names)
 
 
-def registry_files() -> list[Path]:
+def registry_files() -> tuple[Path, ...]:
     """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""
-    own = os.environ.get("SELFEVAL_MODELS")
-    return [DATA / "models.yaml", *([Path(own)] if own else [])]
+    return _files(os.environ.get("SELFEVAL_MODELS"))
+
+
+@cache
+def _files(own: str | None) -> tuple[Path, ...]:
+    """Name the files once: a million candidates are looked up when a large file is scored anew."""
+    return (DATA / "models.yaml", *([Path(own)] if own else []))
 
 
 @cache
@@ -155,12 +160,12 @@ def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | No
 
 def providers() -> dict[str, Provider]:
     """Return all providers by name."""
-    return _load(tuple(registry_files()))[0]
+    return _load(registry_files())[0]
 
 
 def models() -> dict[str, Model]:
     """Return all listed models by id, in the registry's order."""
-    return _load(tuple(registry_files()))[1]
+    return _load(registry_files())[1]
 
 
 def get(model_id: str) -> Model:

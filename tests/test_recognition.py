@@ -392,3 +392,16 @@ def test_designs_that_cannot_be_asked_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             ask(evaluators, texts, condition, tasks)
+
+
+def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
+    """Equal replies to equal questions are parsed once; what the order shown changes is not equal."""
+    common = {"text_id": 1, "text_preview": "t", "true_model": "lab/a", "true_model_display": "A1",
+              "evaluator_model": "lab/a", "task_type": "exact_model", "predicted_model": None, "predicted_self": None,
+              "is_correct": None, "prompt_used": "p"}  # fmt: skip
+    asked = [(["lab/a", "lab/b"], "names", "lab/b"), (["lab/b", "lab/a"], "names", "lab/b"),
+             (["lab/a", "lab/b"], "anonymous", "Author A"), (["lab/b", "lab/a"], "anonymous", "Author A")]  # fmt: skip
+    frame = pd.DataFrame([common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}
+                          for shown, labels, reply in asked])  # fmt: skip
+    for given in (frame, frame.assign(condition=[f"labels={c['labels']}" for c in frame["condition"]])):
+        assert list(answers.rescore(given)[0]["predicted_model"]) == ["lab/b", "lab/b", "lab/a", "lab/b"]

@@ -93,6 +93,19 @@ def effective_n(p, variance, clusters, rows) -> np.ndarray:
     return np.where(flat, clusters, n)
 
 
+def earned_n(n, contrib, clusters) -> np.ndarray:
+    """Take back what of an effective size above the number of clusters rests on few of them.
+
+    Near 0 and 1 a variance rests on the few clusters that hold the rarer answer, and is as uncertain as they are few:
+    about (sum c^2)^2 / sum c^4 of them, with twice as many degrees of freedom (Satterthwaite 1946). As in Korn and
+    Graubard 1998 the size shrinks by the squared ratio of normal and t quantiles at 95 %, never below the clusters.
+    """
+    square = contrib**2
+    carrying = ratio(square.sum(0) ** 2, (square**2).sum(0))
+    shrunk = n * (ndtri(0.975) / stdtrit(2 * carrying, 0.975)) ** 2
+    return np.fmax(np.minimum(n, clusters), shrunk)
+
+
 def stratified_size(p, trials, weight, axis: int) -> np.ndarray:
     """Return the size at which one proportion is as precise as a weighted mean of independent ones.
 
@@ -170,7 +183,8 @@ class Rate:
 
     @cached_property
     def n_eff(self) -> np.ndarray:
-        return effective_n(self.value, self.variance, self.clusters, self.trials if self.most is None else self.most)
+        most = self.trials if self.most is None else self.most
+        return earned_n(effective_n(self.value, self.variance, self.clusters, most), self.contrib, self.clusters)
 
     @property
     def method(self) -> str:
