@@ -14,7 +14,7 @@ from pathlib import Path
 
 from selfeval import simulated
 from selfeval.cache import Store, canonical, key_of
-from selfeval.errors import InputError
+from selfeval.errors import check_whole
 from selfeval.models import Model
 from selfeval.providers import Endpoint, Response, ask_callable, is_computed, require
 from selfeval.transport import Failure
@@ -93,8 +93,7 @@ class Client:
     """
 
     def __init__(self, concurrency: int = 16, store: Store | None = None):
-        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
-            raise InputError(f"`concurrency` must be a whole number of at least 1, got {concurrency!r}.")
+        check_whole("concurrency", concurrency, 1)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
         self._endpoints: dict[str, Endpoint] = {}
         self._proven: set[str] = set()

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_whole
 from selfeval.records import text_id
 
 MOST = 1000
@@ -58,8 +58,7 @@ def _is_usable(turns: list[dict]) -> bool:
 def sample(n: int, least: int, seed: int = 0) -> list[dict]:
     """Return a seeded sample of n chats with at least so many turns; a larger n begins with the smaller one's chats."""
     for name, value, lowest in (("n", n, 1), ("least", least, 1), ("seed", seed, 0)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-            raise InputError(f"`{name}` must be a whole number of at least {lowest}, got {value!r}.")
+        check_whole(name, value, lowest)
     long = [chat for chat in chats() if len(chat["turns"]) >= least]
     if n > len(long):
         raise InputError(f"{len(long)} chats have {least} turns or more, and {n} were asked for; ask for fewer.")
@@ -71,11 +70,10 @@ def human_texts(n: int, *, words: int = 25, before: int = 4, seed: int = 0) -> t
 
     A prompt shows the beginning of a chat, of `before` turns or a few more, and asks for the next message; the record's
     text is what the person wrote there. words: the length to ask the models for; the people's texts are chosen within
-    half of it. Both kinds of rows are as `prompts.read_prompts` and `recognition.generate_texts` return them.
+    half of it. Both kinds of rows are as `prompts.read_prompts` and `writing.generate_texts` return them.
     """
     for name, value, lowest in (("n", n, 1), ("words", words, 2), ("before", before, 1)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-            raise InputError(f"`{name}` must be a whole number of at least {lowest}, got {value!r}.")
+        check_whole(name, value, lowest)
     asked, texts = [], []
     long = [chat for chat in chats() if len(chat["turns"]) > before]
     for chat in random.Random(f"texts {seed}").sample(long, len(long)):

@@ -320,7 +320,7 @@ def test_what_is_hardly_http_is_a_failed_call(store, registry, answer):
     async def run():
         service = await asyncio.start_server(serve, "127.0.0.1", 0)
         address = f"http://127.0.0.1:{service.sockets[0].getsockname()[1]}/v1"
-        registry(f"providers:\n  mine: {{base_url: '{address}', deadline: 0.3}}\n")
+        registry(f"providers:\n  mine: {{base_url: '{address}', deadline: 1.5}}\n")
         async with service, Client(2, store) as client:
             return await client.chat(get("mine:m"), user("q"))
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from conftest import KEY
 
-from selfeval import humans, recognition
+from selfeval import humans, writing
 from selfeval.client import Client
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
@@ -436,7 +436,7 @@ def test_human_texts_are_records_of_recognition_that_models_can_answer_too(store
     assert all(10 <= row["words"] <= 30 and row["author"] == "human" for row in records)
     assert all(row["text"] not in prompt["prompt"] for row, prompt in zip(records, asked, strict=True))
     models = [get("sim/perfect")]
-    texts, _ = run(recognition.generate_texts, store, models, asked, words=20)
+    texts, _ = run(writing.generate_texts, store, models, asked, words=20)
     assert set(records[0]) <= set(texts[0]) and [t["prompt_id"] for t in texts] == [r["prompt_id"] for r in records]
     with pytest.raises(InputError, match="were asked for; ask for fewer"):
         humans.human_texts(5000, words=100)

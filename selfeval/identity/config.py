@@ -140,12 +140,6 @@ def _criteria(where: str, criteria: dict) -> dict[str, list[str]]:
     return {name: [values] if isinstance(values, str) else values for name, values in criteria.items()}
 
 
-def check_count(name: str, value: int, least: int) -> None:
-    """Raise `InputError` unless a parameter is a whole number of at least so many."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
-
-
 @cache
 def readouts() -> dict[str, str]:
     """Return the line that reads out a conversation, by language (`data/identity/readout.yaml`)."""

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from selfeval.client import Client, Request
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import Assessment, assess
-from selfeval.identity.config import Config, check_count, read_config
+from selfeval.identity.config import Config, read_config
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts
 from selfeval.identity.scorers import check_scoring, expected_entity, score_case
 from selfeval.identity.simulated import played
@@ -67,7 +67,7 @@ class EvalRunner:
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
         verdict; an error or an empty reply leaves `passed` null.
         """
-        check_count("repeats", repeats, 1)
+        check_whole("repeats", repeats, 1)
         model = _as_model(model, model_id)
         scoring = scoring or self.config.method
         judge = as_judge(judge, [model, played(model)])

@@ -12,9 +12,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from selfeval.client import Client, Progress, Request, Tasks
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity
-from selfeval.identity.config import check_count, readout
+from selfeval.identity.config import readout
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts
 from selfeval.identity.scorers import RIGHT, by_names, check_scoring, names_stance
 from selfeval.identity.simulated import played
@@ -63,8 +63,8 @@ async def run_suite(
     `passed`, `named`, `scorer`), `messages`, `usage`, `request_id`.
     A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
     """
-    check_count("repeats", repeats, 1)
-    check_count("seed", seed, 0)
+    check_whole("repeats", repeats, 1)
+    check_whole("seed", seed, 0)
     judge = as_judge(judge, [m for model in models for m in (model, played(model))])
     check_scoring(scoring, judge)
     for model in models:

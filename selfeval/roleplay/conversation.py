@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from selfeval.client import Client, Progress, Request, gather
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_whole
 from selfeval.models import Model
 from selfeval.providers import Response, is_computed, require
 from selfeval.roleplay import cast
@@ -102,8 +102,7 @@ async def converse(
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
     for name, value, least in (("turns", turns, 1), ("conversations", conversations, 1), ("tokens", tokens, 0)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+        check_whole(name, value, least)
     asking, answering = sides(interrogator, agent, strategy, persona, temperature, tokens, seed)
     _check(strategy, persona, turns, conversations, first)
     opening = [Turn(asking.label, first)] if first else []

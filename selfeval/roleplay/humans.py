@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from selfeval.client import Client
-from selfeval.errors import InputError
+from selfeval.errors import check_whole
 from selfeval.humans import sample
 from selfeval.models import Model
 from selfeval.roleplay.conversation import check_models, said, sides
@@ -21,8 +21,7 @@ def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Co
     Person A spoke first and asks, person B is the one under judgement. `exchanges` is also the least that a chat must
     have; 4 of them are 8 turns.
     """
-    if not isinstance(exchanges, int) or isinstance(exchanges, bool) or exchanges < 1:
-        raise InputError(f"`exchanges` must be a whole number of at least 1, got {exchanges!r}.")
+    check_whole("exchanges", exchanges, 1)
     return [
         Conversation(
             f"chitchat {chat['chat_id']}",

@@ -8,7 +8,7 @@ from functools import cache
 import yaml
 
 from selfeval import DATA
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model, get
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
@@ -64,11 +64,8 @@ class Jury:
             if getattr(self, name) not in known:
                 raise InputError(f"`{name}` must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
         for name, least in (("rounds", 1), ("tokens", 0), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
-        if isinstance(self.temperature, bool) or not isinstance(self.temperature, int | float) or self.temperature < 0:
-            raise InputError(f"`temperature` must be a number of at least 0, got {self.temperature!r}.")
+            check_whole(name, getattr(self, name), least)
+        check_at_least("temperature", self.temperature, 0)
         if not isinstance(self.blind, bool):
             raise InputError(f"`blind` must be true or false, got {self.blind!r}.")
         if not self.jurors:

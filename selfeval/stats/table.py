@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from selfeval.errors import InputError
+from selfeval.errors import check_whole
 from selfeval.stats.binary import (
     Binary,
     auc_measures,
@@ -79,9 +79,7 @@ class Settings:
     def __post_init__(self):
         self.z = check_level(self.level)
         for name, least in (("n_resamples", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+            check_whole(name, getattr(self, name), least)
 
     def weights(self, clusters: int) -> np.ndarray:
         if clusters not in self.drawn:
