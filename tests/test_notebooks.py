@@ -14,10 +14,13 @@ from selfeval import ROOT
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PARAMETERS = {  # names that papers and scripts rely on
     "01_generate_texts": "models prompts samples words temperature limit corpus seed concurrency",
-    "02_collect_predictions": "evaluators corpus tasks answer limit seed concurrency out",
+    "02_collect_predictions": "evaluators corpus tasks answer told labels hints show_prompt prevalence tell_prevalence "
+    "score question control paraphraser temperature repeats limit seed concurrency out",
     "03_self_recognition": "predictions n_resamples level seed out",
     "04_identity": "models suite arms repeats turns scoring judge limit seed concurrency out",
     "05_role_play": "agent interrogator strategy persona turns n_conversations transcripts seed concurrency out",
+    "07_existence": "evaluators targets names answer_types templates reasoning constrained iterations seed out",
+    "08_validation": "folder from_prompts promise out",
 }
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
