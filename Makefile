@@ -58,7 +58,8 @@ notebooks: .venv/.ready
 record:
 	$(MAKE) record-part PART=recognition NOTEBOOKS="$(RECOGNITION)"
 	$(MAKE) record-part PART=identity NOTEBOOKS="$(filter notebooks/04%,$(NOTEBOOKS))"
-	$(MAKE) record-part PART=roleplay NOTEBOOKS="$(filter notebooks/05% notebooks/06%,$(NOTEBOOKS))"
+	$(MAKE) record-part PART=roleplay NOTEBOOKS="$(filter notebooks/05%,$(NOTEBOOKS))"
+	$(MAKE) record-part PART=jury NOTEBOOKS="$(filter notebooks/06%,$(NOTEBOOKS))"
 	$(MAKE) notebooks
 
 record-part: .venv/.ready

@@ -19,6 +19,7 @@ PARAMETERS = {  # names that papers and scripts rely on
     "03_self_recognition": "predictions n_resamples level seed out",
     "04_identity": "models suite arms repeats turns scoring judge limit seed concurrency out",
     "05_role_play": "agent interrogator strategy persona turns n_conversations transcripts seed concurrency out",
+    "06_jury": "conversations jurors personas arms rounds scope humans seed concurrency out",
     "07_existence": "evaluators targets names answer_types templates reasoning constrained iterations seed out",
     "08_validation": "folder from_prompts promise out",
 }
