@@ -16,32 +16,35 @@ PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "se
 PAIR_FIELDS = ("position", "other_model")
 
 
-def probabilities(logprobs: list | None, options: Mapping[str, str], answer: str) -> dict[str, float] | None:
+def probabilities(logprobs: list | None, options: Mapping[str, str], answer: str) -> dict[str, float | None] | None:
     """Return P(option) from the log-probabilities of a reply that decides between options, or None.
 
     options: {id: how it is written}. The reply begins with the option, or in a constrained reply the JSON value does.
     At each token the alternatives that lead to one option only add to it, until the reply itself is down to one; an
-    alternative counts for what it begins ("Y" for YES). Options that are not among the alternatives get 0. None where
-    the reply shows fewer than two options, or where more than a hundredth of what it shows leads to several.
+    alternative counts for what it begins ("Y" for YES). Options that are not among the alternatives get 0. One that
+    shares more than a hundredth of what is shown with others (" (" begins several names) is null. None as a whole where
+    the reply shows fewer than two options.
     """
     labels = {option: label.casefold() for option, label in options.items()}
-    mass, unclear, path, prefix = dict.fromkeys(options, 0.0), 0.0, 1.0, ""
+    mass, shared, shown = dict.fromkeys(options, 0.0), dict.fromkeys(options, 0.0), 0.0
+    path, prefix = 1.0, ""
     for token, _, alternatives in _value_tokens(logprobs or [], answer):
         alive = _begun(labels, prefix, token)
         for alternative, logprob in alternatives.items():
-            leads = _begun(labels, prefix, alternative)
-            if len(leads) == 1:
-                mass[leads[0]] += path * math.exp(logprob)
-            elif leads and leads != alive:
-                unclear += path * math.exp(logprob)
+            leads, chance = _begun(labels, prefix, alternative), path * math.exp(logprob)
+            if len(leads) > 1 and leads == alive:
+                continue  # the reply goes on this way, and the next token tells
+            for option in leads:
+                (mass if len(leads) == 1 else shared)[option] += chance
+            shown += chance if leads else 0
         if len(alive) < 2:
             break
         path *= math.exp(alternatives.get(token, -math.inf))
         prefix += token if prefix else token.lstrip(' "\n')
-    shown = sum(mass.values())
-    if sum(value > 0 for value in mass.values()) < 2 or unclear > 0.01 * shown:
+    if sum(mass[option] + shared[option] > 0 for option in options) < 2:
         return None
-    return {option: round(value / shown, 6) for option, value in mass.items()}
+    clear = {option: shared[option] <= 0.01 * shown for option in options}
+    return {option: round(mass[option] / shown, 6) if clear[option] else None for option in options}
 
 
 def _value_tokens(logprobs: list, answer: str) -> list:
