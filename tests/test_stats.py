@@ -616,3 +616,14 @@ def test_large_files_take_seconds():
     assert len(frame) == 100_000
     table = recognition_table(frame, n_resamples=1_000)
     assert table.estimate.notna().all()
+
+
+def test_auc_of_a_selection_by_the_replies_is_not_estimated():
+    """Names that begin alike left P(self) null for most replies, and an AUC stood on the rest."""
+    frame = simulated(5, task="binary_self")
+    rng = np.random.default_rng(0)
+    scored = frame.assign(score=rng.random(len(frame)))
+    assert not np.isnan(value(recognition_table(scored, **FAST), "auc", "m0"))
+    few = scored.assign(score=scored["score"].where(rng.random(len(frame)) < 0.5))
+    table = recognition_table(few, **FAST)
+    assert np.isnan(value(table, "auc", "m0")) and "partly_scored" in value(table, "auc", "m0", column="note")

@@ -18,7 +18,7 @@ from selfeval.figures.intervals import advantage_and_discrimination, contrasts, 
 from selfeval.figures.shares import accuracy_heatmap, claim_bars, discrimination_matrix, prediction_heatmap
 from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, save, save_table, show, use_style
 from selfeval.figures.validation import coverage, power_curves
-from selfeval.stats.counts import NAMING, PAIRWISE, condition_label, varying_parts
+from selfeval.stats.counts import NAMING, condition_label, varying_parts
 
 __all__ = [
     "DOUBLE", "PALETTE", "SINGLE", "STYLE", "accuracy_heatmap", "advantage_and_discrimination", "claim_bars",
@@ -55,9 +55,10 @@ def recognition_figures(
                 drawn[f"matrix_{name}"] = discrimination_matrix(rows, display)
                 drawn[f"predictions_{name}"] = prediction_heatmap(cells, display)
                 drawn[f"claims_{name}"] = claim_bars(cells, display)
-            if records is not None and task != PAIRWISE and "auc" in set(rows["statistic"]):
-                labels = records["condition"].map(condition_label)
-                drawn[f"roc_{name}"] = roc(records[(records["task_type"] == task) & (labels == condition)], display)
+            known = set(rows.loc[(rows["statistic"] == "auc") & rows["estimate"].notna(), "evaluator"])
+            if records is not None and known:
+                chosen = (records["task_type"] == task) & (records["condition"].map(condition_label) == condition)
+                drawn[f"roc_{name}"] = roc(records[chosen & records["evaluator_model"].isin(known)], display)
     if changes is not None and "discrimination" in set(changes["statistic"]):
         drawn["contrasts"] = contrasts(changes, display)
     return drawn

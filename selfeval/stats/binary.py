@@ -12,6 +12,8 @@ from selfeval.stats.counts import Tally
 from selfeval.stats.intervals import Difference, Rate, jackknife_contrib, permutation_p, ratio
 from selfeval.stats.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
 
+SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of its AUC
+
 
 @dataclass(eq=False)
 class Binary(Cells):
@@ -149,17 +151,22 @@ def auc_measures(tally: Tally) -> list[Measure]:
 
     Contributions: placements summed by prompt (DeLong 1988; Obuchowski 1997 for clusters). auc_within_prompt is the
     share of (own, other) pairs of one prompt that the score orders rightly: it is free of differences between prompts.
+    Rows without a score are left out; where they are more than a tenth, what is left is a selection by the replies
+    themselves and nothing is estimated (note `partly_scored`).
     """
     size = (tally.n_prompts, len(tally.evaluators))
     value, within = np.full(size[1], np.nan), np.full(size[1], np.nan)
     contrib, contrib_within = np.zeros(size), np.zeros(size)
     rows, clusters = np.zeros(size[1], int), np.zeros((2, size[1]), int)
+    partly = np.zeros(size[1], bool)
     for e in range(size[1]):
-        keep = np.flatnonzero((tally.evaluator == e) & ~np.isnan(tally.score))
+        asked = tally.evaluator == e
+        keep = np.flatnonzero(asked & ~np.isnan(tally.score))
         score, prompt, own = tally.score[keep], tally.prompt[keep], tally.author[keep] == tally.own[e]
         n1, n0 = own.sum(), (~own).sum()
         rows[e], clusters[0, e] = len(keep), len(np.unique(prompt))
-        if not n1 or not n0:
+        partly[e] = 0 < len(keep) < SCORED * asked.sum()
+        if not n1 or not n0 or partly[e]:
             continue
         place = np.empty(len(keep))
         ranks = rankdata(score)
@@ -172,9 +179,10 @@ def auc_measures(tally: Tally) -> list[Measure]:
         wins = _wins_within(score, prompt, own, size[0])
         rate = Rate.of(wins, pairs)
         within[e], contrib_within[:, e], clusters[1, e] = rate.value, rate.contrib, rate.clusters
+    notes = [(partly, "partly_scored")]
     return [
-        Measure("auc", value, rows, clusters[0], contrib),
-        Measure("auc_within_prompt", within, rows, clusters[1], contrib_within),
+        Measure("auc", value, rows, clusters[0], contrib, notes=notes),
+        Measure("auc_within_prompt", within, rows, clusters[1], contrib_within, notes=notes),
     ]
 
 

@@ -109,8 +109,8 @@ def recognition_table(
 
     Notes: not_estimable; few_prompts (below 40: intervals are optimistic); few_expected (d' with fewer than 10 hits
     or false claims: biased, test J instead); constant (every resample is alike: the interval has no width and no
-    meaning); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen as the best
-    in the data and held fixed).
+    meaning); partly_scored (of AUC: under nine in ten rows have a score); bca_fallback_percentile; grouped_prompts;
+    clusters_are_texts; peer=ID (of best_peer, chosen as the best in the data and held fixed).
     """
     settings = Settings(n_resamples, level, seed)
     table = pd.concat([_tally_table(tally, settings) for tally in tallies(predictions)], ignore_index=True)
