@@ -13,6 +13,8 @@ import pytest
 
 from selfeval import ROOT, sweep
 from selfeval.errors import InputError
+from selfeval.sweep import execute, manifest
+from selfeval.sweep.show import Line
 
 PARAMETERS = """models: list = ["sim/perfect"]  # one id or several
 limit: int = 0
@@ -53,7 +55,7 @@ def folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def fixed_code(monkeypatch):
-    monkeypatch.setattr(sweep, "code_version", lambda: {"commit": "test", "hash": "test"})
+    monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "test"})
 
 
 def write(folder, *stages, name="demo"):
@@ -162,11 +164,11 @@ def test_hostile_model_ids_stay_inside_and_apart(folder):
 def test_code_version_changes_with_the_package(monkeypatch, tmp_path):
     monkeypatch.undo()
     (tmp_path / "selfeval").mkdir()
-    monkeypatch.setattr(sweep, "ROOT", tmp_path)
-    monkeypatch.setattr(sweep, "DATA", tmp_path / "data")
-    before = sweep.code_version()
+    monkeypatch.setattr(manifest, "ROOT", tmp_path)
+    monkeypatch.setattr(manifest, "DATA", tmp_path / "data")
+    before = manifest.code_version()
     (tmp_path / "selfeval" / "a.py").write_text("x = 1\n")
-    assert sweep.code_version()["hash"] != before["hash"]
+    assert manifest.code_version()["hash"] != before["hash"]
 
 
 # Running
@@ -182,23 +184,23 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     assert "rows  2 ok, 0 failed" in said and "6 calls, 1.0000 USD, 2 replies from the store" in said
     assert "outputs: out" in said
     loaded = sweep.load(path, out)
-    manifest = json.loads((loaded.stages[0].runs[1].folder / "manifest.json").read_text())
-    assert manifest["status"] == "ok" and manifest["parameters"]["models"] == ["c", "d"]
-    assert manifest["outputs"] == ["notebook.ipynb", "rows.csv"]
-    assert manifest["counts"] == {"calls": 3, "stored": 1, "failed": 0, "tokens": 50, "cost": 0.5}
-    assert manifest["packages"]["papermill"] and manifest["code"] == {"commit": "test", "hash": "test"}
+    made = json.loads((loaded.stages[0].runs[1].folder / "manifest.json").read_text())
+    assert made["status"] == "ok" and made["parameters"]["models"] == ["c", "d"]
+    assert made["outputs"] == ["notebook.ipynb", "rows.csv"]
+    assert made["counts"] == {"calls": 3, "stored": 1, "failed": 0, "tokens": 50, "cost": 0.5}
+    assert made["packages"]["papermill"] and made["code"] == {"commit": "test", "hash": "test"}
     assert loaded.stages[1].runs[0].parameters["tables"] == [str(run.folder) for run in loaded.stages[0].runs]
 
     assert sweep.run_file(path, 2, out) == 0
     said = capsys.readouterr().out
     assert "rows  0 ok, 2 skipped, 0 failed" in said and "\n0 calls, 0 replies from the store" in said
 
-    monkeypatch.setattr(sweep, "_run_stage", lambda stage, workers, common, *rest: plan(stage, common))
+    monkeypatch.setattr(execute, "_run_stage", lambda stage, workers, common, *rest: plan(stage, common))
     statuses = []
 
     def plan(stage, common):
         for run in stage.runs:
-            sweep._plan(run, common)
+            execute._plan(run, common)
             statuses.append(run.status)
             run.status = "skipped"
 
@@ -210,7 +212,7 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     statuses.clear()
     sweep.run_file(path, 2, out)
     assert statuses == ["waiting"] * 3
-    monkeypatch.setattr(sweep, "code_version", lambda: {"commit": "test", "hash": "other"})
+    monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "other"})
     statuses.clear()
     sweep.run_file(path, 2, out)
     assert statuses == ["waiting"] * 3
@@ -272,8 +274,8 @@ def test_two_sweeps_do_not_share_a_folder(folder, monkeypatch):
     loaded = sweep.load(write(folder, {"notebook": "rows"}), folder / "out")
     loaded.folder.mkdir()
     clock = iter(range(0, 1000, 6))
-    monkeypatch.setattr(sweep.time, "monotonic", lambda: next(clock))
-    with sweep._lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
+    monkeypatch.setattr(execute.time, "monotonic", lambda: next(clock))
+    with execute._lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
         sweep.run(loaded)
 
 
@@ -281,7 +283,7 @@ def test_the_live_line_counts_calls_and_is_safe_to_print(folder):
     [stage] = sweep.load(write(folder, {"notebook": "rows", "grid": {"limit": [1, 2]}}), folder / "out").stages
     run = stage.runs[0]
     run.folder.mkdir(parents=True)
-    line = sweep._Line(stage)
+    line = Line(stage)
     counts = {"label": "bin\x1b[31m\nary", "done": 3, "total": 12, "calls": 2, "stored": 1, "failed": 1, "tokens": 9}
     (run.folder / "progress.json").write_text(json.dumps(counts))
     text = line.text([run])

@@ -10,61 +10,22 @@ stages:
   parameters: {predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
 """
 
-import difflib
 import hashlib
 import itertools
 import json
-import keyword
 import math
 import re
-import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from selfeval import DATA, ROOT
 from selfeval.errors import InputError
+from selfeval.sweep.parameters import parameter_fault, suggest, type_fault
+from selfeval.sweep.runs import Run, Stage, Sweep
 
 MAX_RUNS = 10_000  # of one stage
-SECRET_WORDS = {"key", "apikey", "token", "secret", "secrets", "password", "passwords", "passwd", "credentials"}
-SECRET_VALUE = re.compile(
-    r"\b(sk|pk|rk)-[\w-]{12,}|\b(hf|ghp|gsk|xox[bp])[_-]\w{16,}|\bAIza[\w-]{20,}|\bBearer \S{12,}"
-)
-
-
-@dataclass
-class Run:
-    """One execution of one notebook; `status` is ok, skipped, failed or `not started`."""
-
-    stage: str
-    notebook: Path
-    folder: Path
-    parameters: dict  # as the notebook gets them
-    key: str  # hash of the parameters, the same wherever the outputs lie
-    status: str = "waiting"
-    cause: str = ""
-    manifest: dict = field(default_factory=dict)
-    process: subprocess.Popen | None = None
-    clock: float = 0.0
-
-    @property
-    def name(self):
-        return f"{self.stage}/{self.folder.name}"
-
-
-@dataclass
-class Stage:
-    name: str
-    runs: list[Run]
-
-
-@dataclass
-class Sweep:
-    name: str
-    folder: Path
-    stages: list[Stage]
 
 
 def load(path, out=None):
@@ -78,7 +39,7 @@ def load(path, out=None):
 
     def check_keys(mapping, known):
         for key in mapping.keys() - {*known}:
-            say(f"there is no key {key!r}{_suggest(key, known)}")
+            say(f"there is no key {key!r}{suggest(key, known)}")
 
     stages = spec.get("stages") if isinstance(spec, dict) else None
     if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
@@ -152,7 +113,7 @@ def _find_notebook(given, base, say):
     for file in (known.get(stem), base / given, base / f"{given}.ipynb"):
         if file and file.is_file():
             return file.resolve()
-    say(f"there is no notebook {given!r}{_suggest(stem, known)}")
+    say(f"there is no notebook {given!r}{suggest(stem, known)}")
     return None
 
 
@@ -196,7 +157,7 @@ def _make_run(stage, notebook, given, varying, declared, folder, known, say):
     """Return the run of one set of parameters, with stage references and `out` filled in."""
     portable, actual = {}, {}
     for name, value in given.items():
-        if fault := _parameter_fault(name, value, declared):
+        if fault := parameter_fault(name, value, declared):
             say(fault)
             continue
         runs, wrong = _referenced(value, known)
@@ -209,7 +170,7 @@ def _make_run(stage, notebook, given, varying, declared, folder, known, say):
             portable[name], actual[name] = [run.name for run in runs], [str(run.folder) for run in runs]
             if kind == "str" and len(runs) == 1:
                 actual[name] = actual[name][0]
-        if fault := _type_fault(actual[name], kind):
+        if fault := type_fault(actual[name], kind):
             say(f"`{name}` {fault}")
     key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
     target = folder / stage.name / _slug({name: given[name] for name in varying}, key)
@@ -227,72 +188,10 @@ def _referenced(value, known):
     if not names:
         return None, None
     if wrong := [name for name in names if name not in known]:
-        return None, f"the unknown stage {wrong[0]!r}{_suggest(wrong[0], known)}"
+        return None, f"the unknown stage {wrong[0]!r}{suggest(wrong[0], known)}"
     if len(names) < len(parts):
         return None, "stages and other values in one list"
     return [run for name in names for run in known[name].runs], None
-
-
-def _parameter_fault(name, value, declared):
-    """Return what forbids to pass a parameter on: papermill injects names as code and stores values three times."""
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        return f"{str(name)[:60]!r} is no parameter name"
-    leaves = [*_leaves(name, value)]
-    if any(_is_secret(*leaf) for leaf in leaves):
-        return f"`{name}` looks like a secret; keys come from the environment (or .env), never from parameters"
-    if declared is not None and name not in declared:
-        listed = ", ".join(declared) or "none"
-        return f"the notebook has no parameter {name!r}{_suggest(name, declared)}; it declares {listed}"
-    for key, leaf in leaves:
-        finite = not isinstance(leaf, float) or math.isfinite(leaf)
-        if not isinstance(key, str) or not isinstance(leaf, str | int | float | None) or not finite:
-            return f"`{name}` has {leaf or key!s:.40}, which is no plain literal; quote it if text is meant"
-    return None
-
-
-def _leaves(name, value):
-    """Yield (name, value) for each scalar inside a parameter, and (key, None) for each key of a mapping."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield key, None
-            yield from _leaves(key, part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _leaves(name, part)
-    else:
-        yield name, value
-
-
-def _is_secret(name, value):
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", str(name))
-    return bool(SECRET_WORDS & {*map(str.lower, words)} or (isinstance(value, str) and SECRET_VALUE.search(value)))
-
-
-def _type_fault(value, kind):
-    """Return how a value breaks its annotation, with the trap of YAML that it fell into; None when it keeps it."""
-    outer, _, inner = kind.replace(" ", "").partition("[")
-    if outer == "list":
-        if not isinstance(value, list):
-            return None if isinstance(value, str) else _mismatch(value, "a list or one string")
-        faults = (_type_fault(part, inner.removesuffix("]") or "plain") for part in value)
-        return next(filter(None, faults), None)
-    types = {"int": int, "float": int | float, "str": str, "bool": bool, "dict": dict, "plain": object}
-    fits = isinstance(value, types.get(outer, object))
-    if fits and (outer in ("bool", "dict", "str") or outer not in types or not isinstance(value, bool)):
-        return None
-    return _mismatch(value, "text or a number" if outer == "plain" else outer)
-
-
-def _mismatch(value, kind):
-    text = f"is {json.dumps(value, default=str)[:60]}, but must be {kind}"
-    if kind in ("int", "float") and isinstance(value, str):
-        if match := re.fullmatch(r"([+-]?\d+)(\.\d*)?[eE]([+-]?)(\d+)", value):
-            whole, part, sign, power = match.groups()
-            return f"{text}: YAML 1.1 reads {value} as text, write {whole}{part or '.0'}e{sign or '+'}{power}"
-        return f"{text}: write it without quotes"
-    if kind in ("int", "float", "bool", "dict") or not isinstance(value, int | float):
-        return text
-    return f"{text}: {'YAML reads no, yes, on and off as booleans, ' * isinstance(value, bool)}quote it"
 
 
 def _slug(varying, key):
@@ -306,11 +205,6 @@ def _slug(varying, key):
 
 def _is_name(text):
     return isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII) is not None
-
-
-def _suggest(name, known):
-    near = difflib.get_close_matches(str(name), [*known], 1, 0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _other_kernel():

@@ -1,0 +1,105 @@
+"""What is kept of a run: its manifest, its outputs, how far it is, and the versions that it was made with."""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import platform
+import subprocess
+from pathlib import Path
+
+from selfeval import DATA, ROOT
+
+COUNTERS = ("calls", "stored", "failed", "tokens")
+PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "xllamacpp")
+
+
+def code_version():
+    """Return the commit, for information, and a hash of the package and of the input data, which decides."""
+    commit = None
+    with contextlib.suppress(OSError):
+        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
+        commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip() or None
+    inputs = [f for folder in ("", "identity/**/", "roleplay/") for kind in ("json", "jsonl", "yaml")
+              for f in DATA.glob(f"{folder}*.{kind}")]  # fmt: skip
+    files = {*ROOT.glob("selfeval/**/*.py"), *inputs}
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    return {"commit": commit, "hash": digest.hexdigest()[:16]}
+
+
+def notebook_hash(path):
+    """Return a hash of a notebook's code cells: prose and outputs do not count."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    code = [[cell["source"], cell.get("metadata", {}).get("tags")] for cell in cells if cell["cell_type"] == "code"]
+    return hashlib.sha256(json.dumps(code).encode()).hexdigest()[:16]
+
+
+def packages():
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def read_json(path):
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def write_whole(path, text):
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_manifest(run):
+    write_whole(run.folder / "manifest.json", json.dumps(run.manifest, indent=1, default=str) + "\n")
+
+
+def outputs(folder, tidy):
+    """Return the files that the notebook wrote to its folder, relative; `tidy` removes those older than this run."""
+    own = {"manifest.json", "parameters.yaml", "progress.json", "written.txt", "log.txt"}
+    files = {file: file.stat().st_ctime_ns for file in sorted(folder.rglob("*")) if file.is_file()}
+    since = files.get(folder / "parameters.yaml", 0)  # by the clock of the file system, not of this machine
+    if tidy:
+        for file in [file for file, changed in files.items() if changed < since]:
+            file.unlink()
+            del files[file]
+    return [file.relative_to(folder).as_posix() for file in files if file.name not in own and file.suffix != ".part"]
+
+
+def written(folder):
+    """Return {path: digest} of the records that the notebook wrote outside its folder, such as a corpus."""
+    with contextlib.suppress(OSError):
+        paths = {Path(line) for line in (folder / "written.txt").read_text("utf-8").splitlines()}
+        return {str(path): digest(path) for path in sorted(paths) if not path.is_relative_to(folder)}
+    return {}
+
+
+def digest(path):
+    with contextlib.suppress(OSError):
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+    return None
+
+
+def progress(run):
+    """Return what the package inside a run's notebook last wrote, with 0 for what is not there."""
+    seen = read_json(run.folder / "progress.json")
+    counts = {k: v if isinstance(v := seen.get(k), int) else 0 for k in (*COUNTERS, "done", "total")}
+    cost = seen.get("cost")
+    counts["cost"] = cost if isinstance(cost, int | float) else None
+    return counts | {"label": plain(seen.get("label", ""))}
+
+
+def plain(text):
+    """Return text on one line without control characters: it may come from a model."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
