@@ -70,7 +70,7 @@ class Store:
         self.path = Path(path or os.environ.get("SELFEVAL_STORE") or DATA / "store" / "responses.sqlite")
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self.owner = own_name()
         self._operations: queue.SimpleQueue = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -308,7 +308,7 @@ def _claim(connection: sqlite3.Connection, key: str, owner: str, held: set[str])
         return "stored", json.loads(row[0])
     row = connection.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
     left_over = row and row[0] == owner and key not in held  # a full disk kept us from giving it back
-    if row and row[1] > time.time() and not _is_dead(row[0]) and not left_over:
+    if row and row[1] > time.time() and not is_dead(row[0]) and not left_over:
         return "busy", None
     if row:
         _attempt(connection, key, "abandoned", f"in flight when {row[0]} ended")
@@ -336,7 +336,12 @@ def _lease() -> float:
     return time.time() + LEASE
 
 
-def _is_dead(owner: str) -> bool:
+def own_name() -> str:
+    """Return a new name under which this process claims something, as `is_dead` reads it."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def is_dead(owner: str) -> bool:
     """Tell whether the process of a claim is known to be gone; for another host only the lease can tell."""
     host, pid, _ = owner.rsplit(":", 2)
     if host != socket.gethostname():

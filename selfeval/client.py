@@ -15,6 +15,7 @@ from pathlib import Path
 from selfeval import simulated
 from selfeval.cache import Store, canonical, key_of
 from selfeval.errors import check_whole
+from selfeval.limits import Purse, estimate
 from selfeval.models import Model
 from selfeval.providers import Endpoint, Response, ask_callable, is_computed, require
 from selfeval.transport import Failure
@@ -95,9 +96,8 @@ class Client:
     def __init__(self, concurrency: int = 16, store: Store | None = None):
         check_whole("concurrency", concurrency, 1)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
+        self.purse = Purse.from_environment()
         self._endpoints: dict[str, Endpoint] = {}
-        self._proven: set[str] = set()
-        self._first: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._unwritten: deque[Future] = deque()
 
     async def __aenter__(self) -> "Client":
@@ -108,8 +108,10 @@ class Client:
 
     async def close(self) -> None:
         """Close connections and commit what waits."""
-        for endpoint in self._endpoints.values():
-            await endpoint.close()
+        for closing in self._endpoints.values():
+            await closing.close()
+        if self.purse:
+            self.purse.close()
         await asyncio.to_thread(self.store.close)
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
@@ -121,7 +123,8 @@ class Client:
 
         A request whose call fails gets a response with status `error`; after a failure that concerns the model itself
         (key, credit, no such model) no further call to it is made. Raises `ProviderError` before the first call where
-        a key is missing, `StoreError` where replies cannot be kept, `ReplayMiss` in replay mode.
+        a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
+        `SELFEVAL_BUDGET` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
         responses = [self._from_store(request) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
@@ -171,30 +174,25 @@ class Client:
             response = await ask_callable(function, messages, parameters)
             self.tally.failed += response.status == "error"
             return response
-        if model.id not in self._proven:
-            async with self._first[model.id]:  # until one call succeeds, one at a time: a bad key costs one request
-                if model.id not in self._proven:
-                    return await self._buy(request)
-        return await self._buy(request)
+        async with self._endpoint(model).breakers[model.id].turn():
+            return await self._buy(request)
 
     async def _buy(self, request: Request) -> Response:
         endpoint = self._endpoint(request.model)
         async with endpoint.places:  # claimed only when it can be sent: what is claimed at a kill was in flight
-            if request.model.id in endpoint.given_up:
-                return self._failed(endpoint.given_up[request.model.id])
+            if given_up := endpoint.breakers[request.model.id].given_up:
+                return self._failed(given_up)
             return await self._buy_now(request, endpoint)
 
     async def _buy_now(self, request: Request, endpoint: Endpoint) -> Response:
-        model, key = request.model, request.key
+        key = request.key
         self._check_written()  # nothing more is bought once a reply cannot be kept
         stored = await self.store.claim(key)
         if stored is not None:
             self.tally.stored += 1
             return Response.from_dict(stored)
         try:
-            response = await endpoint.ask(
-                model, *request.full(), lambda failure: self.store.record_attempt(key, failure.outcome, failure.detail)
-            )
+            response = await self._ask(request, endpoint)
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
@@ -203,8 +201,29 @@ class Client:
             raise
         # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
         self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))
-        self._proven.add(model.id)
         self._count(response)
+        return response
+
+    async def _ask(self, request: Request, endpoint: Endpoint) -> Response:
+        """Return the model's response; what it can cost at most is reserved for as long as it is in flight."""
+        model, (messages, parameters), purse = request.model, request.full(), self.purse
+
+        def note(failure: Failure) -> None:
+            self.store.record_attempt(request.key, failure.outcome, failure.detail)
+
+        if purse is None:
+            return await endpoint.ask(model, messages, parameters, note)
+        amount = purse.price(model, *estimate(messages, parameters, model.provider))
+        await purse.reserve(amount)
+        cost = amount  # of a call that is broken off: it may be billed
+        try:
+            response = await endpoint.ask(model, messages, parameters, note)
+            cost = response.cost
+        except Failure:
+            cost = 0.0
+            raise
+        finally:
+            purse.settle(model, amount, cost)
         return response
 
     def _endpoint(self, model: Model) -> Endpoint:
@@ -219,7 +238,7 @@ class Client:
 
     def _count(self, response: Response) -> None:
         self.tally.calls += 1
-        self.tally.tokens += response.usage.get("prompt", 0) + response.usage.get("completion", 0)
+        self.tally.tokens += response.tokens()
         self.tally.cost += response.cost or 0.0
         self.tally.unpriced += response.cost is None
 

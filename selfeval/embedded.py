@@ -4,6 +4,7 @@ All kernels of a sweep share it. `url()` finds the server or starts it; `python 
 needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the registry.
 """
 
+import getpass
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -62,13 +63,18 @@ def model_file(provider: Provider) -> Path:
     return path
 
 
-def _state_file(provider: Provider) -> Path:
-    folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
+def host_folder() -> Path:
+    """Return the folder in which this user's processes on this host find each other."""
+    folder = Path(tempfile.gettempdir()) / f"selfeval-{getpass.getuser() if os.name == 'nt' else os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
+    if os.name != "nt" and folder.stat().st_uid != os.getuid():
         raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
+    return folder
+
+
+def _state_file(provider: Provider) -> Path:
     identity = json.dumps(provider.identity(), sort_keys=True)
-    return folder / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
+    return host_folder() / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
 
 
 def _running(state: Path) -> str | None:

@@ -13,6 +13,10 @@ class ProviderError(SelfevalError):
     """A provider that cannot be used at all: no key, no server, no such model, no credit."""
 
 
+class BudgetError(SelfevalError):
+    """A call that could cost more than the ceiling leaves."""
+
+
 class StoreError(SelfevalError):
     """The response store cannot be read or written."""
 

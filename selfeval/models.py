@@ -1,6 +1,7 @@
 """The registry `data/models.yaml`: model id -> provider, names, parameters, price."""
 
 import difflib
+import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,8 @@ class Provider:
     hosted: bool = False
     concurrency: int = 64
     deadline: float = 600.0
+    requests_per_minute: float = math.inf
+    tokens_per_minute: float = math.inf
     answer_tokens: int = 2000
     json_schema: bool = False
     logprobs: bool = False

@@ -4,12 +4,14 @@ import asyncio
 import inspect
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from urllib.parse import urlsplit
 
 from selfeval import embedded
 from selfeval.errors import ProviderError, SelfevalError
+from selfeval.limits import Breaker, Pace, estimate
 from selfeval.models import Model, Provider
 from selfeval.transport import Failure, Gate, Reply, call
 
@@ -41,6 +43,10 @@ class Response:
     def to_dict(self) -> dict:
         """Return the fields that hold something, for JSON."""
         return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
+
+    def tokens(self) -> int:
+        """Return the tokens of prompt and reply, 0 where the provider does not count them."""
+        return self.usage.get("prompt", 0) + self.usage.get("completion", 0)
 
     @classmethod
     def from_dict(cls, values: dict) -> "Response":
@@ -105,11 +111,11 @@ class Endpoint:
 
     def __init__(self, provider: Provider, concurrency: int):
         self.provider = provider
-        self.gate = Gate(min(concurrency, provider.concurrency))
+        self.pace = Pace(provider)
+        self.gate = Gate(min(concurrency, provider.concurrency), self.pace)
         self.places = asyncio.Semaphore(self.gate.most)  # calls with their retries; the gate holds attempts back
         self.refused: dict[str, dict] = {}
-        self.unanswered: dict[str, int | None] = {}  # calls that failed before a model's first reply; None after it
-        self.given_up: dict[str, str] = {}  # model id -> why no further call makes sense
+        self.breakers: dict[str, Breaker] = defaultdict(Breaker)  # by model id
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
@@ -125,37 +131,29 @@ class Endpoint:
             refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
             body = {refused.get(k, k): v for k, v in parameters.items() if refused.get(k, k)}
             body = {"model": model.api_name, "messages": messages, **body}
-            content = json.dumps(body).encode()
+            content, tokens = json.dumps(body).encode(), sum(estimate(messages, body, self.provider))
             try:
                 reply = await call(
-                    lambda data=content: self._send(model, data), self.gate, self.provider.deadline, told
+                    lambda data=content: self._send(model, data), self.gate, self.provider.deadline, told, tokens
                 )
             except Failure as failure:
                 change = _adaptation(failure.detail, body) if failure.outcome == "rejected" else None
                 if change is None:
-                    self._consider(model, failure)
+                    self.breakers[model.id].failed(failure)
                     raise
                 self.refused[model.id] = self.refused.get(model.id, {}) | change
             else:
-                self.unanswered[model.id] = None
-                return read_reply(reply, model, refused or None)
-
-    def _consider(self, model: Model, failure: Failure) -> None:
-        """Give the model up after a failure that further calls would meet again."""
-        failed = self.unanswered.get(model.id, 0)
-        if failure.outcome == "transient" and failed is not None:
-            self.unanswered[model.id] = failed + 1
-        if failure.outcome in ("fatal", "throttled") or (
-            failure.outcome == "transient" and failed == MAX_UNANSWERED - 1
-        ):
-            self.given_up[model.id] = failure.detail
+                self.breakers[model.id].succeeded()
+                response = read_reply(reply, model, refused or None)
+                self.pace.settle(response.tokens() - tokens if response.usage else 0)
+                return response
 
     async def _send(self, model: Model, content: bytes):
         import aiohttp
         import httpx2
 
-        if model.id in self.given_up:
-            raise Failure("given_up", self.given_up[model.id])
+        if given_up := self.breakers[model.id].given_up:
+            raise Failure("given_up", given_up)
         client = await self._connect()
         try:
             return await client.post(self._url, content=content)
@@ -189,13 +187,13 @@ class Endpoint:
         return text.replace(self.provider.key, "[key]") if self.provider.key else text
 
     async def close(self) -> None:
-        """Close the HTTP client."""
+        """Close the HTTP client and the file of the rates."""
+        self.pace.close()
         client, self._client = self._client, None
         if client:
             await client.aclose()
 
 
-MAX_UNANSWERED = 3  # calls that all fail before a model's first reply
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
 
 

@@ -14,6 +14,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selfeval.limits import Pace
 
 MAX_ATTEMPTS = 6  # transient failures of one call
 MAX_THROTTLED = 10  # rate-limit answers to one call
@@ -37,13 +41,32 @@ class Failure(Exception):
 class Gate:
     """Bound the calls in flight to one provider and hold all of them back while it is throttling."""
 
-    def __init__(self, limit: int):
-        self.most, self.limit = limit, float(limit)
+    def __init__(self, limit: int, pace: "Pace | None" = None):
+        self.most, self.limit, self.pace = limit, float(limit), pace
         self.in_flight, self.throttled, self.open_at = 0, 0, 0.0
         self._waiting: deque[asyncio.Future] = deque()
 
-    async def enter(self) -> None:
-        """Wait for a place in flight and for the end of a pause."""
+    async def enter(self, tokens: int = 0) -> None:
+        """Wait for a place in flight, for the end of a pause, and until the rates allow so many tokens more."""
+        await self._take_place()
+        while self.pace:
+            try:
+                await self.pace.wait(tokens)
+            except BaseException:
+                self.leave()
+                raise
+            if self.open_at <= time.monotonic():
+                return
+            self.leave()  # closed in the meantime
+            self.settle(-tokens)
+            await self._take_place()
+
+    def settle(self, tokens: int) -> None:
+        """Correct what was counted against the rate of tokens by so many."""
+        if self.pace:
+            self.pace.settle(tokens)
+
+    async def _take_place(self) -> None:
         try:
             while (pause := self.open_at - time.monotonic()) > 0 or self.in_flight >= int(self.limit):
                 if pause > 0:
@@ -102,15 +125,17 @@ async def call(
     gate: Gate,
     deadline: float,
     note: Callable[[Failure], None] = lambda failure: None,
+    tokens: int = 0,
 ) -> Reply:
     """Send until there is a reply, or raise the last `Failure`.
 
     send: makes one HTTP attempt and returns its response. deadline: seconds that attempts and back-off may take in all
-    (a pause that the provider asked for does not count). note: told of every failed attempt.
+    (a pause that the provider asked for, or that its rates need, does not count). note: told of every failed attempt.
+    tokens: what an attempt counts against the provider's rate until its reply tells more.
     """
     spent, attempts, throttled, transient = 0.0, 0, 0, 0
     while True:
-        await gate.enter()
+        await gate.enter(tokens)
         attempts += 1
         started = time.monotonic()
         try:
@@ -129,6 +154,7 @@ async def call(
             return Reply(body, response.headers.get("x-request-id"), attempts, time.monotonic() - started)
         finally:
             gate.leave()
+        gate.settle(-tokens)
         note(failure)
         spent += time.monotonic() - started
         if failure.outcome == "throttled":

@@ -140,7 +140,7 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
             return web.Response(body=bodies.pop().encode(), content_type="application/json")
 
     monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
-    monkeypatch.setattr("selfeval.providers.MAX_UNANSWERED", 10_000)
+    monkeypatch.setattr("selfeval.limits.UNPROVEN", 10_000)
     with Raw() as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]

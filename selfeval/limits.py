@@ -1,0 +1,273 @@
+"""What may be sent now: a provider's rates, a purse, and whether a model is worth another call.
+
+Rates and purses hold for all processes of a user on one host, by a small SQLite file beside the state of the embedded
+server; nothing in it is worth keeping. `SELFEVAL_SHARE=n` gives this host the n-th part of both, for n hosts that work
+on the same account.
+"""
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import time
+from functools import cached_property
+
+import psutil
+
+from selfeval.cache import is_dead, own_name
+from selfeval.embedded import host_folder
+from selfeval.errors import BudgetError, InputError
+from selfeval.models import Model, Provider
+from selfeval.transport import Failure
+
+LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
+STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
+CENT = 1e-9  # dollars that rounding may leave reserved
+BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
+UNPROVEN = 3  # failed calls after which a model that never answered is given up
+IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
+PAUSES = (30.0, 60.0, 120.0)  # seconds before each trial; after the last one the model is given up
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS rates (name TEXT PRIMARY KEY, requests REAL NOT NULL, tokens REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS purses (name TEXT PRIMARY KEY, spent REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS reserved (purse TEXT, owner TEXT, amount REAL NOT NULL, PRIMARY KEY (purse, owner));
+"""
+
+
+class _Shared:
+    """The file that the processes of this host share; each change is one short transaction."""
+
+    @cached_property
+    def _connection(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(host_folder() / "limits.sqlite", timeout=10, isolation_level=None)
+        with contextlib.suppress(sqlite3.OperationalError):  # of several that create it, one sets the mode
+            connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.executescript(SCHEMA)
+        return connection
+
+    @contextlib.contextmanager
+    def change(self):
+        """Yield the connection inside a transaction that no other process interrupts."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        if connection := self.__dict__.pop("_connection", None):
+            connection.close()
+
+
+def share() -> int:
+    """Return how many hosts divide the rates and the purse among them, by `SELFEVAL_SHARE`."""
+    text = os.environ.get("SELFEVAL_SHARE", "").strip() or "1"
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"SELFEVAL_SHARE must be a whole number of hosts, at least 1, got {text!r}.")
+    return int(text)
+
+
+def estimate(messages: list[dict], parameters: dict, provider: Provider) -> tuple[int, int]:
+    """Return the tokens of a prompt, and the most that its reply may have, as far as that can be told before."""
+    prompt = sum(len(str(message.get("content")).encode(errors="replace")) // BYTES + 8 for message in messages)
+    return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or provider.answer_tokens
+
+
+class Pace:
+    """Requests and tokens a minute of one provider: what is due next is due for all processes."""
+
+    def __init__(self, provider: Provider):
+        self.name = f"{provider.name} {provider.url}"
+        # A minute's worth in 61 seconds, since LAG may be made up for at any time.
+        self.seconds = [
+            (60 + LAG) * share() / rate for rate in (provider.requests_per_minute, provider.tokens_per_minute)
+        ]
+        self._shared, self._turn = _Shared(), asyncio.Lock()
+
+    async def wait(self, tokens: int) -> None:
+        """Wait until one more request, of so many tokens, keeps the rates."""
+        if not any(self.seconds):
+            return
+        async with self._turn:
+            while (pause := self._enter(tokens)) > 0:  # noqa: ASYNC110  other processes set no event
+                await asyncio.sleep(pause)
+
+    def settle(self, tokens: int) -> None:
+        """Correct the estimate by so many tokens."""
+        if self.seconds[1] and tokens:
+            with self._shared.change() as connection:
+                change = (tokens * self.seconds[1], self.name)
+                connection.execute("UPDATE rates SET tokens = tokens + ? WHERE name = ?", change)
+
+    def _enter(self, tokens: int) -> float:
+        """Take a place now and return 0, or return the seconds until there may be one."""
+        now, costs = time.time(), (self.seconds[0], tokens * self.seconds[1])
+        with self._shared.change() as connection:
+            row = connection.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone()
+            due = [at if at < now + STALE else now for at in row or (0.0, 0.0)]
+            if max(due) > now:
+                return max(due) - now
+            after = [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
+            connection.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
+        return 0.0
+
+    def close(self) -> None:
+        """Close the shared file."""
+        self._shared.close()
+
+
+class Purse:
+    """Dollars that all processes which name it may spend: every call reserves what it can cost at most.
+
+    ceiling: US dollars; a call that could go beyond is refused with `BudgetError`, but not before all that is in
+    flight has ended: whatever is bought is also stored.
+    """
+
+    def __init__(self, name: str, ceiling: float):
+        self.name, self.ceiling = name, ceiling / share()
+        self.owner = own_name()
+        self._shared, self._turn = _Shared(), asyncio.Lock()
+        self._seen: dict[str, float] = {}  # model id -> its dearest reply so far, where it has no price
+        self._unknown: Model | None = None  # whose replies cost nobody knows what
+
+    @classmethod
+    def from_environment(cls) -> "Purse | None":
+        """Return the purse of `SELFEVAL_BUDGET`: `NAME:USD`, shared by all who name it, or `USD` for this process."""
+        text = os.environ.get("SELFEVAL_BUDGET", "").strip()
+        if not text:
+            return None
+        name, _, amount = text.rpartition(":")
+        try:
+            ceiling = float(amount)
+        except ValueError:
+            ceiling = -1.0
+        if not 0 <= ceiling < float("inf"):
+            raise InputError(f"SELFEVAL_BUDGET must be US dollars, or NAME:USD, got {text!r}.")
+        return cls(name or f"{os.getpid()} {psutil.Process().create_time()}", ceiling)
+
+    def price(self, model: Model, prompt: int, completion: int) -> float:
+        """Return what a call of so many tokens costs at most; without a price, what the dearest one did so far."""
+        if model.price is None:
+            return self._seen.get(model.id, 0.0)
+        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
+
+    async def reserve(self, amount: float) -> None:
+        """Wait until so much may be spent; raise `BudgetError` once nothing is in flight that could still free it."""
+        async with self._turn:
+            while not self._reserve(amount):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    def _reserve(self, amount: float) -> bool:
+        with self._shared.change() as connection:
+            spent, reserved = self._state(connection)
+            fits = spent + reserved + amount <= self.ceiling and spent < self.ceiling
+            if fits and not self._unknown:
+                self._add(connection, amount)
+                return True
+        if reserved > CENT:
+            return False
+        if self._unknown:
+            raise BudgetError(
+                f"The ceiling of ${self.ceiling:.2f} cannot be kept: `{self._unknown.provider.name}` does not say what "
+                f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
+                "without a ceiling."
+            )
+        part = f", the share of one of {share()} hosts" if share() > 1 else ""
+        raise BudgetError(
+            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.ceiling:.2f}{part} are "
+            "spent. Every reply so far is stored: run the same again with a higher one."
+        )
+
+    def settle(self, model: Model, amount: float, cost: float | None) -> None:
+        """Give back what was reserved for a call and book what it cost.
+
+        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
+        """
+        if cost is None and model.provider.hosted:
+            self._unknown = model
+        self._seen[model.id] = max(self._seen.get(model.id, 0.0), cost or 0.0)
+        with self._shared.change() as connection:
+            self._add(connection, -amount)
+            self._spend(connection, cost or 0.0)
+
+    def spent(self) -> float:
+        """Return the US dollars spent so far, by all who share the purse."""
+        with self._shared.change() as connection:
+            return self._state(connection)[0]
+
+    def _state(self, connection) -> tuple[float, float]:
+        """Return (spent, reserved); what a process reserved that died counts as spent, since it may have been."""
+        rows = connection.execute("SELECT owner, amount FROM reserved WHERE purse = ?", (self.name,)).fetchall()
+        for owner, amount in rows:
+            if owner != self.owner and is_dead(owner):
+                self._spend(connection, amount)
+                connection.execute("DELETE FROM reserved WHERE purse = ? AND owner = ?", (self.name, owner))
+        spent = connection.execute("SELECT spent FROM purses WHERE name = ?", (self.name,)).fetchone()
+        held = connection.execute("SELECT sum(amount) FROM reserved WHERE purse = ?", (self.name,)).fetchone()
+        return spent[0] if spent else 0.0, held[0] or 0.0
+
+    def _add(self, connection, amount: float) -> None:
+        query = "INSERT INTO reserved VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET amount = amount + excluded.amount"
+        connection.execute(query, (self.name, self.owner, amount))
+
+    def _spend(self, connection, amount: float) -> None:
+        query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
+        connection.execute(query, (self.name, amount))
+
+    def close(self) -> None:
+        """Close the shared file."""
+        self._shared.close()
+
+
+class Breaker:
+    """Whether one model is worth another call.
+
+    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. After many failures in
+    a row they do so again, with growing pauses, so that an outage of minutes costs time and not a sweep; a model that
+    does not come back is given up for the rest of this client's life.
+    """
+
+    def __init__(self):
+        self.given_up: str | None = None  # why no further call makes sense
+        self._proven, self._answered, self._failed, self._trials = False, False, 0, 0
+        self._one = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def turn(self):
+        """Hold a call back until it may be made."""
+        if self._proven or self.given_up:
+            yield
+            return
+        async with self._one:
+            if self._answered and not self._proven and not self.given_up:
+                await asyncio.sleep(PAUSES[self._trials])
+            if not self._proven:
+                yield
+                return
+        yield
+
+    def succeeded(self) -> None:
+        """Let calls through."""
+        self._proven, self._answered, self._failed, self._trials = True, True, 0, 0
+
+    def failed(self, failure: Failure) -> None:
+        """Count a call without a reply, and give the model up after a failure that further calls would meet again."""
+        if failure.outcome in ("fatal", "throttled"):
+            self.given_up = failure.detail
+        if failure.outcome != "transient":
+            return
+        self._failed += 1
+        if self._proven:
+            self._proven = self._failed < IN_A_ROW
+        elif self._answered:
+            self._trials += 1
+            if self._trials == len(PAUSES):
+                self.given_up = failure.detail
+        elif self._failed >= UNPROVEN:
+            self.given_up = failure.detail

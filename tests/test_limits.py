@@ -1,0 +1,239 @@
+"""Rates, purses and the circuit breaker from outside: what the fake server's ledger saw, and what was stored."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+from test_client import ask, mine, questions
+
+from selfeval import limits
+from selfeval.client import Client, Request, gather
+from selfeval.errors import BudgetError, InputError
+from selfeval.models import get
+from selfeval.prompts import user
+
+
+@pytest.fixture(autouse=True)
+def host(tmp_path, monkeypatch):
+    """A folder of the host's own for each test."""
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+def most_in(ledger, seconds):
+    """Return the largest number of requests that arrived within so many seconds."""
+    times = sorted(entry["time"] for entry in ledger)
+    return max(sum(start <= at < start + seconds for at in times) for start in times)
+
+
+ASK = """if True:
+    import asyncio, sys
+    from selfeval.client import Client, Request
+    from selfeval.errors import BudgetError
+    from selfeval.models import get
+    from selfeval.prompts import user
+    async def run():
+        async with Client(16) as client:
+            asked = [Request(get(sys.argv[1]), user(f"{sys.argv[2]} {i}")) for i in range(20)]
+            try:
+                print(sum(r.status == "ok" for r in await client.chat_all(asked, label=None)))
+            except BudgetError:
+                print("ceiling")
+    asyncio.run(run())"""
+
+
+def three_processes(model, store):
+    """Return what three processes with twenty questions each print."""
+    environment = os.environ | {"SELFEVAL_STORE": str(store.path)}
+    command = [sys.executable, "-c", ASK, model]
+    started = [
+        subprocess.Popen([*command, str(k)], env=environment, stdout=subprocess.PIPE, text=True) for k in range(3)
+    ]
+    return [process.communicate(timeout=60)[0].strip() for process in started]
+
+
+# rates ----------------------------------------------------------------------------------------------------------------
+
+
+def test_requests_keep_the_rate_whatever_the_concurrency(store, server, registry):
+    fake = server()
+    model = mine(registry, fake, more=", requests_per_minute: 1200")
+    responses, _ = ask(store, questions(model, 50), concurrency=64)
+    assert all(r.status == "ok" for r in responses) and len(fake.ledger) == 50
+    assert (
+        most_in(fake.ledger, 1.0) <= 20 * (1 + limits.LAG) + 2
+    )  # a second's worth, and one second's worth made up for
+    assert fake.ledger[-1]["time"] - fake.ledger[0]["time"] >= 50 / 20 - limits.LAG - 0.2
+
+
+def test_processes_share_a_rate(store, server, registry):
+    fake = server()
+    mine(registry, fake, more=", requests_per_minute: 1200")
+    assert three_processes("mine:m", store) == ["20"] * 3
+    assert len(fake.ledger) == 60 and most_in(fake.ledger, 1.0) <= 20 * (1 + limits.LAG) + 2
+
+
+def test_attempts_count_against_the_rate_and_a_pause_still_holds_everybody_back(store, server, registry):
+    fake = server(faults=["429-ms", None, "500"], retry_after=0.4)
+    model = mine(registry, fake, more=", requests_per_minute: 1200")
+    responses, _ = ask(store, questions(model, 20))
+    times = [entry["time"] for entry in fake.ledger]
+    assert all(r.status == "ok" for r in responses) and len(times) == 22
+    assert times[1] - times[0] >= 0.4
+
+
+def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, registry):
+    fake = server()  # a prompt of 3000 letters counts as 1000 and more before, and as 750 and a few after its reply
+    model = mine(registry, fake, more=", tokens_per_minute: 60_000, answer_tokens: 100")
+    asked = [Request(model, user(f"{i} " + "x" * 3000)) for i in range(5)]
+    ask(store, asked)
+    seconds = fake.ledger[-1]["time"] - fake.ledger[0]["time"]
+    assert seconds >= 4 * 0.75 - limits.LAG
+    pace = limits.Pace(model.provider)
+    due = pace._enter(0)
+    pace.settle(-10_000_000)
+    assert 0 <= due < 3 and pace._enter(0) == 0
+
+
+def test_a_clock_that_was_set_back_stops_nobody(registry, server):
+    provider = mine(registry, server(), more=", requests_per_minute: 1").provider
+    pace = limits.Pace(provider)
+    with pace._shared.change() as connection:
+        connection.execute("INSERT INTO rates VALUES (?, 9e12, 9e12)", (pace.name,))
+    assert pace._enter(1) == 0 < pace._enter(1) <= 61
+
+
+def test_hosts_share_by_a_number(registry, server, monkeypatch):
+    provider = mine(registry, server(), more=", requests_per_minute: 60").provider
+    monkeypatch.setenv("SELFEVAL_SHARE", "4")
+    assert limits.Pace(provider).seconds == [pytest.approx(4 * 61 / 60), 0.0]
+    assert limits.Purse("p", 2.0).ceiling == 0.5
+    for wrong in ("0", "-1", "two", "1.5"):
+        monkeypatch.setenv("SELFEVAL_SHARE", wrong)
+        with pytest.raises(InputError, match="SELFEVAL_SHARE must be a whole number of hosts, at least 1, got"):
+            limits.share()
+
+
+# purses ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_ceiling_stops_cleanly_and_a_higher_one_goes_on(store, server, registry, monkeypatch):
+    fake = server(cost=0.01, latency=0.05)
+    asked = questions(mine(registry, fake), 40)
+    monkeypatch.setenv("SELFEVAL_BUDGET", "0.105")
+    with pytest.raises(BudgetError, match=r"may cost \$0.0100, and \$0.1000 of the ceiling of \$0.10 are spent"):
+        ask(store, asked)
+    assert len(fake.ledger) == len(list(store.rows())) == 10
+    monkeypatch.setenv("SELFEVAL_BUDGET", "1")
+    responses, tally = ask(store, asked)
+    assert (tally.stored, tally.calls) == (10, 30) and len(fake.ledger) == 40
+    monkeypatch.setenv("SELFEVAL_BUDGET", "0")  # what is stored costs nothing
+    assert ask(store, asked)[0] == responses
+
+
+def test_what_is_in_flight_at_the_ceiling_is_stored_also_for_chains_of_single_calls(
+    store, server, registry, monkeypatch
+):
+    fake = server(cost=0.01, latency=0.3)
+    model = mine(registry, fake)
+    monkeypatch.setenv("SELFEVAL_BUDGET", "0.085")
+
+    async def chain(client, name):
+        for turn in range(10):
+            await client.chat(model, user(f"{name} {turn}"))
+
+    async def run():
+        async with Client(8, store) as client:
+            await gather(chain(client, k) for k in range(6))
+
+    with pytest.raises(BudgetError):
+        asyncio.run(asyncio.wait_for(run(), 60))
+    assert len(fake.ledger) == len(list(store.rows())) == 8
+    assert store.outcomes() == {}
+
+
+def test_a_price_bounds_what_is_in_flight(store, server, registry, monkeypatch):
+    fake = server(latency=0.2)
+    registry(
+        f"providers:\n  mine: {{base_url: '{fake.url}', hosted: true, answer_tokens: 1000}}\n"
+        "models:\n  - {id: 'dear', provider: mine, display: Dear, price: {input: 0, output: 10_000}}\n"
+    )
+    monkeypatch.setenv("SELFEVAL_BUDGET", "25")  # each call may cost 10 and costs far less
+    responses, _ = ask(store, questions(get("dear"), 12))
+    assert all(r.status == "ok" for r in responses)
+    assert most_in(fake.ledger, 0.15) <= 2
+
+
+def test_processes_share_a_purse_by_its_name(store, server, registry, monkeypatch):
+    fake = server(cost=0.01, latency=0.02)
+    mine(registry, fake)
+    monkeypatch.setenv("SELFEVAL_BUDGET", "night:0.30")
+    assert "ceiling" in three_processes("mine:m", store)
+    # Nobody knows what a first reply costs: each process may overdraw by its first one.
+    assert 30 <= len(fake.ledger) <= 32 and len(list(store.rows())) == len(fake.ledger)
+    assert limits.Purse("night", 1).spent() == pytest.approx(len(fake.ledger) / 100)
+
+
+def test_what_a_dead_process_had_in_flight_counts_as_spent():
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    theirs, ours = limits.Purse("p", 1.0), limits.Purse("p", 1.0)
+    asyncio.run(theirs.reserve(0.7))
+    host, _, rest = theirs.owner.split(":")
+    with ours._shared.change() as connection:
+        connection.execute("UPDATE reserved SET owner = ?", (f"{host}:{dead.pid}:{rest}",))
+    with pytest.raises(BudgetError, match=r"\$0.7000 of the ceiling"):
+        asyncio.run(ours.reserve(0.5))
+    asyncio.run(ours.reserve(0.2))
+
+
+def test_a_ceiling_that_cannot_be_kept_stops_after_one_call(store, server, monkeypatch):
+    fake = server()
+    monkeypatch.setenv("SELFEVAL_BUDGET", "5")
+    with pytest.raises(BudgetError, match="`openai` does not say what a reply of 'openai:m' costs, and data/models"):
+        ask(store, questions(get("openai:m"), 5))
+    assert len(fake.ledger) == len(list(store.rows())) == 1
+
+
+def test_an_endpoint_of_ones_own_without_a_price_is_free(store, server, registry, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_BUDGET", "0.01")
+    _, tally = ask(store, questions(mine(registry, server()), 5))
+    assert tally.calls == 5 and tally.cost == 0
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "night:", "night:nan", "inf"])
+def test_a_ceiling_is_a_number_of_dollars(store, text, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_BUDGET", text)
+    with pytest.raises(InputError, match="SELFEVAL_BUDGET must be US dollars, or NAME:USD, got"):
+        Client(store=store)
+
+
+# the breaker ----------------------------------------------------------------------------------------------------------
+
+
+def outage(first, last):
+    """Return faults: the questions of the model m fail while requests first to last arrive."""
+    return lambda i, body: "500" if first <= i < last and body["model"] == "m" else None
+
+
+def test_an_outage_costs_a_few_calls_and_the_rest_waits_for_its_end(store, server, registry, monkeypatch):
+    monkeypatch.setattr(limits, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
+    fake = server(faults=outage(20, 20 + limits.IN_A_ROW + 2))
+    _, tally = ask(store, questions(mine(registry, fake), 100), concurrency=4)
+    assert tally.failed == limits.IN_A_ROW + 2 and tally.calls == 100 - tally.failed
+    assert len(fake.ledger) == 100
+
+
+def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
+    monkeypatch.setattr(limits, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
+    fake = server(faults=outage(20, 10_000))
+    bad = mine(registry, fake)
+    responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)
+    asked = [entry["body"]["model"] for entry in fake.ledger]
+    assert asked.count("m") <= 20 + limits.IN_A_ROW + 4 + len(limits.PAUSES) and asked.count("other") == 60
+    assert all(r.status == "ok" for r in responses[60:])
+    assert {r.error for r in responses[:60] if r.status == "error"} and tally.calls == 60 + 60 - tally.failed
