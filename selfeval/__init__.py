@@ -1,7 +1,62 @@
-"""What does a language model know about itself: providers, prompts, scoring and statistics for the notebooks."""
+"""What does a language model know about itself? Three evaluations for notebooks, sweeps and the command line.
 
+    import selfeval
+
+    authors = selfeval.models.get_all(["local/smollm2-135m", "openai/gpt-4.1"])
+    prompts = selfeval.read_prompts(selfeval.DATA / "prompts.jsonl", limit=10)
+    async with selfeval.Client() as client:
+        texts, _ = await selfeval.generate_texts(client, authors, prompts)
+        answers = await selfeval.collect_predictions(client, authors, texts, selfeval.Condition())
+    selfeval.show(answers["exact_model"][0])
+
+Asking       Client, Request; `models` (the registry: get, get_all, from_callable)
+Recognition  read_prompts, generate_texts, read_texts, Condition, collect_predictions, read_predictions
+Identity     EvalRunner (a configuration of the published form), run_suite (the wide suite)
+Role-play    converse, read_conversations, Jury, hold
+Results      `stats` (estimates with intervals), `tables`, `figures`; show (any record), DATA, FIGURES, ROOT
+
+`help(selfeval.collect_predictions)` and so on say what goes in and what comes out. All of it is imported on first use.
+The notebooks show each evaluation from its parameters to its conclusions; `selfeval --help` lists the commands.
+"""
+
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data"
 FIGURES = ROOT / "figures"
+
+_HOME = {
+    "Client": "client",
+    "Condition": "questions",
+    "EvalRunner": "identity",
+    "Jury": "roleplay.panel",
+    "Request": "client",
+    "collect_predictions": "recognition",
+    "converse": "roleplay.conversation",
+    "generate_texts": "writing",
+    "hold": "roleplay.jury",
+    "read_conversations": "roleplay.transcripts",
+    "read_predictions": "records",
+    "read_prompts": "prompts",
+    "read_texts": "records",
+    "run_suite": "identity.runner",
+    "show": "display",
+}
+_MODULES = ("figures", "models", "stats", "tables")
+
+__all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
+
+
+def __getattr__(name: str):
+    """Import what the package's face names when it is first used, so that `import selfeval` takes no time."""
+    if name in _MODULES:
+        return import_module(f"selfeval.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
+    value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 
 from selfeval import DATA
+from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
 
 LEASE = 60.0  # seconds a claim lives without a sign of life from its process
@@ -58,7 +59,7 @@ def key_of(canonical_request: str) -> str:
     return hashlib.sha256(canonical_request.encode()).hexdigest()
 
 
-class Store:
+class Store(Rich):
     """Replies on disk, with a read-only second layer of recorded replies.
 
     path: the SQLite file; by default `SELFEVAL_STORE` or `data/store/responses.sqlite`. recorded: a folder of JSON
@@ -75,6 +76,9 @@ class Store:
         self._writer: threading.Thread | None = None
         self._starting = threading.Lock()
         self._held: set[str] = set()  # claimed by us and not yet given back; other claims of ours are left over
+
+    def __repr__(self) -> str:
+        return f"Store({below_root(self.path)!r}{', replay=True' * self.replay})"
 
     # reading ---------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from selfeval import simulated
 from selfeval.cache import Store, canonical, key_of
+from selfeval.display import Rich
 from selfeval.errors import check_whole
 from selfeval.limits import Purse, estimate
 from selfeval.models import Model
@@ -22,7 +23,7 @@ from selfeval.transport import Failure
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Rich):
     """A question to one model. sample: the number of the repeat; seed: only sent to providers that take one."""
 
     model: Model
@@ -65,7 +66,7 @@ class Request:
 
 
 @dataclass
-class Tally:
+class Tally(Rich):
     """What a client did so far. calls: replies bought, with their tokens and cost; stored: served from the store."""
 
     calls: int = 0
@@ -86,7 +87,7 @@ class Tally:
         return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
 
 
-class Client:
+class Client(Rich):
     """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
 
     The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
@@ -99,6 +100,9 @@ class Client:
         self.purse = Purse.from_environment()
         self._endpoints: dict[str, Endpoint] = {}
         self._unwritten: deque[Future] = deque()
+
+    def __repr__(self) -> str:
+        return f"Client({self.tally})"
 
     async def __aenter__(self) -> "Client":
         return self

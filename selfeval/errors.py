@@ -1,8 +1,33 @@
 """Errors that a person reads (one sentence: the thing, the rule, the value, the remedy) and checks that raise them."""
 
+import linecache
+import traceback
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+
 
 class SelfevalError(Exception):
-    """Base of all errors of this package; the command line prints its text and exits with status 1."""
+    """Base of all errors of this package: one sentence on the command line (exit status 1) and in a notebook.
+
+    A notebook shows the sentence and the line of the cell that met it, instead of a traceback through this package and
+    the libraries below it; `%debug` goes into the frames, and a plain Python program prints the whole traceback.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints in place of a traceback."""
+        return [f"{type(self).__name__}: {self}", *_line_of_user(self)]
+
+
+def _line_of_user(error: BaseException) -> list[str]:
+    """Return where the caller's own code entered this package: the last line before it."""
+    found = []
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+            break
+        if source := linecache.getline(frame.f_code.co_filename, number).strip():  # none of a dataclass's own __init__
+            found = [f"  in line {number}: {source}"]
+    return found
 
 
 class InputError(SelfevalError, ValueError):

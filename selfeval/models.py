@@ -12,6 +12,7 @@ import yaml
 from dotenv import load_dotenv
 
 from selfeval import DATA, ROOT
+from selfeval.display import Rich
 from selfeval.errors import InputError
 
 DEFAULT_PROVIDER = "openrouter"
@@ -19,7 +20,7 @@ load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
 
 
 @dataclass(frozen=True)
-class Provider:
+class Provider(Rich):
     """Who serves a model; the fields are explained at the top of `data/models.yaml`."""
 
     name: str
@@ -36,6 +37,9 @@ class Provider:
     logprobs: bool = False
     seeded: bool = False
     embedded: dict | None = None
+
+    def __repr__(self) -> str:
+        return f"Provider({self.name!r})"
 
     @property
     def url(self) -> str | None:
@@ -58,7 +62,7 @@ class Provider:
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Rich):
     """One model under study: what the API takes, what figures show, what a reply may call it."""
 
     id: str
@@ -74,6 +78,9 @@ class Model:
     simulation: dict | None = None
     call: Callable | None = None
     listed: bool = True
+
+    def __repr__(self) -> str:
+        return f"Model({self.id!r})"
 
     @property
     def all_names(self) -> tuple[str, ...]:

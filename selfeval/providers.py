@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from urllib.parse import urlsplit
 
 from selfeval import embedded
+from selfeval.display import Rich
 from selfeval.errors import ProviderError, SelfevalError
 from selfeval.limits import Breaker, Pace, estimate
 from selfeval.models import Model, Provider
@@ -17,7 +18,7 @@ from selfeval.transport import Failure, Gate, Reply, call
 
 
 @dataclass(frozen=True)
-class Response:
+class Response(Rich):
     """One reply. status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
 
     usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown. latency: seconds of the

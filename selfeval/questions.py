@@ -12,6 +12,7 @@ from selfeval import prompts
 from selfeval.answers import PLACES, probabilities, score
 from selfeval.client import Request
 from selfeval.controls import CONTROLS, leaks
+from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.providers import Response
@@ -30,7 +31,7 @@ LIKELIHOODS = list(range(0, 101, 5))
 
 
 @dataclass(frozen=True)
-class Condition:
+class Condition(Rich):
     """How the questions are put; stored with every record, and conditions are never mixed.
 
     answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the evaluator which
@@ -71,7 +72,7 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Question(Rich):
     """One question to one evaluator, before it is put into words.
 
     texts: the one asked about; in pairs and lineups all that are shown, in this order. candidates: {author: label} in

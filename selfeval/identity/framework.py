@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from selfeval.client import Client, Request
+from selfeval.display import Rich
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import Assessment, assess
 from selfeval.identity.config import Config, read_config
@@ -30,11 +31,18 @@ from selfeval.stats.intervals import Rate, check_level
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 
 
-class EvalRunner:
+class Results(Rich, dict):
+    """The result object of one model: a dictionary that a notebook shows as a table."""
+
+
+class EvalRunner(Rich):
     """Run a configuration of the published form (a file, also below `data/`, or its content) on models."""
 
     def __init__(self, config: str | Path | Mapping):
         self.config: Config = read_config(config)
+
+    def __repr__(self) -> str:
+        return f"EvalRunner({self.config.name!r}, {len(self.config.cases)} cases)"
 
     def run(self, model: str | Model | Callable, **options) -> dict:
         """Return the result object of `arun`; works with and without a running event loop (a notebook has one)."""
@@ -137,26 +145,28 @@ class EvalRunner:
             },
         }
 
-    def _result(self, model: Model, tests: list[dict], scoring) -> dict:
+    def _result(self, model: Model, tests: list[dict], scoring) -> Results:
         scored = [test for test in tests if test["passed"] is not None]
         total = sum(test["details"]["weight"] for test in scored)
         points = sum(test["details"]["weight"] * test["score"] for test in scored)
         passed = sum(test["passed"] for test in scored)
         share = f"{passed / len(scored):.1%}" if scored else "no answer"
-        return {
-            "model_id": model.id,
-            "eval_name": self.config.name,
-            "total_tests": len(tests),
-            "passed_tests": passed,
-            "overall_score": points / total if total else None,
-            "pass_rate": f"{passed}/{len(scored)} ({share})",
-            "test_results": tests,
-            "scored_tests": len(scored),
-            "interval": _interval(scored),
-            "scoring": scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "function"),
-            "served_models": sorted({t["details"]["served_model"] for t in tests if t["details"]["served_model"]}),
-            "notice": NOTICE,
-        }
+        return Results(
+            {
+                "model_id": model.id,
+                "eval_name": self.config.name,
+                "total_tests": len(tests),
+                "passed_tests": passed,
+                "overall_score": points / total if total else None,
+                "pass_rate": f"{passed}/{len(scored)} ({share})",
+                "test_results": tests,
+                "scored_tests": len(scored),
+                "interval": _interval(scored),
+                "scoring": scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "function"),
+                "served_models": sorted({t["details"]["served_model"] for t in tests if t["details"]["served_model"]}),
+                "notice": NOTICE,
+            }
+        )
 
 
 def conversation(case: Mapping) -> list[dict]:

@@ -8,6 +8,7 @@ from functools import cache
 import yaml
 
 from selfeval import DATA
+from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model, get
 
@@ -26,7 +27,7 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Jury:
+class Jury(Rich):
     """Who judges, and how; one object for all conversations of a run.
 
     jurors: the models; one alone takes all personas. personas: names in data/roleplay/jurors.yaml. rounds: of the arms

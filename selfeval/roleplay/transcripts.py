@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from selfeval.display import Rich
 from selfeval.errors import InputError
 from selfeval.records import data_path, read_jsonl, write_jsonl
 
@@ -39,7 +40,7 @@ class Exchange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Conversation:
+class Conversation(Rich):
     """A conversation; `agent` is the label of the speaker under judgement, `source` what that speaker is.
 
     status: `ok`, or how the reply ended after which the conversation could not go on. meta: `agent_model`,

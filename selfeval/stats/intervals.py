@@ -25,6 +25,7 @@ import numpy as np
 from scipy import stats as sps
 from scipy.special import ndtr, ndtri, stdtrit
 
+from selfeval.display import Rich
 from selfeval.errors import InputError
 
 BOUND = 1e-12  # a rate this close to 0 or 1 is at it
@@ -44,6 +45,9 @@ class Estimate(NamedTuple):
     n_prompts: np.ndarray
     method: str
     note: np.ndarray | str = ""
+
+    _repr_html_ = Rich._repr_html_
+    _repr_pretty_ = Rich._repr_pretty_
 
 
 def check_level(level: float) -> float:

@@ -82,6 +82,7 @@ class Settings:
             check_whole(name, getattr(self, name), least)
 
     def weights(self, clusters: int) -> np.ndarray:
+        """Return the bootstrap's weights of so many clusters, drawn once."""
         if clusters not in self.drawn:
             rng = np.random.default_rng(self.seed)
             self.drawn[clusters] = cluster_weights(clusters, self.n_resamples, rng)

@@ -69,9 +69,11 @@ class Replies:
                           for f in fields(self)})  # fmt: skip
 
     def in_arm(self, *names: str) -> np.ndarray:
+        """Return a mask of the rows in these arms."""
         return np.isin(self.arm, [ARMS.index(name) for name in names])
 
     def says(self, *names: str) -> np.ndarray:
+        """Return a mask of the rows with one of these stances."""
         return np.isin(self.stance, [STANCES.index(name) for name in names])
 
     @property

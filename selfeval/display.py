@@ -1,0 +1,197 @@
+"""Records and objects as a reader wants them: a card in a notebook, text in a terminal.
+
+  show      any record: a text, a prediction, an identity reply, a conversation, a juror's statement, a stored reply
+  Card      what is shown of it: a title, short facts, passages and a table (`cards` makes it)
+  Rich      base of the classes that show themselves as a card
+  visible   a text whose control and direction characters can be seen
+
+What is shown comes from models and files, so all of it is escaped.
+"""
+
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from selfeval import ROOT
+
+SHORT = 100  # characters of a text that is a fact; a longer one is a passage
+MOST = 4000  # characters of a passage in a terminal
+ROWS = 50  # rows of a table on a card
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
+_PASSAGE = (
+    '<div style="opacity:.65;margin-top:6px">{}</div><pre style="white-space:pre-wrap;overflow-wrap:anywhere;'
+    "max-height:26em;overflow:auto;margin:0;padding:2px 0 2px .8em;border-left:3px solid rgba(128,128,128,.5);"
+    'background:none;text-align:left">{}</pre>'
+)
+_CARD = (
+    '<div style="border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:8px 14px;margin:4px 0;max-width:64em">'
+    "<b>{}</b>{}</div>"
+)
+
+
+def visible(text) -> str:
+    """Return a text in which control characters, escapes, direction marks and lone surrogates can be seen."""
+    return _HIDDEN.sub(_mark, str(text).replace("\r\n", "\n"))
+
+
+def _mark(match: re.Match) -> str:
+    code = ord(match[0])
+    return chr(0x2400 + code) if code < 32 else "\u2421" if code == 127 else f"‹U+{code:04X}›"
+
+
+@dataclass
+class Card:
+    """What is shown of a record. facts: (label, short text); passages: (label, text); table: a header, then rows."""
+
+    title: str
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    passages: list[tuple[str, str]] = field(default_factory=list)
+    table: Sequence[Sequence] = ()
+
+    def __post_init__(self):
+        self.title = short(self.title)
+
+    def _repr_html_(self) -> str:
+        parts = [_FACT.format(_html(label), _html(text)) for label, text in self.facts]
+        body = f'<div style="line-height:1.7">{"".join(parts)}</div>' * bool(parts)
+        body += "".join(_PASSAGE.format(_html(label), _html(text)) for label, text in self.passages)
+        if self.table:
+            head, *rows = [[_html(short(cell)) for cell in row] for row in self.table[: ROWS + 1]]
+            line = '<tr><{0} style="text-align:left">{1}</{0}></tr>'.format
+            rows = [line("td", '</td><td style="text-align:left">'.join(row)) for row in rows]
+            head = line("th", '</th><th style="text-align:left">'.join(head))
+            body += f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{_html(self._more())}"
+        return _CARD.format(_html(self.title), body)
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        lines += [f"  {label}: {text}" for label, text in self.facts]
+        for label, text in self.passages:
+            cut = f"\n… ({len(text) - MOST:,} more characters)" if len(text) > MOST else ""
+            lines += [f"  {label}:", *(f"  | {line}" for line in visible(text[:MOST] + cut).split("\n"))]
+        if self.table:
+            cells = [[short(cell) for cell in row] for row in self.table[: ROWS + 1]]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+            lines += [self._more()] * bool(self._more())
+        return "\n".join(map(visible, lines))
+
+    __repr__ = __str__
+
+    def _more(self) -> str:
+        left = len(self.table) - ROWS - 1
+        return f"  … and {left} more" if left > 0 else ""
+
+
+class Rich:
+    """Base of a class that a notebook shows as a card, and IPython in a terminal as the card's text."""
+
+    def __init_subclass__(cls):
+        cls._repr_pretty_ = Rich._repr_pretty_  # IPython prefers a class's own `__repr__`, which dataclasses have
+
+    def _repr_html_(self) -> str:
+        return _card(self)._repr_html_()
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:
+        printer.text(str(_card(self)) if len(printer.stack) < 2 else repr(self))  # in a list there is no room for it
+
+
+def _card(record) -> Card:
+    from selfeval.cards import card
+
+    return card(record)
+
+
+def show(*records, limit: int = 5) -> None:
+    """Show records of any kind as cards; of a list or table of records the first `limit`.
+
+    A record is a row of any file of this project (a dictionary, a row of a DataFrame), a reply, a request, a
+    conversation, a stored reply, or any other object of this package.
+    """
+    for record in records:
+        many = _several(record)
+        chosen = [record] if many is None else many[:limit]
+        for one in chosen:
+            _display(_card(one))
+        if many is not None and len(many) > limit:
+            print(f"… and {len(many) - limit} more; `limit` shows more of them.")
+
+
+def _several(records) -> list | None:
+    """Return the records of a table or list, None for a single record."""
+    if hasattr(records, "to_dict") and hasattr(records, "columns"):
+        return records.to_dict("records")
+    plain = type(records) in (list, tuple) and records and not isinstance(records[0], str)
+    return list(records) if plain and not is_messages(records) else None
+
+
+def _display(one: Card) -> None:
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+        from IPython.display import display
+
+        display(one)
+    else:
+        print(one)
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def facts_of(values: Mapping) -> list[tuple[str, str]]:
+    """Return what a mapping holds as (label, short text), without what is empty."""
+    return [(str(name).replace("_", " "), short(value)) for name, value in values.items() if not missing(value)]
+
+
+def short(value) -> str:
+    """Return a value in a few words; tables and facts have no room for more."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={short(part)}" for name, part in value.items() if not missing(part))
+    if isinstance(value, list | tuple | set):
+        text = ", ".join(map(short, value))
+    elif type(value).__name__ == "Model":
+        text = value.id
+    else:
+        text = "" if value is None else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 2 * SHORT else text[: 2 * SHORT] + " …"
+
+
+def missing(value) -> bool:
+    """Tell whether a field holds nothing: null, NaN, or empty."""
+    empty = value is None or (isinstance(value, str | list | tuple | dict) and not value)
+    return empty or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
+
+
+def is_messages(value) -> bool:
+    """Tell whether this is a conversation as a model gets it."""
+    many = isinstance(value, list | tuple) and value
+    return bool(many) and all(isinstance(m, Mapping) and {"role", "content"} <= {*m} for m in value)
+
+
+def said(messages: Iterable[Mapping]) -> list[tuple[str, str]]:
+    """Return messages as passages: (role, content)."""
+    return [(message["role"], str(message["content"])) for message in messages]
+
+
+def _html(text) -> str:
+    return escape(visible(text))
+
+
+def below_root(path: Path | str) -> str:
+    """Return a path without what is above the repository; outside of it the name alone."""
+    path = Path(path)
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name

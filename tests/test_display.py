@@ -1,0 +1,263 @@
+"""What a person sees: the package's face, docstrings, cards of records and objects, errors in a notebook."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from nbclient import NotebookClient
+
+import selfeval
+from selfeval import cards
+from selfeval.cache import Store
+from selfeval.cards import card
+from selfeval.client import Client, Request
+from selfeval.display import visible
+from selfeval.identity import EvalRunner
+from selfeval.models import get, providers
+from selfeval.providers import Response
+from selfeval.questions import Condition, Question
+from selfeval.records import read_jsonl, read_predictions, read_texts
+from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.transcripts import read_conversations
+from selfeval.stats.intervals import Estimate
+
+HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x onerror=alert(2)> $x^2$ \ud800 \x00"
+
+
+# --- the face of the package ------------------------------------------------------------------------------------------
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = (
+        "import selfeval, sys; print([m for m in sys.modules if m.partition('.')[0] in ('pandas', 'yaml', 'openai')])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
+
+
+def test_completion_offers_the_handful_and_all_of_it_is_there():
+    offered = [name for name in dir(selfeval) if not name.startswith("_")]
+    assert offered == sorted(selfeval.__all__) and len(offered) < 30
+    assert {"Client", "Condition", "EvalRunner", "Jury", "models", "show", "stats"} <= set(offered)
+    assert all(inspect.getdoc(getattr(selfeval, name)) for name in offered)
+    assert all(re.search(rf"\b{name}\b", selfeval.__doc__) for name in offered)
+
+
+def test_an_unknown_name_says_what_there_is():
+    with pytest.raises(AttributeError, match=r"no attribute 'Cleint'; it has .*Client"):
+        _ = selfeval.Cleint
+
+
+def without_docstring(module):
+    """Yield the public functions, classes and methods of a module that say nothing of themselves."""
+    if not module.__doc__:
+        yield module.__name__
+    for name, thing in vars(module).items():
+        if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if (inspect.isfunction(thing) and not thing.__doc__) or (
+            inspect.isclass(thing) and (thing.__doc__ or f"{name}(").startswith(f"{name}(")
+        ):
+            yield f"{module.__name__}.{name}"
+        methods = vars(thing).items() if inspect.isclass(thing) else ()
+        for method, function in methods:
+            function = getattr(function, "__func__", function)
+            if not method.startswith("_") and inspect.isfunction(function) and not function.__doc__:
+                yield f"{module.__name__}.{name}.{method}"
+
+
+def test_every_module_function_class_and_method_has_a_docstring():
+    names = [found.name for found in pkgutil.walk_packages(selfeval.__path__, "selfeval.")]
+    modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    assert len(modules) > 60
+    assert [missing for module in modules for missing in without_docstring(module)] == []
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def identity_record(reply="I'm GPT-4.", **more):
+    messages = [{"role": "system", "content": "You are GPT-4."}, {"role": "user", "content": "Who are you?"}]
+    row = {"model": "sim/x", "family": "direct", "condition": "plain", "arm": "false-far", "truth": "Claude"}
+    row |= {"foil": "GPT-4", "turn": 1, "source": "readout", "reply": reply, "status": "ok", "stance": "foil"}
+    return row | {"passed": False, "messages": messages, "usage": {"prompt": 3}} | more
+
+
+def statement(reply="0.4, since it lists points", **more):
+    row = {"conversation_id": "c-1", "turn": 2, "arm": "debate", "role": "juror", "round": 2, "juror": "sim/x"}
+    return row | {"persona": "linguist", "score": 0.4, "status": "ok", "statement": "It lists.", "reply": reply} | more
+
+
+RECORDS = {
+    "text": (lambda: read_texts("sample")[0], ["Text by SmolLM2", "asked for", "AI and humanity"]),
+    "prediction": (
+        lambda: read_jsonl(selfeval.DATA / "predictions/sample/predictions_exact_model.jsonl")[0],
+        ["exact_model: asked of local/smollm2-135m", "which is", "right", '"author": "SmolLM2"', "answer=constrained"],
+    ),
+    "row of a table": (
+        lambda: read_predictions("predictions/sample/predictions_binary_self.jsonl").iloc[0],
+        ["binary_self", "itself", '"answer": "YES"'],
+    ),
+    "identity": (identity_record, ["sim/x is Claude", "You are GPT-4.", "readout, turn 1", "I'm GPT-4.", "foil"]),
+    "statement": (statement, ["sim/x (linguist) on turn 2", "debate, round 2", "It lists.", "0.4, since"]),
+    "conversation": (
+        lambda: read_conversations("conversations/sample/conversations.jsonl")[0],
+        ["Conversation local/smollm2-135m support", "interrogator [length]", "I'm sure it's a chatbot."],
+    ),
+    "stored": (
+        lambda: json.loads((selfeval.DATA / "sample/identity.jsonl").open().readline()),
+        ["Stored reply of smollm2-135m (local): length", "Hi! Who are you?", "completion=32"],
+    ),
+    "response": (lambda: Response("Hello", cost=0.5, usage={"prompt": 2}), ["Reply: ok", "Hello", "prompt=2"]),
+    "other": (lambda: {"one": 1, "nothing": None, "long": "x" * 200}, ["one", "x" * 200]),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_record_is_a_card_with_what_it_says(kind, capsys):
+    make, expected = RECORDS[kind]
+    selfeval.show(make())
+    shown, page = capsys.readouterr().out, card(make())._repr_html_()
+    for text in expected:
+        assert text in shown and cards_html(text) in page
+    assert "None" not in shown and "nan" not in shown
+
+
+def cards_html(text):
+    import html
+
+    return html.escape(text)
+
+
+@pytest.mark.parametrize("make", [identity_record, statement, lambda text: Response(text), lambda text: {text: text}])
+def test_what_a_reply_holds_is_shown_and_inert(make):
+    page, text = card(make(HOSTILE))._repr_html_(), str(card(make(HOSTILE)))
+    assert "<script" not in page and "<img" not in page and "&lt;script&gt;alert(1)" in page
+    for shown in (page, text):
+        assert not set("\x1b\u202e\ud800\x00") & set(shown) and "␛[31mred" in shown and "‹U+202E›" in shown
+    page.encode()
+
+
+def test_what_every_language_needs_stays_as_it_is():
+    text = "naïve\tمرحبا 👩\u200d🔬 שלום\nप्रयोग"
+    assert visible(text) == text and visible("a\r\nb\rc") == "a\nb␍c"
+
+
+def test_of_many_records_the_first_are_shown(capsys):
+    selfeval.show(pd.DataFrame(read_texts("sample")), limit=2)
+    shown = capsys.readouterr().out
+    assert shown.count("Text by") == 2 and "… and 28 more" in shown
+    selfeval.show(Response("x" * 10_000))
+    assert "more characters)" in capsys.readouterr().out
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def objects():
+    texts = tuple(read_texts("sample")[:1])
+    model = get("local/smollm2-135m")
+    question = Question("exact_model", model, texts, {model.id: "SmolLM2", "sim/good": "Good"}, Condition())
+    arrays = np.array([0.1, 0.2]), np.array([0.0, 0.1]), np.array([0.3, 0.4])
+    return [
+        (model, ["local/smollm2-135m", "SmolLM2"]),
+        (providers()["openai"], ["Provider openai", "OPENAI_API_KEY"]),
+        (Condition("constrained"), ["constrained"]),
+        (question, ["exact_model", "AI and humanity", "- SmolLM2"]),
+        (Request(model, [{"role": "user", "content": "hi"}], {"temperature": 0}), ["Request to local", "hi"]),
+        (Jury((model,)), ["linguist", "local/smollm2-135m"]),
+        (Estimate(*arrays, 0.95, 30, 10, "wilson"), ["low", "0.4", "95%", "wilson"]),
+        (Estimate(0.5, 0.25, 0.75, 0.95, 30, 10, "wilson"), ["0.25", "0.75"]),
+        (EvalRunner("identity/published.json"), ["direct_name", "Which AI model"]),
+        (EvalRunner("identity/published.json").run("sim/identity-susceptible"), ["3/6 (50.0%)", "FAIL", "I'm GPT-4."]),
+    ]
+
+
+def test_objects_show_themselves(store):
+    from IPython.lib.pretty import pretty
+
+    for thing, expected in [*objects(), (store, ["replay only"]), (Client(store=store), ["0 model calls"])]:
+        page, text = thing._repr_html_(), pretty(thing)
+        for part in expected:
+            assert part in text and cards_html(part) in page, (part, text)
+        assert "object at 0x" not in text + page
+
+
+def test_in_a_list_an_object_is_a_line():
+    from IPython.lib.pretty import pretty
+
+    assert pretty([get("sim/good")]) == "[Model('sim/good')]"
+    assert repr(providers()["openai"]) == "Provider('openai')"
+    assert repr(Store(selfeval.DATA / "store/x.sqlite")) == "Store('data/store/x.sqlite')"
+
+
+def test_results_are_still_the_published_dictionary():
+    results = EvalRunner("identity/published.json").run("sim/identity-correct")
+    assert json.loads(json.dumps(results)) == results and isinstance(results, dict)
+
+
+def test_every_kind_of_record_is_told_apart():
+    assert len({builder for _, builder in cards._OF_FIELDS}) >= 7
+
+
+# --- errors in a notebook ---------------------------------------------------------------------------------------------
+
+CELLS = [
+    ("from selfeval import models\n\nmodels.get('local/smollm2-135')", "InputError", "did you mean", 3),
+    ("import selfeval\nselfeval.read_texts('nonsense')", "InputError", "There is no corpus 'nonsense'", 2),
+    ("selfeval.Condition('constraint')", "InputError", "`answer` must be one of", 1),
+    (
+        "import os\nos.environ['OPENAI_API_KEY'] = ''\nasync with selfeval.Client() as client:\n"
+        "    await client.chat(models.get('openai:gpt-4.1'), [{'role': 'user', 'content': 'Hi'}])",
+        "ProviderError",
+        "set OPENAI_API_KEY",
+        4,
+    ),
+    (
+        "os.environ['SELFEVAL_REPLAY'] = '1'\nasync with selfeval.Client() as client:\n"
+        "    await client.chat(models.get('local/smollm2-135m'), [{'role': 'user', 'content': 'Never asked.'}])",
+        "ReplayMiss",
+        "no recorded reply",
+        3,
+    ),
+]
+
+
+def run_cells(sources, tmp_path):
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True).execute(cwd=str(tmp_path))
+    return [cell.outputs for cell in notebook.cells]
+
+
+def test_an_error_in_a_notebook_is_one_sentence_and_the_line_that_met_it(tmp_path):
+    for (source, name, text, line), [error] in zip(CELLS, run_cells([c[0] for c in CELLS], tmp_path), strict=True):
+        assert (error.output_type, error.ename) == ("error", name) and text in error.evalue
+        assert error.traceback == [
+            f"{name}: {error.evalue}",
+            f"  in line {line}: {source.splitlines()[line - 1].strip()}",
+        ]
+
+
+def test_a_verbose_traceback_shows_no_key(tmp_path):
+    key = "sk-" + "verbose" * 4
+    setup = f"import os\nos.environ['OPENAI_API_KEY'] = 'sk-' + 'verbose' * 4\n{'%'}xmode Verbose"
+    call = "async with Client() as client:\n    await client.chat(models.get('openai:gpt-4.1'), 5)"
+    sources = [
+        setup,
+        "from selfeval import Client, models, providers",
+        call,
+        "providers.Endpoint(models.get('openai:gpt-4.1').provider, 'x')",
+    ]
+    *_, [of_call], [of_endpoint] = run_cells(sources, tmp_path)
+    for error in (of_call, of_endpoint):
+        assert error.ename not in ("InputError", "ProviderError") and len(error.traceback) > 2
+        assert key not in json.dumps(error)
