@@ -250,14 +250,14 @@ def test_an_error_in_a_notebook_is_one_sentence_and_the_line_that_met_it(tmp_pat
 def test_a_verbose_traceback_shows_no_key(tmp_path):
     key = "sk-" + "verbose" * 4
     setup = f"import os\nos.environ['OPENAI_API_KEY'] = 'sk-' + 'verbose' * 4\n{'%'}xmode Verbose"
-    call = "async with Client() as client:\n    await client.chat(models.get('openai:gpt-4.1'), 5)"
+    endpoint = "providers.Endpoint(models.get('openai:gpt-4.1').provider, {})"
     sources = [
         setup,
-        "from selfeval import Client, models, providers",
-        call,
-        "providers.Endpoint(models.get('openai:gpt-4.1').provider, 'x')",
+        "from selfeval import models, providers",
+        endpoint.format("'x'"),
+        endpoint.format("4") + "._redact(5)",
     ]
-    *_, [of_call], [of_endpoint] = run_cells(sources, tmp_path)
-    for error in (of_call, of_endpoint):
-        assert error.ename not in ("InputError", "ProviderError") and len(error.traceback) > 2
+    *_, [too_early], [later] = run_cells(sources, tmp_path)
+    for error in (too_early, later):
+        assert error.ename in ("TypeError", "AttributeError") and "provider" in json.dumps(error.traceback)
         assert key not in json.dumps(error)

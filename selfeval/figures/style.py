@@ -80,6 +80,7 @@ def plain(fig: Figure) -> Figure:
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options):
+    """Return a figure in this style, sizes in inches, and its axes as a grid."""
     with mpl.rc_context(STYLE):
         fig = Figure(figsize=(width, height), layout="constrained")
         return fig, fig.subplots(rows, columns, squeeze=False, **options)

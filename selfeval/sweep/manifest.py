@@ -37,6 +37,7 @@ def notebook_hash(path):
 
 
 def packages():
+    """Return the versions of Python and of the packages that can change a result."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -45,6 +46,7 @@ def packages():
 
 
 def read_json(path):
+    """Return the JSON object in a file, {} where there is none."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
@@ -53,6 +55,7 @@ def read_json(path):
 
 
 def write_whole(path, text):
+    """Write a file whole or not at all."""
     part = path.with_name(f"{path.name}.part")
     try:
         part.write_text(text, "utf-8")
@@ -62,6 +65,7 @@ def write_whole(path, text):
 
 
 def write_manifest(run):
+    """Write a run's manifest into its folder."""
     write_whole(run.folder / "manifest.json", json.dumps(run.manifest, indent=1, default=str) + "\n")
 
 
@@ -86,6 +90,7 @@ def written(folder):
 
 
 def digest(path):
+    """Return a hash of a file, None where it cannot be read."""
     with contextlib.suppress(OSError):
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
     return None

@@ -75,5 +75,6 @@ def _mismatch(value, kind):
 
 
 def suggest(name, known):
+    """Return `; did you mean ...?` where a known name is near, else nothing."""
     near = difflib.get_close_matches(str(name), [*known], 1, 0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

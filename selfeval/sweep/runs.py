@@ -25,12 +25,16 @@ class Run:
 
 @dataclass
 class Stage:
+    """The runs of one notebook."""
+
     name: str
     runs: list[Run]
 
 
 @dataclass
 class Sweep:
+    """The stages of a sweep file, in order, and the folder of their outputs."""
+
     name: str
     folder: Path
     stages: list[Stage]

@@ -24,6 +24,7 @@ class Line:
             self.next = self.began + LINE_EVERY
 
     def show(self, running):
+        """Print the line anew where it is time."""
         if time.monotonic() < self.next:
             return
         self.next = time.monotonic() + (0.5 if self.live else LINE_EVERY)
@@ -33,6 +34,7 @@ class Line:
         print(text, end="" if self.live else "\n", file=sys.stderr, flush=True)
 
     def text(self, running):
+        """Return runs done, calls made and time left."""
         now = [progress(run) for run in running]
         ended = [run.manifest["counts"] for run in self.stage.runs if run.status in ("ok", "failed")]
         total = {key: sum(each[key] for each in (*now, *ended)) for key in COUNTERS}
@@ -48,6 +50,7 @@ class Line:
         return " · ".join(parts)
 
     def close(self):
+        """Remove the live line."""
         if self.live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -85,4 +88,5 @@ def _duration(seconds):
 
 
 def relative(path):
+    """Return a path from the working directory where it lies below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
