@@ -22,7 +22,7 @@ from selfeval.transport import Failure
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
-CENT = 1e-9  # dollars that rounding may leave reserved
+CENT = 1e-9  # dollars that rounding makes or leaves
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
@@ -166,7 +166,7 @@ class Purse:
     def _reserve(self, amount: float) -> bool:
         with self._shared.change() as connection:
             spent, reserved = self._state(connection)
-            fits = spent + reserved + amount <= self.ceiling and spent < self.ceiling
+            fits = spent + reserved + amount <= self.ceiling + CENT and spent < self.ceiling
             if fits and not self._unknown:
                 self._add(connection, amount)
                 return True

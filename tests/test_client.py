@@ -105,7 +105,7 @@ def test_a_fault_that_passes_costs_one_more_attempt(store, server, registry):
 
 
 def test_a_service_that_never_answers_is_given_up_after_three_calls(store, registry):
-    registry("providers:\n  mine: {base_url: 'http://127.0.0.1:9/v1', deadline: 0.3}\n")
+    registry("providers:\n  mine: {base_url: 'http://127.0.0.1:9/v1', deadline: 0.8}\n")
     responses, tally = ask(store, questions(get("mine:m"), 200))
     assert tally.failed == 200 and all("connection failed" in r.error for r in responses)
     assert store.outcomes()["transient"] <= 3 * 6
@@ -141,6 +141,7 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
 
     monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
     monkeypatch.setattr("selfeval.limits.UNPROVEN", 10_000)
+    monkeypatch.setattr("selfeval.limits.IN_A_ROW", 10_000)
     with Raw() as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]
