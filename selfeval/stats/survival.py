@@ -66,7 +66,8 @@ def survival_table(
             columns = batch.columns(using, **labels)
             names, turns = np.array([name.split("@") for name in columns["statistic"]], object).T
             parts.append(columns | {"statistic": names, "turn": turns.astype(int)})
-    return table_of(parts, using, source=source)
+    table = table_of(parts, using, source=source)
+    return table.astype({"turn": "Int64"})  # a whole number also beside rows that have no turn
 
 
 def first_events(replies: Replies, abstaining: str = "at_risk") -> tuple[np.ndarray, np.ndarray, np.ndarray]:

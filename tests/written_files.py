@@ -1,0 +1,91 @@
+"""Every file that the project writes, made by what writes it: notebooks with simulated models, commands, a sweep."""
+
+import ast
+import asyncio
+import contextlib
+import io
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot
+import nbformat
+from click.testing import CliRunner
+
+from selfeval import ROOT
+from selfeval.cli import main
+from selfeval.roleplay.humans import human_conversations
+from selfeval.roleplay.transcripts import write_conversations
+
+AUTHORS = ["sim/good", "sim/no-answer", "sim/first"]
+JURORS = ["sim/juror-lenient", "sim/juror-silent", "sim/juror-stern"]
+
+
+def run_notebook(stem, **parameters):
+    """Run the code cells of a notebook in this process, with other parameters; return what they printed."""
+    cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
+    space, printed = {"__name__": stem}, io.StringIO()
+    with asyncio.Runner() as runner, contextlib.redirect_stdout(printed), matplotlib.rc_context():
+        for cell in cells:
+            if cell.cell_type == "code":
+                code = compile(cell.source, stem, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                waiting = eval(code, space)
+                if asyncio.iscoroutine(waiting):
+                    runner.run(waiting)
+            if "parameters" in cell.metadata.get("tags", []):
+                assert set(parameters) <= set(space), f"{stem} has no parameter {set(parameters) - set(space)}"
+                space |= parameters
+    matplotlib.pyplot.close("all")
+    return printed.getvalue()
+
+
+def run_notebooks(out):
+    """Run all notebooks that write below a folder, one on what the one before wrote."""
+    corpus, mixed = str(out / "corpora" / "people"), str(out / "corpora" / "own")
+    run_notebook("01_generate_texts", models=AUTHORS, prompts="chats", limit=6, words=20, corpus=corpus)
+    run_notebook("01_generate_texts", models=AUTHORS, limit=6, corpus=mixed)
+    told, untold = str(out / "predictions" / "told"), str(out / "predictions" / "untold")
+    tasks = ["exact_model", "binary_self", "pairwise_self", "lineup"]
+    asked = {"evaluators": AUTHORS, "corpus": mixed, "answer": "free"}
+    run_notebook("02_collect_predictions", **asked, tasks=tasks, out=told)
+    run_notebook("02_collect_predictions", **asked, told=False, out=untold)
+    results = out / "results"
+    recognised = str(results / "recognition")
+    run_notebook("03_self_recognition", predictions=[told, untold], corpus=mixed, n_resamples=20, out=recognised)
+    fleet = {"models": ["sim/identity-wavers"], "simulated": ["sim/identity-refuses"]}
+    run_notebook("04_identity", **fleet, limit=8, n_resamples=20, out=str(results / "identity"))
+    people = out / "people.jsonl"
+    write_conversations(people, human_conversations(2, exchanges=2))
+    play = {"agent": "sim/talker", "interrogator": "sim/talker", "transcripts": [str(people)]}
+    run_notebook("05_role_play", **play, n_conversations=1, out=str(out / "conversations" / "sim"))
+    talks = [str(out / "conversations" / "sim" / "conversations.jsonl")]
+    jury = {"conversations": talks, "agent": "sim/talker", "jurors": JURORS, "judge": "sim/juror-blind"}
+    run_notebook("06_jury", **jury, humans=0, rounds=2, n_resamples=20, out=str(results / "jury"))
+    run_notebook("07_existence", evaluators=["sim/chance"], out=str(results / "existence"))
+    run_notebook("08_validation", out=str(results / "validation"))
+
+
+def run_command(*arguments):
+    """Run the `selfeval` command in this process; raise where it fails."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, f"selfeval {arguments}: {result.output} {result.exception}"
+    return result.output
+
+
+def run_commands(out):
+    """Run the commands that write a file."""
+    parts = ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", "sim/talker", "--max-turns", 2]
+    parts += ["--jury-llm-models", ",".join(JURORS)]
+    run_command("roleplay", "--output_file_path", out / "play.json", *parts, "--feedback")
+    run_command("compare", "--output_file_path", out / "both.json", *parts)
+    run_command("identity", "data/identity/published.json", "--model", "sim/identity-correct", "--output",
+                out / "published.json")  # fmt: skip
+
+
+def without_pictures(monkeypatch):
+    """Leave figures undrawn: they take most of the time, and tests of their own look at them."""
+
+    def savefig(figure, file, **options):
+        if isinstance(file, str | Path):
+            Path(file).write_bytes(b"")
+
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
