@@ -2,6 +2,7 @@
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
 #   make figures    the demo with the embedded model    make record     record the replayed replies anew
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
+#   make faults     the fault suite in full, as a table
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
-.PHONY: lab figures test notebooks record record-part sweep bench clean
+.PHONY: lab figures test notebooks record record-part sweep bench faults clean
 
 .venv/.ready: requirements.txt requirements-model.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "selfeval needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
@@ -43,6 +44,10 @@ test: .venv/.ready
 	$(BIN)/pytest -q tests
 	SELFEVAL_REPLAY=1 TQDM_DISABLE=1 $(BIN)/pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 notebooks
+	$(BIN)/selfeval scan .
+
+faults: .venv/.ready
+	@$(BIN)/python tests/faults.py
 
 # The answers of evaluators that are not told who they are, which 03 compares with those of 02.
 UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb data/runs/untold.ipynb \

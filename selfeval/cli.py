@@ -137,6 +137,20 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
 
 
 @main.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+def scan(paths: tuple[Path, ...]) -> None:
+    """Find API keys in files and folders: those of this environment by value, well-known ones by their shape.
+
+    Exit status 0: clean; 1: keys found; 2: something could not be read.
+    """
+    from selfeval.scan import scan as search
+
+    report = search(paths)
+    click.echo(str(report))
+    sys.exit(report.status)
+
+
+@main.command()
 def doctor() -> None:
     """Say what works on this machine, and the remedy for what does not."""
     checks = (_python, _packages, _embedded_model, _keys, _store, _disk)

@@ -14,9 +14,12 @@ from dotenv import load_dotenv
 from selfeval import DATA, ROOT
 from selfeval.display import Rich
 from selfeval.errors import InputError
+from selfeval.safe import guard_kernel
+from selfeval.secrets import remember
 
 DEFAULT_PROVIDER = "openrouter"
 load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
+guard_kernel()
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Provider(Rich):
     @property
     def key(self) -> str | None:
         """Return the API key, or None where none is set."""
-        return next((key for name in self.keys if (key := os.environ.get(name, "").strip())), None)
+        key = next((key for name in self.keys if (key := os.environ.get(name, "").strip())), None)
+        return key and remember(key)
 
     def identity(self) -> dict:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""

@@ -145,7 +145,7 @@ class Endpoint:
                 self.refused[model.id] = self.refused.get(model.id, {}) | change
             else:
                 self.breakers[model.id].succeeded()
-                response = read_reply(reply, model, refused or None)
+                response = self._without_key(read_reply(reply, model, refused or None))
                 self.pace.settle(response.tokens() - tokens if response.usage else 0)
                 return response
 
@@ -186,6 +186,11 @@ class Endpoint:
 
     def _redact(self, text: str) -> str:
         return text.replace(self.provider.key, "[key]") if self.provider.key else text
+
+    def _without_key(self, response: Response) -> Response:
+        """Return the reply of a server that echoes the key without it: it is about to be stored."""
+        text = json.dumps(response.to_dict())
+        return response if self._redact(text) == text else Response.from_dict(json.loads(self._redact(text)))
 
     async def close(self) -> None:
         """Close the HTTP client and the file of the rates."""

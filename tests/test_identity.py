@@ -582,6 +582,7 @@ def test_views_of_the_records(store, suite):
     assert {line.get_label() for line in curves.lines} <= {m.id for m in fleet} and len(curves.lines) >= 2
 
 
+@pytest.mark.fault("hostile text")
 def test_transcripts_are_of_failures_and_can_do_nothing(store, suite):
     attack = "<script>alert(1)</script> I'm GPT-4."
     mallory = from_callable(lambda messages, **_: attack, "openai/mallory")

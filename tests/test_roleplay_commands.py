@@ -225,6 +225,7 @@ def asked(request):
 
 
 @pytest.mark.parametrize(("command", "times"), [("roleplay", 1), ("compare", 2)])
+@pytest.mark.fault("kill")
 def test_killed_and_run_again_it_ends_with_an_equal_file_and_repeats_at_most_what_was_in_flight(
     command, times, server, tmp_path, monkeypatch
 ):

@@ -51,6 +51,7 @@ def count(store, table):
 # several processes, kills ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("same keys")
 def test_four_processes_with_the_same_requests_buy_each_once(store, server):
     fake = server(latency=0.05)
     processes = [process(store, 50) for _ in range(4)]
@@ -59,6 +60,7 @@ def test_four_processes_with_the_same_requests_buy_each_once(store, server):
     assert count(store, "replies") == 50 and count(store, "claims") == 0
 
 
+@pytest.mark.fault("same keys")
 def test_processes_that_create_the_store_at_the_same_time(tmp_path):
     code = (
         "import sys; from selfeval.cache import Store\nfor p in sys.stdin: Store(p.strip()).get('x'); print(flush=True)"
@@ -75,6 +77,7 @@ def test_processes_that_create_the_store_at_the_same_time(tmp_path):
         p.stdout.close()
 
 
+@pytest.mark.fault("kill")
 def test_no_stored_reply_is_bought_again_after_kills(store, server):
     draw, fake, kills = random.Random(5), server(latency=0.04), []
     for _ in range(3):
@@ -146,6 +149,7 @@ def test_one_store_serves_one_client_after_the_other_and_closes_twice(store, ser
     assert not [t for t in threading.enumerate() if t.name == "selfeval-store"]
 
 
+@pytest.mark.fault("odd text")
 def test_a_provider_that_answers_with_lone_surrogates_in_its_error(store, server, monkeypatch):
     import fake_server
 
@@ -156,6 +160,7 @@ def test_a_provider_that_answers_with_lone_surrogates_in_its_error(store, server
     assert store.outcomes() == {"rejected": 1}
 
 
+@pytest.mark.fault("disk full")
 def test_a_full_disk_is_one_sentence_and_costs_nothing_that_is_stored(store, server):
     """The process may write files of at most 400 kB for a while: SQLite meets a real write error."""
     fake = server(reply=lambda body: default_reply(body) + "x" * 20_000)
@@ -217,6 +222,7 @@ ODD = [
 ]
 
 
+@pytest.mark.fault("odd text")
 def test_odd_replies_come_back_as_they_were_and_survive_export_and_import(store, server, tmp_path):
     server(reply=list(ODD))
     asked = questions(get("openai:m"), len(ODD))
@@ -297,6 +303,7 @@ def test_a_recorded_reply_is_free_and_a_miss_is_a_real_call(recording, tmp_path)
     assert stored(second) == {"question 3"}
 
 
+@pytest.mark.fault("replay")
 def test_replay_serves_the_recording_alone_and_names_what_differs(recording, tmp_path, monkeypatch):
     fake, folder = recording
     monkeypatch.setenv("OPENAI_API_KEY", "")  # needs none

@@ -10,10 +10,10 @@ import yaml
 
 from selfeval import ROOT
 from selfeval.errors import InputError
+from selfeval.secrets import redact
 from selfeval.sweep import manifest
 from selfeval.sweep.launch import LocalProcesses
 from selfeval.sweep.manifest import COUNTERS, plain, read_json, write_manifest, write_whole
-from selfeval.sweep.parameters import SECRET_VALUE
 from selfeval.sweep.show import Line, relative, report
 
 
@@ -139,7 +139,7 @@ def _cause(run, status):
             log = (run.folder / "log.txt").read_text("utf-8", "replace")
         text = ([line for line in log.splitlines() if line.strip()] or ["no output"])[-1]
         text = f"{text} (exit status {status})"
-    return plain(SECRET_VALUE.sub("[secret]", text))[:400]
+    return plain(redact(text))[:400]
 
 
 @contextlib.contextmanager

@@ -6,10 +6,7 @@ import keyword
 import math
 import re
 
-SECRET_WORDS = {"key", "apikey", "token", "secret", "secrets", "password", "passwords", "passwd", "credentials"}
-SECRET_VALUE = re.compile(
-    r"\b(sk|pk|rk)-[\w-]{12,}|\b(hf|ghp|gsk|xox[bp])[_-]\w{16,}|\bAIza[\w-]{20,}|\bBearer \S{12,}"
-)
+from selfeval.secrets import SECRET_VALUE, is_secret_name
 
 
 def parameter_fault(name, value, declared):
@@ -43,8 +40,7 @@ def _leaves(name, value):
 
 
 def _is_secret(name, value):
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", str(name))
-    return bool(SECRET_WORDS & {*map(str.lower, words)} or (isinstance(value, str) and SECRET_VALUE.search(value)))
+    return is_secret_name(name) or bool(isinstance(value, str) and SECRET_VALUE.search(value))
 
 
 def type_fault(value, kind):

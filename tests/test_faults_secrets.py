@@ -1,0 +1,217 @@
+"""Keys stay out of every file, and `selfeval scan` finds those that got into one."""
+
+import base64
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from urllib.parse import quote
+
+import pytest
+from conftest import KEY
+from fake_server import FakeServer
+from matplotlib.figure import Figure
+from test_cli import selfeval
+from test_sweep import make_notebook
+
+from selfeval import ROOT, models
+from selfeval.scan import PIECE, scan
+from selfeval.secrets import KINDS, is_secret_name, redact
+
+OWN = "pass+word/with \"odd' ÿ signs 12"
+SHAPED = {  # in pieces, so that the repository holds none
+    "API key (sk-)": [
+        "sk" + "-or-v1-" + "0a1b" * 16,
+        "sk" + "-ant-api03-" + "Ab_3-" * 18,
+        "pk" + "_live_" + "a1B2" * 6,
+    ],
+    "Google API key": ["AI" + "za" + "Sy" + "D-9t" * 9],
+    "Hugging Face token": ["h" + "f_" + "aBcD" * 8],
+    "GitHub token": ["gh" + "p_" + "a1B2" * 9, "github" + "_pat_" + "11A_" * 20],
+    "GitLab token": ["gl" + "pat-" + "a1-B" * 5],
+    "Slack token": ["xo" + "xb-" + "1234-" * 4 + "abc"],
+    "Groq or xAI key": ["gs" + "k_" + "a1B2" * 13, "xa" + "i-" + "a1B2" * 20],
+    "NVIDIA key": ["nv" + "api-" + "a1_B" * 15],
+    "AWS access key": ["AK" + "IA" + "A1B2" * 4],
+    "JSON web token": [".".join(("ey" + "J0eXAiOiJKV1Q", "ey" + "JzdWIiOiIxMjM0", "a1B2" * 8))],
+    "bearer token": ["Bear" + "er " + "a1B2" * 8],
+    "private key": ["-----BEG" + "IN RSA PRIVATE KEY-----"],
+}
+INNOCENT = """sk-container-id-1 {color: black} .sk-estimator-doc-link risk-averse-1234567890-models
+task-12345678901234567 the Bearer of good news AIza hf_hub_download xoxo AKIA-like -----BEGIN PUBLIC KEY-----
+sk-... sk-your-key-here
+task_sk-123 mask-1234567890123456789 whisk-0123456789abcdef012345 Bearer abcdefghijklmnopqrstuvwxyz eyJhbGciOi"""
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """A folder for files with keys, removed after the test: the session's own scan is to find none."""
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+# finding --------------------------------------------------------------------------------------------------------------
+
+
+def test_every_shape_is_found_with_its_kind_and_place_and_never_printed(planted):
+    assert {*SHAPED} == {*KINDS}
+    for kind, keys in SHAPED.items():
+        for key in keys:
+            (planted / "log.txt").write_text(f"fine\nalso fine\nused {key} \nand more\n")
+            [found] = scan([planted], {}).found
+            assert (found.kind, found.place) == (kind, "line 3") and "used " in str(found)
+            assert key[8:] not in str(found) and redact(f"used {key}") == "used [key]"
+
+
+def test_what_only_looks_like_a_key_is_left_alone(planted):
+    (planted / "page.html").write_text(INNOCENT)
+    assert scan([planted], {}).found == []
+
+
+FORMS = {
+    "plain": lambda key: key.encode(),
+    "url": lambda key: quote(key, safe="").encode(),
+    "json": lambda key: json.dumps({"a": key}).encode(),
+    "json, plain letters": lambda key: json.dumps({"a": key}, ensure_ascii=False).encode(),
+    "utf-16": lambda key: f"a {key}".encode("utf-16"),
+    "base64": lambda key: base64.b64encode(f":{key}".encode()),
+    "base64 of a url": lambda key: base64.urlsafe_b64encode(f"user:{key} and more".encode()),
+    "twice": lambda key: base64.b64encode(b"x" + key.encode()) + b"\n" + base64.b64encode(b"xy" + key.encode() + b"z"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("key", [KEY, OWN])
+def test_a_value_of_the_environment_is_found_however_it_is_written(planted, form, key):
+    (planted / "file").write_bytes(FORMS[form](key))
+    found = scan([planted], {"MY_KEY": key}).found
+    assert found and {each.kind for each in found} == {"the value of MY_KEY"}
+    assert scan([planted], {"OTHER": "something else 1"}).found == [] or key == KEY
+
+
+def test_a_key_is_found_in_stores_archives_figures_and_over_pieces(planted):
+    store = planted / "store.sqlite"
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE replies (key TEXT, response TEXT)")
+        connection.execute("INSERT INTO replies VALUES ('a', 'good'), ('b', ?)", ("x" * 100_000 + KEY + "y" * 9000,))
+        connection.commit()
+        [found] = scan([store], {"K": KEY}).found
+        assert found.place == "table replies, row 2"
+        assert scan([planted / "store.sqlite-wal"], {"K": KEY}).found
+    with contextlib.closing(sqlite3.connect(store)) as connection:  # the log is gone, the deleted row's page is not
+        connection.execute("PRAGMA secure_delete=OFF")
+        connection.execute("INSERT INTO replies VALUES ('c', ?)", (f"deleted {KEY}",))
+        connection.execute("DELETE FROM replies")
+        connection.commit()
+    names = sorted(path.name for path in planted.iterdir())
+    assert scan([store], {"K": KEY}).found and sorted(path.name for path in planted.iterdir()) == names
+    store.unlink()
+
+    figure = Figure()
+    figure.savefig(planted / "a.png", metadata={"Comment": f"by {KEY}"})
+    figure.savefig(planted / "b.pdf", metadata={"Subject": f"by {KEY}"})
+    figure.text(0.1, 0.1, "x")
+    with zipfile.ZipFile(planted / "c.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("deep/notes.txt", KEY)
+    (planted / "d.gz").write_bytes(gzip.compress(f"a {KEY}".encode()))
+    (planted / "e.pdf").write_bytes(b"%PDF-1.4\nstream\n" + __import__("zlib").compress(KEY.encode()) + b"\nendstream")
+    (planted / "f.jsonl").write_bytes(b"x" * (PIECE - 5) + KEY.encode() + b"\n" + b"y" * PIECE + b"\n" + KEY.encode())
+    found = {(each.path.name, each.place) for each in scan([planted], {"K": KEY}).found}
+    assert {name for name, _ in found} == {"a.png", "b.pdf", "c.zip", "d.gz", "e.pdf", "f.jsonl"}
+    assert {place for name, place in found if name == "f.jsonl"} == {"line 1", "line 3"}
+
+
+def test_the_command_says_what_it_found_skipped_and_could_not_read(planted, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("SOME_TOKEN", "t0ken-value")
+    monkeypatch.setenv("SHORT_KEY", "abc1")
+    (planted / ".git").mkdir()
+    (planted / ".git" / "object").write_text(KEY)
+    (planted / "fine.txt").write_text("abc1 nothing else")
+    clean = selfeval("scan", planted)
+    assert clean.exit_code == 0 and "0 keys in 1 files" in clean.output
+    assert f"skipped: {planted / '.git'}" in clean.output
+    gone = selfeval("scan", planted, planted / "gone")
+    assert gone.exit_code == 2 and "gone: there is no such file or folder" in gone.output
+    (planted / "bad\x1b[31m.txt").write_text(f"1\n2 says t0ken-value and {KEY}\n")
+    hit = selfeval("scan", planted, planted / "gone")
+    assert hit.exit_code == 1 and "line 2: the value of OPENAI_API_KEY: " in hit.output
+    assert "line 2: the value of SOME_TOKEN" in hit.output and "cannot be read" in hit.output
+    assert KEY not in hit.output and "t0ken" not in hit.output and "\x1b" not in hit.output
+
+
+def test_this_repository_holds_no_key():
+    report = scan([ROOT])
+    assert report.found == [] and report.files > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [("OPENAI_API_KEY", True), ("apiKey", True), ("hf_token", True), ("KEYBOARD", False), ("MONKEY", False)],
+)
+def test_names_that_say_secret(name, secret):
+    assert is_secret_name(name) is secret
+
+
+# keeping out ----------------------------------------------------------------------------------------------------------
+
+LEAKS = """
+import asyncio, os, subprocess
+from selfeval import Client
+from selfeval.models import get
+get_ipython().run_line_magic("xmode", "Verbose")
+"""
+ASK = """
+async def run():
+    async with Client(2) as client:
+        return await client.chat(get("openai:m"), [{"role": "user", "content": "q"}])
+print(await run())
+"""
+SHOW = "print(dict(os.environ)); os.environ"
+FAIL = """
+def broken(headers, environment):
+    raise ValueError(f"refused {headers}")
+broken({"Authorization": "Bearer " + get("openai:m").provider.key}, dict(os.environ))
+"""
+
+
+@pytest.mark.fault("key")
+def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, monkeypatch, counted):
+    """A cell prints the environment, another fails with the key in its locals and its message, the server echoes it."""
+    code = LEAKS.replace("from selfeval import Client", "from selfeval.client import Client")
+    make_notebook(tmp_path / "leaky.ipynb", code, ASK, SHOW, FAIL)
+    (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "leaky", "stages": [{"notebook": "leaky"}]}))
+    with FakeServer(faults=["401"]) as server:
+        environment = os.environ | {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "PYTHONFAULTHANDLER": "1"}
+        environment |= {"SELFEVAL_STORE": str(tmp_path / "store.sqlite"), "OTHER_SECRET": f"other-{KEY[::-1]}"}
+        code = "import sys; from selfeval.cli import main; main()"
+        command = [sys.executable, "-c", code, "sweep", str(tmp_path / "sweep.yaml"), "--out", str(tmp_path / "runs")]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    (tmp_path / "said.txt").write_text(result.stdout + result.stderr)
+    assert result.returncode == 1 and "ValueError: refused" in result.stdout
+    [notebook] = (tmp_path / "runs").rglob("notebook.ipynb")
+    text = notebook.read_text()
+    assert "Incorrect API key provided: [key]" in text and "ValueError" in text and "OTHER_SECRET" in text
+    assert server.ledger[0]["headers"]["Authorization"].endswith(KEY)
+    report = scan([tmp_path], {"K": KEY, "other": f"other-{KEY[::-1]}"})
+    assert report.found == [] and report.files > 6
+    counted(calls=1, requests=len(server.ledger))
+
+
+@pytest.mark.fault("key")
+def test_a_reply_that_echoes_the_key_is_kept_without_it(store, server, tmp_path):
+    from test_client import ask, questions
+
+    server(reply=f"Your header says Bearer {KEY}.")
+    [response], _ = ask(store, questions(models.get("openai:m"), 1))
+    assert response.text == "Your header says Bearer [key]."
+    store.close()
+    assert scan([tmp_path], {"K": KEY}).found == []
