@@ -80,6 +80,6 @@ bench: .venv/.ready
 	@$(BIN)/python tests/bench.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache data/runs data/results selfeval.egg-info data/store/recording
+	rm -rf .venv .pytest_cache .ruff_cache data/runs data/results data/store/recording
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "data/store/ (replies that may have been paid for), data/corpora/ and data/predictions/ stay."

@@ -1,9 +1,12 @@
 """The `selfeval` command: what it prints, and one sentence with exit status 1 for what is wrong."""
 
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 
-from selfeval import DATA, cli
+from selfeval import DATA, ROOT, cli
 from selfeval.cache import Store
 
 
@@ -57,3 +60,10 @@ def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
     assert result.exit_code == 1
     assert "MISSING  " in result.output and "pip install -r requirements.txt" in result.output
     assert "key of openrouter: not set (OPENROUTER_API_KEY)" in result.output
+
+
+def test_a_clone_named_like_the_package_does_not_hide_it(tmp_path):
+    (tmp_path / "selfeval" / "notebooks").mkdir(parents=True)
+    command = [sys.executable, "-c", "import selfeval; print(selfeval.ROOT)"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert said.stdout.strip() == str(ROOT), said.stderr
