@@ -18,7 +18,6 @@ from selfeval.cache import is_dead, own_name
 from selfeval.embedded import host_folder
 from selfeval.errors import BudgetError, InputError
 from selfeval.models import Model, Provider
-from selfeval.transport import Failure
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
@@ -256,11 +255,14 @@ class Breaker:
         """Let calls through."""
         self._proven, self._answered, self._failed, self._trials = True, True, 0, 0
 
-    def failed(self, failure: Failure) -> None:
-        """Count a call without a reply, and give the model up after a failure that further calls would meet again."""
-        if failure.outcome in ("fatal", "throttled"):
-            self.given_up = failure.detail
-        if failure.outcome != "transient":
+    def failed(self, outcome: str, detail: str) -> None:
+        """Count a call without a reply, and give the model up after a failure that further calls would meet again.
+
+        outcome, detail: those of a `transport.Failure`.
+        """
+        if outcome in ("fatal", "throttled"):
+            self.given_up = detail
+        if outcome != "transient":
             return
         self._failed += 1
         if self._proven:
@@ -268,6 +270,6 @@ class Breaker:
         elif self._answered:
             self._trials += 1
             if self._trials == len(PAUSES):
-                self.given_up = failure.detail
+                self.given_up = detail
         elif self._failed >= UNPROVEN:
-            self.given_up = failure.detail
+            self.given_up = detail

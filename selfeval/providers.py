@@ -140,7 +140,7 @@ class Endpoint:
             except Failure as failure:
                 change = _adaptation(failure.detail, body) if failure.outcome == "rejected" else None
                 if change is None:
-                    self.breakers[model.id].failed(failure)
+                    self.breakers[model.id].failed(failure.outcome, failure.detail)
                     raise
                 self.refused[model.id] = self.refused.get(model.id, {}) | change
             else:

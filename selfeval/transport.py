@@ -14,10 +14,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from selfeval.limits import Pace
+from selfeval.limits import Pace
 
 MAX_ATTEMPTS = 6  # transient failures of one call
 MAX_THROTTLED = 10  # rate-limit answers to one call
@@ -41,7 +39,7 @@ class Failure(Exception):
 class Gate:
     """Bound the calls in flight to one provider and hold all of them back while it is throttling."""
 
-    def __init__(self, limit: int, pace: "Pace | None" = None):
+    def __init__(self, limit: int, pace: Pace | None = None):
         self.most, self.limit, self.pace = limit, float(limit), pace
         self.in_flight, self.throttled, self.open_at = 0, 0, 0.0
         self._waiting: deque[asyncio.Future] = deque()

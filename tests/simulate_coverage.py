@@ -18,19 +18,11 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from selfeval.stats.intervals import (
-    Difference,
-    Rate,
-    bootstrap_intervals,
-    check_level,
-    cluster_weights,
-    clustered_t,
-    inverted_p,
-    permutation_p,
-    power,
-)
+from selfeval.stats.bootstrap import bootstrap_intervals, cluster_weights, clustered_t
+from selfeval.stats.intervals import Difference, Rate, check_level
 from selfeval.stats.measures import Cells
 from selfeval.stats.naming import Naming
+from selfeval.stats.testing import inverted_p, permutation_p, power
 
 LEVEL, ALPHA = 0.95, 0.05
 PROMPTS = (20, 50, 100, 200)

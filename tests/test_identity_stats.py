@@ -11,11 +11,13 @@ from identity_records import Claims, Pressure
 from scipy.special import digamma
 
 from selfeval.errors import InputError
+from selfeval.stats.bootstrap import clustered_t
 from selfeval.stats.identity import identity_table, paired_comparison
-from selfeval.stats.intervals import Rate, clustered_t, holm, wilson
+from selfeval.stats.intervals import Rate, wilson
 from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import cumulative_incidence, restricted_mean, risk_sets, survival_table
 from selfeval.stats.templates import COLUMNS
+from selfeval.stats.testing import holm
 
 FAST = {"n_resamples": 200}
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")

@@ -6,7 +6,7 @@ import pytest
 import simulate_coverage as simulate
 
 from selfeval.stats import recognition_table
-from selfeval.stats.intervals import cluster_weights
+from selfeval.stats.bootstrap import cluster_weights
 from selfeval.stats.naming import Naming, naming_measures, resample_naming
 
 SCENARIOS = {s.name: s for s in simulate.scenarios()}

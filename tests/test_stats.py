@@ -9,24 +9,12 @@ import scipy.stats as sps
 
 from selfeval.errors import InputError
 from selfeval.stats import COLUMNS, confusion, recognition_table
+from selfeval.stats.bootstrap import bootstrap_intervals, cluster_weights, clustered_t
 from selfeval.stats.counts import condition_label, tallies
-from selfeval.stats.intervals import (
-    Difference,
-    Rate,
-    bootstrap_intervals,
-    cluster_weights,
-    clustered_t,
-    detectable_difference,
-    effective_n,
-    holm,
-    inverted_p,
-    mover,
-    permutation_p,
-    power,
-    wilson,
-)
+from selfeval.stats.intervals import Difference, Rate, effective_n, mover, wilson
 from selfeval.stats.measures import z_scores
 from selfeval.stats.naming import Naming, naming_measures, resample_naming
+from selfeval.stats.testing import detectable_difference, holm, inverted_p, permutation_p, power
 
 # Yes/no self-recognition of ten judges, 16 own and 160 other texts each: Davidson et al. 2024 ("Self-Recognition in
 # Language Models", example configuration of their repository, licence MIT); counts recomputed from their raw data.

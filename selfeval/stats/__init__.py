@@ -12,10 +12,10 @@ from selfeval.stats.contrasts import condition_contrasts, models_in_general
 from selfeval.stats.counts import confusion
 from selfeval.stats.existence import existence_table
 from selfeval.stats.identity import identity_table, paired_comparison
-from selfeval.stats.intervals import detectable_difference, holm, power
 from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, recognition_table
+from selfeval.stats.testing import detectable_difference, holm, power
 
 __all__ = [
     "COLUMNS", "cohen_kappa", "condition_contrasts", "confusion", "detectable_difference", "existence_table", "holm",

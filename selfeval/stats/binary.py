@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from selfeval.stats.bootstrap import jackknife_contrib
 from selfeval.stats.counts import Tally
-from selfeval.stats.intervals import Difference, Rate, jackknife_contrib, permutation_p, ratio
+from selfeval.stats.intervals import Difference, Rate, ratio
 from selfeval.stats.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
+from selfeval.stats.testing import permutation_p
 
 SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of its AUC
 

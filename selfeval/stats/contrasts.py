@@ -14,9 +14,10 @@ from scipy.special import stdtr, stdtrit
 
 from selfeval.stats.binary import Binary, binary_measures, pairwise_measures
 from selfeval.stats.counts import BINARY, PAIRWISE, Tally, condition_label, tallies
-from selfeval.stats.intervals import Difference, check_level, cluster_variance, holm, inverted_p
+from selfeval.stats.intervals import Difference, check_level, cluster_variance
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures
+from selfeval.stats.testing import holm, inverted_p
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip

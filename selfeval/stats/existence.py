@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.intervals import Difference, Rate, check_level, holm, inverted_p
+from selfeval.stats.intervals import Difference, Rate, check_level
+from selfeval.stats.testing import holm, inverted_p
 
 FEW_TARGETS = 20
 

@@ -38,11 +38,13 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.intervals import Difference, Rate, holm, inverted_p, jackknife_contrib
+from selfeval.stats.bootstrap import jackknife_contrib
+from selfeval.stats.intervals import Difference, Rate
 from selfeval.stats.measures import Measure, z_scores
 from selfeval.stats.replies import Values, template_values
 from selfeval.stats.table import Settings
 from selfeval.stats.templates import Batch, grouped, rate_measure, resampled_means, settings, table_of
+from selfeval.stats.testing import holm, inverted_p
 
 DIFFERENCES = {  # name: the two values per template that it is made of
     "claim_discrimination": ("accept_true", "accept_false"),

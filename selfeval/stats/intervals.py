@@ -1,4 +1,4 @@
-"""Intervals, tests and power for rates measured in clusters: arrays in, arrays out.
+"""Intervals for rates measured in clusters that hold near 0 and 1 too: arrays in, arrays out.
 
 The unit that was sampled is the cluster (a writing prompt with all its texts), so variances, resamples and
 degrees of freedom count clusters, never rows. Everything works on many statistics at once: a value has shape
@@ -7,22 +7,17 @@ statistic is value + sum of w * contrib, exactly so in a balanced design and to 
 
 Estimate            what every interval function returns
 Rate, Difference    boundary-safe intervals: Wilson at the effective sample size, MOVER for differences
-clustered_t         t interval on the cluster contributions
-cluster_weights, bootstrap_estimates    percentile and BCa from one product of weights and counts
-inverted_p, permutation_p, holm         tests
-power, detectable_difference            planning
+
+`bootstrap` has the clustered t, percentile and BCa beside them, `testing` the tests and the power.
 """
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats as sps
 from scipy.special import ndtr, ndtri, stdtrit
 
 from selfeval.display import Rich
@@ -62,10 +57,6 @@ def ratio(a, b):
     b = np.asarray(b)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(b == 0, np.nan, np.asarray(a) / b)
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# The default: Wilson at the effective sample size, MOVER for differences
 
 
 def wilson(p, n, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -270,166 +261,3 @@ class Difference:
     def estimate(self, level: float = 0.95) -> Estimate:
         """Return the difference with its interval."""
         return Estimate(self.value, *self.interval(check_level(level)), level, self.trials, self.clusters, self.method)
-
-
-def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
-    """Return the two-sided p-value whose interval just touches `null`; NaN where there is no interval."""
-    shape = np.shape(statistic.value)
-    inside, outside = np.full(shape, 40.0), np.zeros(shape)  # z at which the interval holds null, and does not
-    for _ in range(50):
-        z = (inside + outside) / 2
-        low, high = statistic.interval(z)
-        holds = (low <= null) & (null <= high)
-        inside, outside = np.where(holds, z, inside), np.where(holds, outside, z)
-    return np.where(np.isnan(statistic.interval(1.0)[0]), np.nan, 2 * ndtr(-outside))
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Clustered t and the bootstrap over clusters
-
-
-def clustered_t(value, contrib, clusters, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the t interval with clusters - 1 degrees of freedom; NaN with a single cluster."""
-    df = np.maximum(np.asarray(clusters) - 1, 1)
-    half = stdtrit(df, (1 + level) / 2) * np.sqrt(cluster_variance(contrib, clusters))
-    return value - half, value + half
-
-
-def jackknife_contrib(leave_one_out) -> np.ndarray:
-    """Return contributions from leave-one-cluster-out values, shape (clusters, ...): for any smooth statistic."""
-    clusters = len(leave_one_out)
-    return -(clusters - 1) / clusters * (leave_one_out - leave_one_out.mean(0))
-
-
-def cluster_weights(clusters: int, n_resamples: int, rng: np.random.Generator, dtype=np.float32) -> np.ndarray:
-    """Draw bootstrap weights, shape (clusters, n_resamples): how often each resample holds each cluster.
-
-    Counting integer draws is four times faster than `rng.multinomial`.
-    """
-    weights = np.empty((clusters, n_resamples), dtype)
-    step = max(1, 4_000_000 // clusters)
-    for start in range(0, n_resamples, step):
-        size = min(step, n_resamples - start)
-        draws = rng.integers(clusters, size=(size, clusters), dtype=np.int32) * np.int64(size)
-        draws += np.arange(size)[:, None]
-        weights[:, start : start + size] = np.bincount(draws.ravel(), minlength=size * clusters).reshape(clusters, size)
-    return weights
-
-
-def _sort_rows(samples: np.ndarray) -> None:
-    """Sort each row in place, large arrays in threads (numpy sorts outside the interpreter lock)."""
-    if samples.size < 500_000:
-        return samples.sort(axis=1)
-    blocks = np.array_split(samples, os.cpu_count() or 1)
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda block: block.sort(axis=1), blocks))
-
-
-def _row_quantiles(ordered: np.ndarray, finite: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Interpolate linearly in rows sorted in place, NaN last; q has one probability per row."""
-    at = np.nan_to_num(q) * np.maximum(finite - 1, 0)
-    below = np.floor(at).astype(np.intp)
-    above = np.minimum(below + 1, np.maximum(finite - 1, 0))
-    rows = np.arange(len(ordered))
-    low, high = ordered[rows, below].astype(float), ordered[rows, above].astype(float)
-    return low + (high - low) * (at - below)
-
-
-def bootstrap_intervals(samples, value, contrib, level: float) -> tuple[np.ndarray, ...]:
-    """Return percentile low, high, BCa low, high, and where BCa fell back to the percentile interval.
-
-    samples: (statistics, resamples), overwritten by sorting; value: (statistics,); contrib: (clusters, statistics).
-    Samples in single precision give bounds rounded to six decimals.
-    BCa: Efron 1987, with ties counted half and the acceleration from the cluster contributions (those of the
-    jackknife in a balanced design). It is undefined where the resamples do not vary or lie on one side of the value.
-    """
-    value = np.asarray(value, float)
-    tie = 1e-9 if samples.dtype == np.float64 else 2e-6  # equal resamples differ in the last digit
-    size = samples.shape[1]
-    _sort_rows(samples)
-    missing = np.isnan(samples[:, -1]).any()
-    finite = size - np.isnan(samples).sum(1) if missing else np.full(len(samples), size)
-    below = np.array([np.searchsorted(row, v - tie) for row, v in zip(samples, value, strict=True)])
-    upto = np.array([np.searchsorted(row, v + tie, "right") for row, v in zip(samples, value, strict=True)])
-    upto = np.minimum(upto, finite)
-    tail = (1 - level) / 2
-    low = _row_quantiles(samples, finite, np.full(len(samples), tail))
-    high = _row_quantiles(samples, finite, np.full(len(samples), 1 - tail))
-    square = np.einsum("ps,ps->s", contrib, contrib)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = ndtri((below + upto) / (2 * finite))
-        accel = np.einsum("ps,ps,ps->s", contrib, contrib, contrib) / (6 * square**1.5)
-        z = ndtri(np.array([[tail], [1 - tail]])) + bias
-        q = ndtr(bias + z / (1 - accel * z))
-    fallback = ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
-    bca = [_row_quantiles(samples, finite, side) for side in q]
-    bca = [np.where(fallback, plain, side) for plain, side in zip((low, high), bca, strict=True)]
-    bounds = np.where(finite == 0, np.nan, [low, high, *bca])
-    return (*(bounds if samples.dtype == np.float64 else bounds.round(6)), fallback)
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Tests and planning
-
-
-def permutation_p(own_hits, own_n, hits, n) -> np.ndarray:
-    """Return the exact two-sided p-value of permuting, within each cluster, which items are one's own.
-
-    own_hits, own_n, hits, n: (clusters, ...): claims and items among one's own, and among all. Given the claims of
-    a cluster, the claims that fall on one's own items are hypergeometric; their sum over clusters is convolved
-    exactly, so no draws and no seed. NaN where no cluster holds both own and other items.
-    """
-    shape = np.shape(own_hits)[1:]
-    own_hits, own_n, hits, n = (np.asarray(x).reshape(len(x), -1).astype(int) for x in (own_hits, own_n, hits, n))
-    possible = ((own_n > 0) & (own_n < n)).any(0)
-    informative = (own_n > 0) & (own_n < n) & (hits > 0) & (hits < n)
-    own_n, hits = np.where(informative, own_n, 0), np.where(informative, hits, 0)
-    n = np.where(informative, n, 1)
-    own_hits = np.where(informative, own_hits, 0)
-    widest = own_n.max(initial=0)
-    pmf = sps.hypergeom.pmf(np.arange(widest + 1)[:, None, None], n, own_n, hits)
-    law = np.zeros((own_n.max(1, initial=0).sum() + 1, own_n.shape[1]))
-    law[0] = 1
-    filled = 1
-    for p in np.flatnonzero(informative.any(1)):
-        width = own_n[p].max()
-        new = np.zeros((filled + width, own_n.shape[1]))
-        for k in range(width + 1):
-            new[k : k + filled] += law[:filled] * pmf[k, p]
-        filled += width
-        law[:filled] = new
-    distance = np.abs(np.arange(len(law))[:, None] - (own_n * hits / n).sum(0))
-    observed = np.abs(own_hits.sum(0) - (own_n * hits / n).sum(0))
-    p = np.minimum((law * (distance >= observed - 1e-9)).sum(0), 1)
-    return np.where(possible, p, np.nan).reshape(shape)
-
-
-def holm(p) -> np.ndarray:
-    """Adjust p-values for the number of tests (Holm 1979); NaN is no test and stays NaN."""
-    p = np.asarray(p, float)
-    adjusted = np.full(p.shape, np.nan)
-    tested = np.flatnonzero(~np.isnan(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
-    steps = p[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
-    return adjusted
-
-
-def detectable_difference(n_prompts, *, sd: float = 0.55, power: float = 0.8, alpha: float = 0.05, t: bool = False):
-    """Return the smallest true difference that a two-sided test finds with the given power.
-
-    sd is that of the per-prompt contrast, about .55 for J with one text per prompt and author. Normal
-    approximation; t=True uses t quantiles with n_prompts - 1 degrees of freedom, for few prompts.
-    """
-    n_prompts = np.asarray(n_prompts, float)
-    if t:
-        quantiles = sps.t.ppf(1 - alpha / 2, n_prompts - 1) + sps.t.ppf(power, n_prompts - 1)
-    else:
-        quantiles = ndtri(1 - alpha / 2) + ndtri(power)
-    return quantiles * sd / np.sqrt(n_prompts)
-
-
-def power(difference, n_prompts, *, sd: float = 0.55, alpha: float = 0.05):
-    """Return the chance that a two-sided test finds a true difference (normal approximation)."""
-    shift, bar = np.abs(difference) * np.sqrt(n_prompts) / sd, ndtri(1 - alpha / 2)
-    return ndtr(shift - bar) + ndtr(-shift - bar)

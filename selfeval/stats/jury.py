@@ -34,9 +34,10 @@ from scipy.special import ndtri
 
 from selfeval.errors import InputError
 from selfeval.stats import debate, panel
-from selfeval.stats.intervals import Estimate, holm
+from selfeval.stats.intervals import Estimate
 from selfeval.stats.panel import Row
 from selfeval.stats.table import Settings
+from selfeval.stats.testing import holm
 from selfeval.stats.votes import Units, read_votes
 
 COLUMNS = (

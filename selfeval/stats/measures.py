@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtri
 
-from selfeval.stats.intervals import Difference, Estimate, Rate, jackknife_contrib, stratified_size
+from selfeval.stats.bootstrap import jackknife_contrib
+from selfeval.stats.intervals import Difference, Estimate, Rate, stratified_size
 
 
 @dataclass(eq=False)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from selfeval.stats.bootstrap import jackknife_contrib
 from selfeval.stats.counts import Tally
-from selfeval.stats.intervals import Difference, Rate, jackknife_contrib, permutation_p, ratio
+from selfeval.stats.intervals import Difference, Rate, ratio
 from selfeval.stats.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
+from selfeval.stats.testing import permutation_p
 
 EXACT_WORK = 1e11  # multiply-adds up to which an unbalanced design is resampled cell by cell, beyond: to first order
 

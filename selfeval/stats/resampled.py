@@ -15,17 +15,10 @@ from functools import cached_property
 import numpy as np
 from scipy import stats as sps
 
-from selfeval.stats.intervals import (
-    BOUND,
-    Estimate,
-    Rate,
-    bootstrap_intervals,
-    check_level,
-    cluster_variance,
-    inverted_p,
-    jackknife_contrib,
-)
+from selfeval.stats.bootstrap import bootstrap_intervals, jackknife_contrib
+from selfeval.stats.intervals import BOUND, Estimate, Rate, check_level, cluster_variance
 from selfeval.stats.table import Settings
+from selfeval.stats.testing import inverted_p
 
 CHUNK = 2_000_000  # weights (clusters x resamples) taken at a time
 

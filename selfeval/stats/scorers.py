@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.stats.bootstrap import jackknife_contrib
 from selfeval.stats.counts import truth_codes
-from selfeval.stats.intervals import Rate, jackknife_contrib, ratio
+from selfeval.stats.intervals import Rate, ratio
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import kappa_of
 from selfeval.stats.templates import COLUMNS, LABELS, Batch, rate_measure, settings, table_of

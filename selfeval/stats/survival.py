@@ -26,7 +26,8 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.intervals import Rate, jackknife_contrib, ratio
+from selfeval.stats.bootstrap import jackknife_contrib
+from selfeval.stats.intervals import Rate, ratio
 from selfeval.stats.table import Settings
 from selfeval.stats.templates import FALSE, Batch, Replies, grouped, rate_measure, settings, table_of
 

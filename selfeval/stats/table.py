@@ -34,20 +34,12 @@ from selfeval.stats.binary import (
     pairwise_measures,
     resample_binary,
 )
+from selfeval.stats.bootstrap import bootstrap_intervals, cluster_weights, clustered_t
 from selfeval.stats.counts import BINARY, PAIRWISE, Tally, tallies
-from selfeval.stats.intervals import (
-    BOUND,
-    Estimate,
-    bootstrap_intervals,
-    check_level,
-    cluster_variance,
-    cluster_weights,
-    clustered_t,
-    holm,
-    inverted_p,
-)
+from selfeval.stats.intervals import BOUND, Estimate, check_level, cluster_variance
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures, resample_naming
+from selfeval.stats.testing import holm, inverted_p
 
 COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.stats.bootstrap import bootstrap_intervals
 from selfeval.stats.counts import truth_codes
-from selfeval.stats.intervals import BOUND, Rate, bootstrap_intervals, ratio
+from selfeval.stats.intervals import BOUND, Rate, ratio
 from selfeval.stats.measures import Measure
 from selfeval.stats.table import Settings, estimates
 

@@ -1,0 +1,82 @@
+"""Tests of rates measured in clusters, their correction for many of them, and power."""
+
+import numpy as np
+from scipy import stats as sps
+from scipy.special import ndtr, ndtri
+
+from selfeval.stats.intervals import Difference, Rate
+
+
+def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
+    """Return the two-sided p-value whose interval just touches `null`; NaN where there is no interval."""
+    shape = np.shape(statistic.value)
+    inside, outside = np.full(shape, 40.0), np.zeros(shape)  # z at which the interval holds null, and does not
+    for _ in range(50):
+        z = (inside + outside) / 2
+        low, high = statistic.interval(z)
+        holds = (low <= null) & (null <= high)
+        inside, outside = np.where(holds, z, inside), np.where(holds, outside, z)
+    return np.where(np.isnan(statistic.interval(1.0)[0]), np.nan, 2 * ndtr(-outside))
+
+
+def permutation_p(own_hits, own_n, hits, n) -> np.ndarray:
+    """Return the exact two-sided p-value of permuting, within each cluster, which items are one's own.
+
+    own_hits, own_n, hits, n: (clusters, ...): claims and items among one's own, and among all. Given the claims of
+    a cluster, the claims that fall on one's own items are hypergeometric; their sum over clusters is convolved
+    exactly, so no draws and no seed. NaN where no cluster holds both own and other items.
+    """
+    shape = np.shape(own_hits)[1:]
+    own_hits, own_n, hits, n = (np.asarray(x).reshape(len(x), -1).astype(int) for x in (own_hits, own_n, hits, n))
+    possible = ((own_n > 0) & (own_n < n)).any(0)
+    informative = (own_n > 0) & (own_n < n) & (hits > 0) & (hits < n)
+    own_n, hits = np.where(informative, own_n, 0), np.where(informative, hits, 0)
+    n = np.where(informative, n, 1)
+    own_hits = np.where(informative, own_hits, 0)
+    widest = own_n.max(initial=0)
+    pmf = sps.hypergeom.pmf(np.arange(widest + 1)[:, None, None], n, own_n, hits)
+    law = np.zeros((own_n.max(1, initial=0).sum() + 1, own_n.shape[1]))
+    law[0] = 1
+    filled = 1
+    for p in np.flatnonzero(informative.any(1)):
+        width = own_n[p].max()
+        new = np.zeros((filled + width, own_n.shape[1]))
+        for k in range(width + 1):
+            new[k : k + filled] += law[:filled] * pmf[k, p]
+        filled += width
+        law[:filled] = new
+    distance = np.abs(np.arange(len(law))[:, None] - (own_n * hits / n).sum(0))
+    observed = np.abs(own_hits.sum(0) - (own_n * hits / n).sum(0))
+    p = np.minimum((law * (distance >= observed - 1e-9)).sum(0), 1)
+    return np.where(possible, p, np.nan).reshape(shape)
+
+
+def holm(p) -> np.ndarray:
+    """Adjust p-values for the number of tests (Holm 1979); NaN is no test and stays NaN."""
+    p = np.asarray(p, float)
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return adjusted
+
+
+def detectable_difference(n_prompts, *, sd: float = 0.55, power: float = 0.8, alpha: float = 0.05, t: bool = False):
+    """Return the smallest true difference that a two-sided test finds with the given power.
+
+    sd is that of the per-prompt contrast, about .55 for J with one text per prompt and author. Normal
+    approximation; t=True uses t quantiles with n_prompts - 1 degrees of freedom, for few prompts.
+    """
+    n_prompts = np.asarray(n_prompts, float)
+    if t:
+        quantiles = sps.t.ppf(1 - alpha / 2, n_prompts - 1) + sps.t.ppf(power, n_prompts - 1)
+    else:
+        quantiles = ndtri(1 - alpha / 2) + ndtri(power)
+    return quantiles * sd / np.sqrt(n_prompts)
+
+
+def power(difference, n_prompts, *, sd: float = 0.55, alpha: float = 0.05):
+    """Return the chance that a two-sided test finds a true difference (normal approximation)."""
+    shift, bar = np.abs(difference) * np.sqrt(n_prompts) / sd, ndtri(1 - alpha / 2)
+    return ndtr(shift - bar) + ndtr(-shift - bar)
