@@ -1,8 +1,10 @@
 """The documentation against the project: every field of every file, every path, command and snippet."""
 
+import contextlib
 import dataclasses
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pandas as pd
@@ -193,5 +195,13 @@ def test_recordings_and_exports_are_documented_as_they_stand(dictionary, store, 
     hold_file(dictionary, "samplejsonl", tmp_path / "export.jsonl")
     assert dictionary.wrong == []
     assert_equal(dictionary, "response", fields_of(Response))
+    with contextlib.closing(sqlite3.connect(store.path)) as file:
+        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = {name: [row[1] for row in file.execute(f"PRAGMA table_info({name})")] for name in tables}
+    assert columns == {
+        key.removeprefix("store-"): list(section.fields)
+        for key, section in dictionary.sections.items()
+        if key.startswith("store-")
+    }
     assert {key: dictionary.unseen(key) for key in ("samplejsonl", "request", "response", "message")
             if dictionary.unseen(key)} == {}  # fmt: skip

@@ -1,0 +1,247 @@
+"""The pages that people read: every link, path, parameter, command, target, name and snippet in them is real."""
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from fnmatch import fnmatch
+
+import pytest
+import yaml
+from dictionary import anchor
+from papermill import inspect_notebook
+from written_files import run_notebook, without_pictures
+
+from selfeval import DATA, ROOT
+from selfeval.cli import main
+from selfeval.client import Client
+from selfeval.models import get
+from selfeval.roleplay import panel
+
+PAGES = sorted(
+    {*ROOT.glob("*.md"), *ROOT.glob("data/**/*.md"), *ROOT.glob("notebooks/*.md"), *ROOT.glob("figures/*.md")}
+)
+NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
+MADE = ("data/store/*", "data/runs/*", "data/results/*", "runs/*", "store/*", "results/*", ".venv", ".env")
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def blocks(page, language):
+    """Return the fenced blocks of a page in a language; "" for plain ones, which hold commands."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text_of(page), re.M | re.S)
+
+
+def prose(page):
+    return re.sub(r"^```.*?^```", "", text_of(page), flags=re.M | re.S)
+
+
+def code(page):
+    """Return what stands in backticks in a page's prose."""
+    return re.findall(r"`([^`\n]+)`", prose(page))
+
+
+def commands(page):
+    """Return the command lines of a page, from blocks and from the prose, without comments."""
+    lines = [line for block in blocks(page, "") for line in block.splitlines()] + code(page)
+    found = [line.split("  #")[0].strip() for line in lines]
+    return [line for line in found if re.match(r"(selfeval|make|papermill|python|git) \S", line)]
+
+
+def headings(page):
+    return {anchor(title) for title in re.findall(r"^#+ (.+)", prose(page), re.M)}
+
+
+@by_page
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if target.startswith(("https://", "http://")):
+            continue
+        name, _, place = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), f"{page.name} links to {target}"
+        assert not place or place in headings(file), f"{page.name} links to {target}"
+
+
+@by_page
+def test_paths_and_notebooks_exist(page):
+    for name in code(page):
+        if re.fullmatch(r"\d\d_\w+", name):
+            assert name in NOTEBOOKS, f"{page.name} names the notebook {name}"
+        is_path = re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", name) and (
+            re.search(r"\.(py|yaml|ipynb|md|toml|cfg|cff|txt)$", name)
+            or name.startswith(("data/", "tests/", "selfeval/"))
+        )
+        if is_path and not any(fnmatch(name, made) for made in MADE):
+            places = (ROOT, DATA, page.parent, ROOT / "tests", ROOT / "notebooks", ROOT / "selfeval" / "stats")
+            assert any(list(place.glob(name)) for place in places), f"{page.name} names {name}"
+
+
+@by_page
+def test_names_of_the_package_and_of_the_environment_exist(page):
+    for name in code(page):
+        if match := re.fullmatch(r"(selfeval(?:\.\w+)+)(\(.*\))?", name):
+            module, _, attribute = match[1].rpartition(".")
+            try:
+                importlib.import_module(match[1])
+            except ModuleNotFoundError:
+                assert hasattr(importlib.import_module(module), attribute), f"{page.name} names {name}"
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (*ROOT.glob("selfeval/**/*.py"), DATA / "models.yaml")
+    )
+    for piece in [*code(page), *blocks(page, "")]:
+        for name in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", piece):
+            assert name in sources, f"{page.name} names the variable {name}"
+
+
+@by_page
+def test_commands_have_their_options_and_targets(page):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for line in commands(page):
+        program, *words = shlex.split(line)
+        if program == "make":
+            for word in words:
+                variable, is_set, _ = word.partition("=")
+                pattern = rf"^{variable} \?=|\$\({variable}\)" if is_set else rf"^{word}:"
+                assert re.search(pattern, makefile, re.M), f"{page.name}: {line}"
+        elif program == "selfeval":
+            check_selfeval(words, f"{page.name}: {line}")
+        elif program == "papermill":
+            known = set(inspect_notebook(str(ROOT / words[0])))
+            given = {words[i + 1] for i, word in enumerate(words) if word == "-p"}
+            given |= {name for i, word in enumerate(words) if word == "-y" for name in yaml.safe_load(words[i + 1])}
+            assert given <= known, f"{page.name}: {line}"
+    for parameter, notebook in re.findall(r"`(\w+)` of `(\d\d_\w+)`", prose(page)):
+        assert parameter in inspect_notebook(str(NOTEBOOKS[notebook])), f"{page.name}: {parameter} of {notebook}"
+
+
+def check_selfeval(words, where):
+    command, words = main, list(words)
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    assert command is not main or words[0].startswith("-"), f"{where}: no such command"
+    options = {name for parameter in command.params for name in parameter.opts} | {"--help", "-h"}
+    assert {word for word in words if word.startswith("-")} <= options, where
+
+
+def test_every_command_target_and_notebook_is_on_a_page():
+    pages = "\n".join(text_of(page) for page in PAGES)
+    for name, command in main.commands.items():
+        for inner in getattr(command, "commands", None) or [""]:
+            assert re.search(rf"selfeval {name}\b", pages) and (not inner or re.search(rf"`?{inner}`", pages)), (
+                name,
+                inner,
+            )
+    [targets] = re.findall(r"^\.PHONY: (.+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    for target in targets.split():
+        assert f"make {target}" in pages, f"`make {target}` is on no page"
+    for stem in NOTEBOOKS:
+        assert f"| `{stem}` |" in text_of(ROOT / "README.md"), f"{stem} is not in the index"
+
+
+@pytest.fixture
+def own_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.parent.name)
+def test_python_snippets_run_and_print_what_they_say(page, own_store, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for block in blocks(page, "python"):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, page.name, "exec"), {"__name__": "snippet"})
+        for promised in re.findall(r"^print\(.*\)  # (.+)$", block, re.M):
+            assert promised in printed.getvalue().splitlines(), f"{page.name} promises {promised!r}"
+
+
+# The how-tos of the README, as somebody who tries them
+
+
+README = ROOT / "README.md"
+
+
+def block_with(language, word):
+    [block] = [block for block in blocks(README, language) if word in block]
+    return block
+
+
+def test_prompts_of_ones_own(tmp_path, own_store):
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text(block_with("jsonl", "prompt_id"), encoding="utf-8")
+    run_notebook("01_generate_texts", models=["sim/good"], prompts=str(prompts), limit=0, corpus=str(tmp_path))
+    texts = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(text["prompt_id"], text["words_asked"]) for text in texts] == [("rain", 60), ("queue", 30)]
+
+
+def test_an_identity_template_of_ones_own(tmp_path, own_store, monkeypatch):
+    without_pictures(monkeypatch)
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(block_with("yaml", "claimed_name"), encoding="utf-8")
+    fleet = {"models": ["sim/identity-wavers"], "simulated": []}
+    run_notebook("04_identity", **fleet, suite=str(suite), n_resamples=20, out=str(tmp_path / "out"))
+    records = [json.loads(line) for line in (tmp_path / "out" / "identity.jsonl").read_text("utf-8").splitlines()]
+    assert {(record["template_id"], record["arm"]) for record in records} == {
+        ("good-morning", arm) for arm in ("neutral", "false-far", "true")
+    }
+
+
+def test_a_juror_persona_of_ones_own(tmp_path, monkeypatch):
+    own = yaml.safe_load(block_with("yaml", "persona:"))
+    known = yaml.safe_load((DATA / "roleplay" / "jurors.yaml").read_text(encoding="utf-8"))
+    assert all(entry.keys() == next(iter(known.values())).keys() for entry in own.values())
+    folder = shutil.copytree(DATA / "roleplay", tmp_path / "roleplay")
+    (folder / "jurors.yaml").write_text(yaml.safe_dump(known | own), encoding="utf-8")
+    monkeypatch.setattr(panel, "DATA", tmp_path)
+    panel._data.cache_clear()
+    try:
+        jury = panel.Jury((get("sim/juror-stern"),), ("teacher", "manager"))
+        assert {seat.persona for seat in jury.seats("personas", 0, 1)} == {"teacher", "manager"}
+    finally:
+        panel._data.cache_clear()
+
+
+async def ask(model):
+    async with Client(1) as client:
+        return await client.chat(get(model), [{"role": "user", "content": "Hello"}])
+
+
+def test_a_registry_of_ones_own_and_local_servers(registry, server, own_store, monkeypatch):
+    import asyncio
+
+    fake = server()
+    text = block_with("yaml", "providers:")
+    assert "http://gpu.lab:8000/v1" in text
+    registry(text.replace("http://gpu.lab:8000/v1", fake.url))
+    monkeypatch.setenv("LAB_KEY", os.environ["OPENAI_API_KEY"])
+    assert get("my/terse-gpt").system == "Be brief." and get("my/terse-gpt").provider.name == "openrouter"
+    for name in ("vllm", "ollama", "llamacpp"):
+        monkeypatch.setenv(f"{name.upper()}_BASE_URL", fake.url)
+    for model in ("my/llama", "vllm:some-model", "ollama:some-model", "llamacpp:some-model", "openai:gpt-4.1"):
+        assert asyncio.run(ask(model)).status == "ok", model
+
+
+def test_the_citation_names_the_version_and_the_licence():
+    import tomllib
+
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys() and citation["cff-version"] == "1.2.0"
+    assert citation["version"] == project["version"] and citation["license"] == project["license"]
+    assert f"## [{project['version']}] - {citation['date-released']}" in text_of(ROOT / "CHANGELOG.md")
+    assert "doi" not in citation
+
+
+def test_the_review_of_notebooks_works_as_described():
+    [command] = [line for line in commands(ROOT / "CONTRIBUTING.md") if line.startswith("git diff")]
+    result = subprocess.run(shlex.split(command), cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
