@@ -86,6 +86,8 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
 
 def _conclusion(found: dict) -> str:
     j = found.get("discrimination")
+    if j is not None and j.note == "no_reply":
+        return "nothing can be said, every call to it failed; collect its predictions again."
     if j is None or pd.isna(j.estimate):
         return "nothing can be said, it wrote no text here or answered nothing."
     shown = f"J = {estimate_text(j.estimate, j.low, j.high)}" + ("" if pd.isna(j.p) else f", p {p_text(j.p)}")

@@ -109,3 +109,21 @@ def test_pairs_have_a_sentence_of_their_own(capsys):
     assert "no evidence that it tells them apart" in sentence and "favours the first text" in sentence
     tables.show(pd.DataFrame(), "No pairs were asked.")
     assert capsys.readouterr().out == "No pairs were asked.\n"
+
+
+def test_an_evaluator_whose_every_call_failed_has_no_numbers():
+    frame = records(HABIT | {("c", "a"): [None] * 50, ("c", "b"): [None] * 50, ("c", "c"): [None] * 50})
+    frame.loc[frame["evaluator_model"] == "c", "status"] = "error"
+    table = stats.recognition_table(frame, n_resamples=100)
+    failed = table[table["evaluator"] == "c"]
+    numbers = failed[failed["statistic"] != "no_answer_rate"]
+    assert numbers[["estimate", "low", "high", "p", "p_holm"]].isna().all(axis=None) and set(numbers["note"]) == {
+        "no_reply"
+    }
+    assert not numbers.duplicated(["statistic", "author"]).any()
+    assert (failed.loc[failed["statistic"] == "no_answer_rate", "estimate"] == 1).all()
+    assert "every call to it failed; collect its predictions again" in tables.conclusions(table)[-1]
+    frame.loc[frame["evaluator_model"] == "c", "status"] = "refusal"
+    table = stats.recognition_table(frame, n_resamples=100)
+    rates = table[(table["evaluator"] == "c") & (table["statistic"] == "false_claim_rate")]
+    assert rates["estimate"].tolist()[0] == 0, "a refusal is an answer that claims nothing"

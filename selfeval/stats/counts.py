@@ -228,6 +228,20 @@ def _tally(task, condition, note, rows, evaluator, author, prompt, answer, score
     )  # fmt: skip
 
 
+def unreached(predictions: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return (task, condition, evaluator) wherever no call brought a reply: every `status` is error."""
+    if "status" not in predictions:
+        return []
+    names = [
+        predictions["task_type"].astype(str),
+        _conditions(predictions).astype(object),
+        predictions["evaluator_model"],
+    ]
+    failed = pd.Series((predictions["status"] == "error").to_numpy())
+    failed = failed.groupby([pd.Series(np.asarray(name, object)) for name in names]).all()
+    return list(failed.index[failed])
+
+
 def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
     """Count answers: task, condition, evaluator, author, predicted, n; one row per combination that occurs.
 

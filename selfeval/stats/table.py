@@ -35,7 +35,7 @@ from selfeval.stats.binary import (
     resample_binary,
 )
 from selfeval.stats.bootstrap import bootstrap_intervals, cluster_weights, clustered_t
-from selfeval.stats.counts import BINARY, PAIRWISE, Tally, tallies
+from selfeval.stats.counts import BINARY, PAIRWISE, Tally, tallies, unreached
 from selfeval.stats.intervals import BOUND, Estimate, check_level, cluster_variance
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures, resample_naming
@@ -100,14 +100,26 @@ def recognition_table(
     corrected_advantage and peer_corrected; p_holm adjusts over the evaluators of a task and condition. The second
     policy is reported where it differs.
 
-    Notes: not_estimable; few_prompts (below 40: intervals are optimistic); few_expected (d' with fewer than 10 hits
-    or false claims: biased, test J instead); constant (every resample is alike: the interval has no width and no
-    meaning); partly_scored (of AUC: under nine in ten rows have a score); bca_fallback_percentile; grouped_prompts;
-    clusters_are_texts; peer=ID (of best_peer, chosen as the best in the data and held fixed).
+    Notes: not_estimable; no_reply (every call to this evaluator failed); few_prompts (below 40: intervals are
+    optimistic); few_expected (d' with fewer than 10 hits or false claims: biased, test J instead); constant (every
+    resample is alike: the interval has no width and no meaning); partly_scored (of AUC: under nine in ten rows have a
+    score); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen as the best in
+    the data and held fixed).
     """
     settings = Settings(n_resamples, level, seed)
     table = pd.concat([_tally_table(tally, settings) for tally in tallies(predictions)], ignore_index=True)
-    return table.loc[:, list(COLUMNS)]
+    return _without_unreached(table.loc[:, list(COLUMNS)], predictions)
+
+
+def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Take back the statistics of an evaluator whose every call failed: that is no model that claims nothing."""
+    failed = unreached(predictions)
+    rows = pd.MultiIndex.from_frame(table[["task", "condition", "evaluator"]]).isin(failed)
+    rows &= (table["statistic"] != "no_answer_rate").to_numpy()
+    one = ["task", "condition", "evaluator", "author", "statistic"]
+    table.loc[rows, ["estimate", "low", "high", "p", "p_holm"]] = np.nan
+    table.loc[rows, "note"] = "no_reply"
+    return table[~(rows & table.duplicated(one).to_numpy())].reset_index(drop=True)
 
 
 def _tally_table(tally: Tally, settings: Settings) -> pd.DataFrame:
