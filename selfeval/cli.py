@@ -31,11 +31,43 @@ def main() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Notebooks at a time.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the runs instead of data/runs/NAME.")
-def sweep(file: Path, workers: int, out: Path | None) -> None:
-    """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing."""
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only these: a stage, or STAGE/RUN, with * and ?; may be repeated. What they need must be done.",
+)
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Only runs that failed, were stopped or broken off, or are incomplete; no new and no outdated ones.",
+)
+@click.option("--fail-fast", is_flag=True, help="After the first failed run start none; let end what is running.")
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0),
+    metavar="USD",
+    help="The most that this command may spend; a call that could go beyond is not made.",
+)
+def sweep(file: Path, workers: int, out: Path | None, **options) -> None:
+    """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
+
+    A run that ended ok is skipped while nothing that it depends on has changed; if one fails, only what needs it is not
+    started. A run is incomplete when its notebook ended but calls failed: their answers are null, later stages use it,
+    and the next time it makes only these calls again.
+
+    \b
+    Exit status:
+      0      everything is done and ok
+      1      a run failed or could not start, or the file is not right
+      2      an option is not right
+      3      every run ended, but in some of them calls failed
+      4      the ceiling of --max-cost is reached
+      128+n  stopped by signal n
+    """
     from selfeval.sweep import run_file
 
-    sys.exit(run_file(file, workers=workers, out=out))
+    sys.exit(run_file(file, workers, out, **options))
 
 
 @main.command()

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from selfeval import simulated
 from selfeval.cache import Store, canonical, key_of
@@ -117,6 +118,7 @@ class Client(Rich):
         if self.purse:
             self.purse.close()
         await asyncio.to_thread(self.store.close)
+        Progress(None, 0, 0, self.tally).write()
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
@@ -272,12 +274,20 @@ async def gather(coroutines: Iterable[Coroutine]) -> list:
 
 
 class Progress:
-    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; silent for label None."""
+    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; silent for label None.
+
+    The file counts what all clients of this process did: a notebook may use several, one after the other.
+    """
+
+    tallies: ClassVar[dict[str, list[Tally]]] = defaultdict(list)  # by file
+    shown: ClassVar[dict[str, dict]] = {}  # by file: the bar that moved last
 
     def __init__(self, label: str | None, total: int, missing: int, tally: Tally):
         self.label, self.total, self.done, self.tally = label, total, total - missing, tally
         self.file = os.environ.get("SELFEVAL_PROGRESS")
         self.written, self.bar = 0.0, None
+        if self.file and not any(tally is known for known in self.tallies[self.file]):
+            self.tallies[self.file].append(tally)
 
     def __enter__(self) -> "Progress":
         if self.label:
@@ -285,7 +295,7 @@ class Progress:
 
             quiet = os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
             self.bar = tqdm(total=self.total, initial=self.done, desc=self.label, unit="reply", disable=quiet)
-            self._write()
+            self.write()
         return self
 
     def step(self) -> None:
@@ -294,19 +304,22 @@ class Progress:
         if self.bar is not None:
             self.bar.update()
             if time.monotonic() - self.written > 1:
-                self._write()
+                self.write()
 
     def __exit__(self, *_) -> None:
         if self.bar is not None:
             self.bar.close()
-            self._write()
+            self.write()
 
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Tell the sweep, if any, how far this is."""
         self.written = time.monotonic()
         if self.file:
-            tally = self.tally
-            state = {"label": self.label, "done": self.done, "total": self.total, "calls": tally.calls}
-            state |= {"stored": tally.stored, "failed": tally.failed, "tokens": tally.tokens, "cost": tally.cost}
+            if self.label:
+                self.shown[self.file] = {"label": self.label, "done": self.done, "total": self.total}
+            state = {**self.shown.get(self.file, {})}
+            for name in vars(self.tally):
+                state[name] = sum(getattr(tally, name) for tally in self.tallies[self.file])
             temporary = Path(f"{self.file}.part")
             with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
                 temporary.write_text(json.dumps(state))

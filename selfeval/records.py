@@ -26,7 +26,11 @@ PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    return Path(path).expanduser() if Path(path).expanduser().is_absolute() else DATA / path
+    path = Path(path).expanduser()
+    path = path if path.is_absolute() else DATA / path
+    if path.is_file():
+        tell_sweep("read", path)
+    return path
 
 
 def corpus_file(corpus: str) -> Path:
@@ -60,7 +64,12 @@ def write_whole(path: Path, content: str) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-    if listing := os.environ.get("SELFEVAL_WRITTEN"):
+    tell_sweep("written", path)
+
+
+def tell_sweep(what: str, path: Path) -> None:
+    """Tell the sweep that runs this notebook, if any, that a file was `written` or `read`."""
+    if listing := os.environ.get(f"SELFEVAL_{what.upper()}"):
         with Path(listing).open("a", encoding="utf-8") as out:
             out.write(f"{path.resolve()}\n")
 
@@ -87,6 +96,7 @@ def read_jsonl(path: Path) -> list[dict]:
 def _json_rows(path: Path) -> Iterator[dict]:
     """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
     empty = True
+    tell_sweep("read", path)
     try:
         with path.open(encoding="utf-8-sig") as file:
             for row in _json_values(path, file):
@@ -125,6 +135,7 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
 def _read_rows(path: Path) -> Iterable[dict]:
     if path.suffix != ".csv":
         return _json_rows(path)
+    tell_sweep("read", path)
     try:
         frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:

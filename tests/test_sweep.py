@@ -7,50 +7,19 @@ import subprocess
 import sys
 import time
 
-import nbformat
 import psutil
 import pytest
+from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, write
 
 from selfeval import ROOT, sweep
 from selfeval.errors import InputError
-from selfeval.sweep import execute, manifest
+from selfeval.sweep import execute, manifest, todo
 from selfeval.sweep.show import Line
-
-PARAMETERS = """models: list = ["sim/perfect"]  # one id or several
-limit: int = 0
-temperature: float = 0.7
-name: str = "x"
-tables: list = []
-tags: list[str] = []
-out: str = ""
-"""
-REPORT = """import json, os, pathlib, time
-def progress(**counts):
-    path = pathlib.Path(os.environ["SELFEVAL_PROGRESS"])
-    path.with_suffix(".new").write_text(json.dumps(counts))
-    path.with_suffix(".new").replace(path)
-"""
-GOOD = 'progress(label="a", done=4, total=4, calls=3, stored=1, failed=0, tokens=50, cost=0.5)'
-SAVE = 'pathlib.Path(out, "rows.csv").write_text(str(models))'
-CORPUS = """corpus = pathlib.Path(out, "..", "..", "corpus.jsonl").resolve()
-corpus.write_text("{}")
-pathlib.Path(os.environ["SELFEVAL_WRITTEN"]).write_text(f"{corpus}\\n")"""
-
-
-def make_notebook(path, *code, parameters=PARAMETERS):
-    cells = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
-    cells += [nbformat.v4.new_code_cell(source) for source in code]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    make_notebook(tmp_path / "rows.ipynb", REPORT, GOOD, SAVE, CORPUS)
-    make_notebook(
-        tmp_path / "read.ipynb", "import pathlib", 'assert all(pathlib.Path(t, "rows.csv").exists() for t in tables)'
-    )
-    return tmp_path
+    return make_notebooks(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -58,20 +27,14 @@ def fixed_code(monkeypatch):
     monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "test"})
 
 
-def write(folder, *stages, name="demo"):
-    path = folder / "sweep.yaml"
-    path.write_text(json.dumps({"name": name, "stages": stages}))
-    return path
-
-
-def check(folder, text):
-    """Return the InputError's text for a sweep file of this text."""
-    path = folder / "sweep.yaml"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        sweep.load(path, folder / "out")
-    path.unlink()  # it may hold what looks like a key
-    return str(caught.value)
+def reasons(path, out):
+    """Return why each run of a sweep is to be executed now, "" where it is not."""
+    loaded = sweep.load(path, out)
+    versions = manifest.versions()
+    for number, stage in enumerate(loaded.stages):
+        for run in stage.runs:
+            todo.prepare(run, versions, {before.name: todo.digest_of(before.runs) for before in loaded.stages[:number]})
+    return [run.reason for run in loaded.runs]
 
 
 # The file
@@ -132,8 +95,11 @@ def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, paramet
             "name: a\nstages: [{notebook: rows, grid: {limit: 1}}]",
             "the values of `limit` in grid or zip are not a list",
         ),
-        ("name: a\nstages: [{notebook: rows, grid: {limit: [1, 1]}}]", "the same parameters stand in the grid twice"),
-        ("name: a\nstages: [{notebook: rows, grid: {limit: [1]}, zip: {name: [a]}}]", "of which there is one"),
+        ("name: a\nstages: [{notebook: rows, grid: {limit: [1, 1]}}]", "the same parameters stand there twice"),
+        (
+            "name: a\nstages: [{notebook: rows, grid: {limit: [1]}, zip: {name: [a]}}]",
+            "of grid, zip and list there is one",
+        ),
         ("name: a\nstages: [{notebook: rows, grid: {limit: [1]}, parameters: {limit: 2}}]", "both fixed and varying"),
     ],
 )
@@ -186,13 +152,22 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     path, out = write(folder, *stages), folder / "out"
     assert sweep.run_file(path, 2, out) == 0
     said = capsys.readouterr().out
-    assert "rows  2 ok, 0 failed" in said and "6 calls, 1.0000 USD, 2 replies from the store" in said
+    assert "rows  2 ok, 0 failed" in said and "6 calls (100 tokens), 1.0000 USD, 2 replies from the store" in said
     assert "outputs: out" in said
     loaded = sweep.load(path, out)
     made = json.loads((loaded.stages[0].runs[1].folder / "manifest.json").read_text())
     assert made["status"] == "ok" and made["parameters"]["models"] == ["c", "d"]
     assert made["outputs"] == ["notebook.ipynb", "rows.csv"]
-    assert made["counts"] == {"calls": 3, "stored": 1, "failed": 0, "tokens": 50, "cost": 0.5}
+    assert made["counts"] == {
+        "calls": 3,
+        "stored": 1,
+        "simulated": 0,
+        "failed": 0,
+        "tokens": 50,
+        "cost": 0.5,
+        "unpriced": 0,
+    }
+    assert made["attempt"] == 1 and made["started"] < made["ended"]
     assert made["packages"]["papermill"] and made["code"] == {"commit": "test", "hash": "test"}
     assert loaded.stages[1].runs[0].parameters["tables"] == [str(run.folder) for run in loaded.stages[0].runs]
 
@@ -200,27 +175,14 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     said = capsys.readouterr().out
     assert "rows  0 ok, 2 skipped, 0 failed" in said and "\n0 calls, 0 replies from the store" in said
 
-    monkeypatch.setattr(execute, "_run_stage", lambda stage, workers, common, *rest: plan(stage, common))
-    statuses = []
-
-    def plan(stage, common):
-        for run in stage.runs:
-            execute._plan(run, common)
-            statuses.append(run.status)
-            run.status = "skipped"
-
-    (loaded.stages[0].runs[1].folder / "rows.csv").unlink()  # an output is gone
-    make_notebook(folder / "read.ipynb", "1 + 1")  # the code of a notebook is another
-    sweep.run_file(path, 2, out)
-    assert statuses == ["skipped", "waiting", "waiting"]
-    (out / "corpus.jsonl").write_text("by hand")  # what a run wrote elsewhere is another
-    statuses.clear()
-    sweep.run_file(path, 2, out)
-    assert statuses == ["waiting"] * 3
+    assert reasons(path, out) == ["", "", ""]
+    (loaded.stages[0].runs[1].folder / "rows.csv").unlink()
+    make_notebook(folder / "read.ipynb", "1 + 1")
+    assert reasons(path, out) == ["", "its rows.csv is gone", "the notebook's code has changed"]
+    (out / "corpus.jsonl").write_text("by hand")
+    assert reasons(path, out)[0] == f"{out}/corpus.jsonl, which it wrote, has changed"
     monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "other"})
-    statuses.clear()
-    sweep.run_file(path, 2, out)
-    assert statuses == ["waiting"] * 3
+    assert reasons(path, out)[0] == "the package or the data it reads have changed"
 
 
 def test_a_failed_run_is_named_with_its_cause_and_stops_what_needs_it(folder, capsys):
@@ -281,23 +243,24 @@ def test_two_sweeps_do_not_share_a_folder(folder, monkeypatch):
     loaded.folder.mkdir()
     clock = iter(range(0, 1000, 6))
     monkeypatch.setattr(execute.time, "monotonic", lambda: next(clock))
-    with execute._lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
+    with execute.lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
         sweep.run(loaded)
 
 
 @pytest.mark.fault("hostile text")
 def test_the_live_line_counts_calls_and_is_safe_to_print(folder):
-    [stage] = sweep.load(write(folder, {"notebook": "rows", "grid": {"limit": [1, 2]}}), folder / "out").stages
-    run = stage.runs[0]
+    loaded = sweep.load(write(folder, {"notebook": "rows", "grid": {"limit": [1, 2]}}), folder / "out")
+    run = loaded.runs[0]
     run.folder.mkdir(parents=True)
-    line = Line(stage)
+    run.status = "running"
+    line = Line(loaded, 2, execute.Budget(5))
     counts = {"label": "bin\x1b[31m\nary", "done": 3, "total": 12, "calls": 2, "stored": 1, "failed": 1, "tokens": 9}
-    (run.folder / "progress.json").write_text(json.dumps(counts))
-    text = line.text([run])
-    assert text.startswith("rows: 0/2 runs · now bin [31m ary 3/12 · 2 calls, 1 stored, 1 failed · about")
+    (run.folder / "progress.json").write_text(json.dumps(counts | {"cost": 0.25}))
+    text = line.text()
+    assert text == "rows: 0/2 runs, bin [31m ary 3/12 · 2 calls, 1 stored, 1 failed · 9 tokens · 0.2500 USD of 5.00"
     for broken in ('{"calls": "many", "done": null}', "[]", "\x00", '{"done":'):
         (run.folder / "progress.json").write_text(broken)
-        assert line.text([run]) == "rows: 0/2 runs · 0 calls, 0 stored, 0 failed"
+        assert line.text() == "rows: 0/2 runs · 0 calls, 0 stored, 0 failed"
 
 
 def test_the_repositorys_own_sweep_files_pass_the_checks(tmp_path):

@@ -18,6 +18,7 @@ from selfeval import DATA, models
 from selfeval.errors import InputError
 from selfeval.identity.foils import Identity, contradict, foils, identity, read_foils, registry_names, same_maker
 from selfeval.prompts import check_limit
+from selfeval.records import tell_sweep
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE_ARMS = ("false-far", "false-near", "placebo")  # the text claims that the model is its foil
@@ -101,6 +102,7 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
         raise InputError(f"The suite {where} holds no file *.yaml.")
     templates: list[Template] = []
     for file in files:
+        tell_sweep("read", file)
         content = _yaml(file)
         if not isinstance(content, dict) or set(content) != {"family", "templates"}:
             raise InputError(f"{file} must have `family` and `templates` and no more.")

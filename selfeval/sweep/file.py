@@ -5,9 +5,15 @@ stages:
 - notebook: 01_generate_texts            # a stem in notebooks/, or a path relative to the sweep file
   parameters: {corpus: demo, limit: 40}  # the same for all runs
   grid: {models: [sim/perfect, sim/chance], seed: [0, 1]}     # four runs; `zip` pairs equally long lists
+- notebook: 07_existence
+  list: [{evaluators: sim/perfect, names: 3}, {evaluators: sim/chance}]   # two runs, each as it is written
+  after: []                              # waits for no other stage
 - notebook: 03_self_recognition
   name: analysis                         # the notebook's stem unless given
   parameters: {predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
+
+A run waits for all stages before its own, since any of them may write what it reads; `after` names those that it waits
+for instead. For the stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
 import hashlib
@@ -51,7 +57,7 @@ def load(path, out=None):
     done = []
     for number, entry in enumerate(stages, 1):
         where = f"stage {number}"
-        check_keys(entry, ("notebook", "name", "parameters", "grid", "zip"))
+        check_keys(entry, ("notebook", "name", "parameters", "grid", "zip", "list", "after"))
         notebook = _find_notebook(entry.get("notebook"), path.parent, say)
         name = entry.get("name", notebook.stem if notebook else f"stage-{number}")
         where = f"stage {name!r}"
@@ -62,14 +68,14 @@ def load(path, out=None):
         known, before = {stage.name: stage for stage in done}, len(problems)
         sets = _expand(entry, say)
         stage = Stage(str(name), [])
-        declared = _declared(notebook, say)
+        declared, after = _declared(notebook, say), _after(entry, known, say)
         for given, varying in sets:
-            run = _make_run(stage, notebook, given, varying, declared, folder, known, say)
+            run = _make_run(stage, notebook, given, varying, after, declared, folder, known, say)
             if len(problems) == before:
                 stage.runs.append(run)
         twice = [run.folder.name for run in stage.runs]
         if len({*map(str.lower, twice)}) < len(twice):
-            say("the same parameters stand in the grid twice")
+            say("the same parameters stand there twice")
         done.append(stage)
     if other := _other_kernel():
         problems.append(f"the kernel python3 is {other}, not {sys.executable}: set JUPYTER_PREFER_ENV_PATH=1")
@@ -118,30 +124,46 @@ def _find_notebook(given, base, say):
 
 
 def _declared(notebook, say):
-    """Return {parameter: annotation} of a notebook; None when it cannot be read."""
+    """Return {parameter: (annotation, default as it stands there)} of a notebook; None when it cannot be read."""
     if notebook is None:
         return None
     from papermill import inspect_notebook
 
     try:
-        return {name: each["inferred_type_name"] for name, each in inspect_notebook(str(notebook)).items()}
+        found = inspect_notebook(str(notebook))
+        return {name: (each["inferred_type_name"], yaml.safe_load(each["default"])) for name, each in found.items()}
     except Exception as error:  # papermill and nbformat raise many kinds
         say(f"{notebook.name} is no readable notebook ({type(error).__name__})")
         return None
 
 
+def _after(entry, known, say):
+    """Return the names of the stages that a stage waits for, whatever its parameters refer to."""
+    after = entry.get("after", [*known])
+    if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
+        say("`after` is a list of names of earlier stages, or [] for none")
+        return []
+    for name in after:
+        if name not in known:
+            say(f"`after` names {name!r}{suggest(name, known)}; stages before this one: {', '.join(known) or 'none'}")
+    return after
+
+
 def _expand(entry, say):
     """Return [(parameters, names that vary)], one per run."""
     fixed, grid, pairs = (entry.get(part) or {} for part in ("parameters", "grid", "zip"))
-    if not all(isinstance(part, dict) for part in (fixed, grid, pairs)) or (grid and pairs):
-        say("`parameters` is a mapping, and so is `grid` or `zip`, of which there is one")
+    listed = entry.get("list") or []
+    mappings = all(isinstance(part, dict) for part in (fixed, grid, pairs))
+    if not mappings or sum(map(bool, (grid, pairs, listed))) > 1:
+        say("`parameters` is a mapping, and so is `grid` or `zip`; of grid, zip and list there is one")
         return []
+    if "list" in entry:
+        return _expand_list(fixed, listed, say)
     varying = grid or pairs
     if wrong := [name for name, values in varying.items() if not isinstance(values, list) or not values]:
         say(f"the values of `{wrong[0]}` in grid or zip are not a list with entries")
         return []
-    if both := varying.keys() & fixed.keys():
-        say(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
+    _check_apart(fixed, varying, say)
     lengths = {name: len(values) for name, values in varying.items()}
     if pairs and len({*lengths.values()}) > 1:
         say(f"the lists of `zip` differ in length: {lengths}")
@@ -153,20 +175,35 @@ def _expand(entry, say):
     return [({**fixed, **dict(zip(varying, row, strict=True))}, list(varying)) for row in rows]
 
 
-def _make_run(stage, notebook, given, varying, declared, folder, known, say):
+def _expand_list(fixed, listed, say):
+    if not isinstance(listed, list) or not listed or not all(isinstance(each, dict) for each in listed):
+        say("`list` is a list of parameter sets, each of them a mapping")
+        return []
+    _check_apart(fixed, {name: None for each in listed for name in each}, say)
+    return [({**fixed, **each}, list(each)) for each in listed]
+
+
+def _check_apart(fixed, varying, say):
+    if both := varying.keys() & fixed.keys():
+        say(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
+
+
+def _make_run(stage, notebook, given, varying, after, declared, folder, known, say):
     """Return the run of one set of parameters, with stage references and `out` filled in."""
-    portable, actual = {}, {}
+    portable, actual, needs = {}, {}, dict.fromkeys(after)
     for name, value in given.items():
         if fault := parameter_fault(name, value, declared):
             say(fault)
             continue
-        runs, wrong = _referenced(value, known)
+        names, wrong = _referenced(value, known)
         if wrong:
             say(f"`{name}` refers to {wrong}; stages before this one: {', '.join(known) or 'none'}")
             continue
-        kind = (declared or {}).get(name, "None")
+        kind, _ = (declared or {}).get(name, ("None", None))
         portable[name] = actual[name] = value
-        if runs is not None:
+        if names is not None:
+            needs |= dict.fromkeys(names)
+            runs = [run for stage in names for run in known[stage].runs]
             portable[name], actual[name] = [run.name for run in runs], [str(run.folder) for run in runs]
             if kind == "str" and len(runs) == 1:
                 actual[name] = actual[name][0]
@@ -178,11 +215,13 @@ def _make_run(stage, notebook, given, varying, declared, folder, known, say):
         say(f"the folder {target} leads out of {folder}")
     if declared and "out" in declared and "out" not in given:
         actual["out"] = str(target)
-    return Run(stage.name, notebook, target, actual, key)
+    seeds = {name: default for name, (_, default) in (declared or {}).items()} | actual
+    seeds = {name: value for name, value in seeds.items() if name == "seed" or name.endswith("_seed")}
+    return Run(stage.name, notebook, target, actual, key, tuple(needs), seeds)
 
 
 def _referenced(value, known):
-    """Return the runs that `"{stage}"`, or a list of such, stands for (None for a plain value), and unknown names."""
+    """Return the stages that `"{stage}"`, or a list of such, names (None for a plain value), and what is wrong."""
     parts = value if isinstance(value, list) else [value]
     names = [part[1:-1] for part in parts if isinstance(part, str) and re.fullmatch(r"\{[^{}]*\}", part)]
     if not names:
@@ -191,7 +230,7 @@ def _referenced(value, known):
         return None, f"the unknown stage {wrong[0]!r}{suggest(wrong[0], known)}"
     if len(names) < len(parts):
         return None, "stages and other values in one list"
-    return [run for name in names for run in known[name].runs], None
+    return names, None
 
 
 def _slug(varying, key):

@@ -49,8 +49,9 @@ def command(run: Run) -> list[str]:
 
 def variables(run: Run) -> dict[str, str]:
     """Return the environment variables by which the package inside the notebook knows its run."""
-    files = {"SELFEVAL_PROGRESS": run.folder / "progress.json", "SELFEVAL_WRITTEN": run.folder / "written.txt"}
-    return {name: str(file) for name, file in files.items()} | {"TQDM_DISABLE": "1"}
+    files = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
+    noted = {f"SELFEVAL_{name}": str(run.folder / file) for name, file in files.items()}
+    return {"TQDM_DISABLE": "1"} | noted | run.variables
 
 
 class LocalProcesses:

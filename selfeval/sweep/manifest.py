@@ -6,12 +6,26 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 
-from selfeval import DATA, ROOT
+from selfeval import DATA, ROOT, models
 
-COUNTERS = ("calls", "stored", "failed", "tokens")
+COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
+OWN = {"manifest.json", "parameters.yaml", "progress.json", "written.txt", "read.txt", "log.txt"}
 PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "xllamacpp")
+
+
+def versions():
+    """Return what a run is made with, besides its notebook and parameters."""
+    return {"code": code_version(), "environment": environment(), "packages": packages()}
+
+
+def environment():
+    """Return what of the environment can change the replies: a registry of one's own, and other addresses."""
+    own = [digest(file) for file in models.registry_files()[1:]]
+    moved = {name: p.identity().get("base_url") for name, p in models.providers().items() if p.url != p.base_url}
+    return {"models": own, "addresses": moved}
 
 
 def code_version():
@@ -71,40 +85,50 @@ def write_manifest(run):
 
 def outputs(folder, tidy):
     """Return the files that the notebook wrote to its folder, relative; `tidy` removes those older than this run."""
-    own = {"manifest.json", "parameters.yaml", "progress.json", "written.txt", "log.txt"}
     files = {file: file.stat().st_ctime_ns for file in sorted(folder.rglob("*")) if file.is_file()}
     since = files.get(folder / "parameters.yaml", 0)  # by the clock of the file system, not of this machine
     if tidy:
         for file in [file for file, changed in files.items() if changed < since]:
             file.unlink()
             del files[file]
-    return [file.relative_to(folder).as_posix() for file in files if file.name not in own and file.suffix != ".part"]
+    return [file.relative_to(folder).as_posix() for file in files if file.name not in OWN and file.suffix != ".part"]
 
 
-def written(folder):
-    """Return {path: digest} of the records that the notebook wrote outside its folder, such as a corpus."""
+def noted(folder, kind):
+    """Return {path: digest} of the files outside its folder, such as a corpus, that a run noted as written or read."""
     with contextlib.suppress(OSError):
-        paths = {Path(line) for line in (folder / "written.txt").read_text("utf-8").splitlines()}
+        paths = {Path(line) for line in (folder / f"{kind}.txt").read_text("utf-8").splitlines()}
         return {str(path): digest(path) for path in sorted(paths) if not path.is_relative_to(folder)}
     return {}
 
 
 def digest(path):
-    """Return a hash of a file, None where it cannot be read."""
+    """Return a digest of a file, None where it cannot be read."""
     with contextlib.suppress(OSError):
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        state = Path(path).stat()
+        return _digest(str(path), state.st_size, state.st_mtime_ns, state.st_ino)
     return None
+
+
+@cache  # many runs read the same large file
+def _digest(path, *state):
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def progress(run):
     """Return what the package inside a run's notebook last wrote, with 0 for what is not there."""
     seen = read_json(run.folder / "progress.json")
-    counts = {k: v if isinstance(v := seen.get(k), int) else 0 for k in (*COUNTERS, "done", "total")}
-    cost = seen.get("cost")
-    counts["cost"] = cost if isinstance(cost, int | float) else None
+    counts = {name: seen.get(name) for name in (*COUNTS, "done", "total")}
+    counts = {name: count if isinstance(count, int | float) else 0 for name, count in counts.items()}
     return counts | {"label": plain(seen.get("label", ""))}
 
 
 def plain(text):
     """Return text on one line without control characters: it may come from a model."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+
+
+def relative(path):
+    """Return a path as it is written from here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

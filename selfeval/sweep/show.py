@@ -4,89 +4,125 @@ import shutil
 import signal
 import sys
 import time
-from pathlib import Path
 
-from selfeval.sweep.manifest import COUNTERS, progress
+from selfeval.sweep import todo
+from selfeval.sweep.left import time_left
+from selfeval.sweep.manifest import COUNTS, progress, relative
 
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal
+STATES = ("ok", "skipped", "incomplete", "failed", "stopped", "not started", "left out", "waiting")
+SHOWN = 20  # causes, and folders that are left over
 
 
 class Line:
     """One live line on a terminal, a line every ten seconds elsewhere."""
 
-    def __init__(self, stage):
-        self.stage, self.live, self.began = stage, sys.stderr.isatty(), time.monotonic()
-        self.skipped = sum(run.status == "skipped" for run in stage.runs)
-        self.next = 0.0
+    def __init__(self, sweep, workers, budget):
+        self.sweep, self.workers, self.budget = sweep, workers, budget
+        self.live, self.next = sys.stderr.isatty(), time.monotonic()
         if not self.live:
-            done = f", {self.skipped} done before" if self.skipped else ""
-            print(f"{stage.name}: {len(stage.runs)} runs{done}", file=sys.stderr, flush=True)
-            self.next = self.began + LINE_EVERY
+            done = sum(run.status == "skipped" for run in sweep.runs)
+            skipped = f", {done} done before" if done else ""
+            print(f"{sweep.name}: {len(sweep.runs)} runs{skipped}", file=sys.stderr, flush=True)
+            self.next += LINE_EVERY
 
-    def show(self, running):
-        """Print the line anew where it is time."""
+    def show(self):
+        """Print the line if it is time."""
         if time.monotonic() < self.next:
             return
         self.next = time.monotonic() + (0.5 if self.live else LINE_EVERY)
-        text = self.text(running)
+        text = self.text()
         if self.live:
             text = "\r\x1b[K" + text[: shutil.get_terminal_size().columns - 1]
         print(text, end="" if self.live else "\n", file=sys.stderr, flush=True)
 
-    def text(self, running):
-        """Return runs done, calls made and time left."""
-        now = [progress(run) for run in running]
-        ended = [run.manifest["counts"] for run in self.stage.runs if run.status in ("ok", "failed")]
-        total = {key: sum(each[key] for each in (*now, *ended)) for key in COUNTERS}
-        parts = [f"{self.stage.name}: {len(ended) + self.skipped}/{len(self.stage.runs)} runs"]
-        if any(each["total"] for each in now):
-            label = f" {now[0]['label']}" if len(now) == 1 else ""
-            parts.append(f"now{label} {sum(each['done'] for each in now)}/{sum(each['total'] for each in now)}")
+    def text(self):
+        """Return the line."""
+        runs = [run for run in self.sweep.runs if run.status != "left out"]
+        now = {run.name: progress(run) for run in runs if run.status == "running"}
+        total = totals(runs, now.values())
+        done = sum(run.status not in ("waiting", "running") for run in runs)
+        parts = [f"{done}/{len(runs)} runs"]
+        if any(each["total"] for each in now.values()):
+            label = next(iter(now.values()))["label"] if len(now) == 1 else "now"
+            parts[0] += f", {label} {sum(n['done'] for n in now.values())}/{sum(n['total'] for n in now.values())}"
         parts.append(f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed")
-        share = len(ended) + sum(min(each["done"] / each["total"], 1) for each in now if each["total"])
-        if share:
-            rest = (len(self.stage.runs) - self.skipped - share) / share * (time.monotonic() - self.began)
-            parts.append(f"about {_duration(rest)} left in this stage")
-        return " · ".join(parts)
+        if total["tokens"]:
+            parts.append(f"{total['tokens']:,} tokens")
+        if total["calls"]:
+            parts.append(money(total, self.budget.ceiling))
+        parts.append(time_left(self.sweep, self.workers, now))
+        stages = dict.fromkeys(run.stage for run in runs if run.status == "running")
+        return f"{', '.join(stages) or self.sweep.name}: " + " · ".join(filter(None, parts))
 
     def close(self):
-        """Remove the live line."""
+        """Leave an empty line on a terminal."""
         if self.live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def report(sweep, seconds, stop):
-    """Print what ran, what it cost, where it lies, and what failed why."""
-    runs = [run for stage in sweep.stages for run in stage.runs]
+def totals(runs, more=()):
+    """Return the counts of all executed runs, and of those that are running, together."""
+    counts = [run.manifest.get("counts") or {} for run in runs if run.ended]
+    return {name: sum(each.get(name) or 0 for each in (*counts, *more)) for name in COUNTS}
+
+
+def money(total, ceiling=None):
+    """Return what calls cost, `?` where nobody knows, and of what ceiling."""
+    unknown = total["unpriced"] > 0
+    text = "? USD" if unknown and not total["cost"] else f"{total['cost']:.4f} USD{' or more' * unknown}"
+    return text + (f" of {ceiling:.2f}" if ceiling is not None else "")
+
+
+def report(sweep, seconds, stop, budget):
+    """Print what ran, what it cost, where it lies, what is not ok and why, and how to go on."""
     width = max(len(stage.name) for stage in sweep.stages)
     for stage in sweep.stages:
         statuses = [run.status for run in stage.runs]
-        states = [
-            s for s in ("ok", "skipped", "failed", "not started", "waiting") if s in statuses or s in ("ok", "failed")
-        ]
+        states = [state for state in STATES if state in statuses or state in ("ok", "failed")]
         print(f"{stage.name:{width}}  " + ", ".join(f"{statuses.count(state)} {state}" for state in states))
-    counts = [run.manifest["counts"] for run in runs if run.status in ("ok", "failed")]
-    total = {key: sum(each[key] for each in counts) for key in COUNTERS}
-    cost = sum(each["cost"] or 0 for each in counts)
-    money = f", {cost:.4f} USD" if cost else ""
-    print(f"{total['calls']} calls{money}, {total['stored']} replies from the store, {_duration(seconds)}")
+    total = totals(sweep.runs)
+    spent = f", {money(total, budget.ceiling)}" if total["calls"] or budget.ceiling is not None else ""
+    tokens = f" ({total['tokens']:,} tokens)" if total["tokens"] else ""
+    print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {duration(seconds)}")
     print(f"outputs: {relative(sweep.folder)}")
-    for run in runs:
-        if run.cause:
-            print(f"{run.status}: {run.name}: {run.cause}")
-            if run.status == "failed" and (run.folder / "notebook.ipynb").is_file():
-                print(f"  see {relative(run.folder / 'notebook.ipynb')}")
+    _causes([run for run in sweep.runs if run.cause])
+    _left_over(sweep)
+    remedy = _remedy({run.status for run in sweep.runs}, stop, budget)
+    if remedy:
+        print(remedy)
+
+
+def _causes(runs):
+    for run in runs[:SHOWN]:
+        print(f"{run.status}: {run.name}: {run.cause}")
+        if run.status == "failed" and (run.folder / "notebook.ipynb").is_file():
+            print(f"  see {relative(run.folder / 'notebook.ipynb')}")
+    if len(runs) > SHOWN:
+        print(f"and {len(runs) - SHOWN} more that are not ok; each run's manifest.json has its cause")
+
+
+def _left_over(sweep):
+    folders = todo.left_over(sweep)
+    for folder in folders[:SHOWN]:
+        print(f"left over: {relative(folder)}: no run of this sweep file; no stage reads it")
+    if len(folders) > SHOWN:
+        print(f"left over: {len(folders) - SHOWN} folders more")
+
+
+def _remedy(statuses, stop, budget):
     if stop:
-        print(f"stopped by {signal.Signals(stop[0]).name}; run the same command again to resume: replies are stored")
-    elif any(run.cause for run in runs):
-        print("run the same command again for what is missing: finished runs are skipped, stored replies are free")
+        return f"stopped by {signal.Signals(stop[0]).name}; run the same command again to resume: replies are stored"
+    if budget.reached:
+        return "stopped by the cost ceiling; go on with a higher --max-cost, or the same once more: replies are stored"
+    if statuses & {"failed", "stopped", "not started"}:
+        return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
+    if "incomplete" in statuses:
+        return "run the same command again for the calls that failed: stored replies are free"
+    return "left out: run without --only and --retry-failed for the rest" if "left out" in statuses else ""
 
 
-def _duration(seconds):
+def duration(seconds):
+    """Return seconds as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
-
-
-def relative(path):
-    """Return a path from the working directory where it lies below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
