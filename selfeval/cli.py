@@ -1,24 +1,50 @@
 """The `selfeval` command: sweeps, the registry, the store, and what works on this machine."""
 
+import contextlib
 import importlib.metadata
 import shutil
+import signal
 import sys
 from pathlib import Path
 
 import click
 
+from selfeval.display import visible
 from selfeval.errors import SelfevalError
 
 
 class _OneSentence(click.Group):
-    """Print this package's errors as one sentence instead of a traceback."""
+    """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to go on."""
 
     def invoke(self, context: click.Context):
         try:
-            return super().invoke(context)
+            with _term_as_interrupt() as stopped:
+                return super().invoke(context)
         except SelfevalError as error:
-            click.echo(f"selfeval: {error}", err=True)
+            click.echo(visible(f"selfeval: {error}"), err=True)
             context.exit(1)
+        except KeyboardInterrupt:
+            name = signal.Signals(stopped[0] if stopped else signal.SIGINT)
+            click.echo(
+                f"\nselfeval: stopped by {name.name}; run the same command again to go on: stored replies are free"
+            )
+            context.exit(128 + name)
+
+
+@contextlib.contextmanager
+def _term_as_interrupt():
+    """Let TERM end a command as Ctrl-C does; yield the list that then holds it."""
+    stopped = []
+
+    def stop(number, frame):
+        stopped.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @click.group(cls=_OneSentence, context_settings={"help_option_names": ["-h", "--help"]})

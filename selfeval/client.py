@@ -202,7 +202,9 @@ class Client(Rich):
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):  # whoever asked was stopped; the reply may be billed
+                self.store.record_attempt(key, "abandoned", "broken off while it waited for a reply")
             self.store.release(key)
             raise
         # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.

@@ -137,6 +137,8 @@ def test_a_cancelled_task_leaves_no_claim_and_the_store_goes_on(store, server, s
     assert [r.status for r in responses] == ["ok"] * 3
     assert count(store, "claims") == 0
     assert len(fake.ledger) <= 1 + 16 + 3
+    asked = [said(entry["body"]) for entry in fake.ledger]
+    assert len(asked) - len({*asked}) <= store.outcomes().get("abandoned", 0) <= 8  # a repeat is counted
 
 
 def test_one_store_serves_one_client_after_the_other_and_closes_twice(store, server):
