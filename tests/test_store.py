@@ -138,7 +138,9 @@ def test_a_cancelled_task_leaves_no_claim_and_the_store_goes_on(store, server, s
     assert count(store, "claims") == 0
     assert len(fake.ledger) <= 1 + 16 + 3
     asked = [said(entry["body"]) for entry in fake.ledger]
-    assert len(asked) - len({*asked}) <= store.outcomes().get("abandoned", 0) <= 8  # a repeat is counted
+    assert (
+        len(asked) - len({*asked}) <= store.outcomes().get("abandoned", 0) <= 2 * 8
+    )  # a repeat is counted, some twice
 
 
 def test_one_store_serves_one_client_after_the_other_and_closes_twice(store, server):
