@@ -23,6 +23,7 @@ from selfeval.providers import Response, _usage
 from selfeval.roleplay.conversation import said
 from selfeval.roleplay.simulated import DEFAULTS as ROLEPLAY_RATES
 from selfeval.simulated import KNOWN as RATES
+from selfeval.sweep import run_file
 
 FIGURES = {".pdf", ".png", ".svg"}
 COLLECTIONS = {"results": "results/<out>", "predictions": "predictions/<out>", "corpora": "corpora/<corpus>",
@@ -205,3 +206,27 @@ def test_recordings_and_exports_are_documented_as_they_stand(dictionary, store, 
     }
     assert {key: dictionary.unseen(key) for key in ("samplejsonl", "request", "response", "message")
             if dictionary.unseen(key)} == {}  # fmt: skip
+
+
+def test_a_sweep_leaves_what_is_documented(dictionary, tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    corpus = {"corpus": str(tmp_path / "corpus")}
+    stages = [
+        {"notebook": "01_generate_texts", "parameters": {"models": ["sim/good", "sim/first"], "limit": 2, **corpus}},
+        {"notebook": "02_collect_predictions", "parameters": {"evaluators": "sim/good", "answer": "free", **corpus}},
+    ]
+    file = tmp_path / "sweep.yaml"
+    file.write_text(yaml.safe_dump({"name": "documented", "stages": stages}), encoding="utf-8")
+    assert run_file(file, workers=1, out=tmp_path / "runs") == 0
+    prefix = "runssweepstagerun"
+    folders = sorted(path.parent for path in (tmp_path / "runs").glob("*/*/manifest.json"))
+    for folder in folders:
+        for name in ("manifest", "progress"):
+            hold_file(dictionary, f"{prefix}{name}json", folder / f"{name}.json")
+    manifest = json.loads((folders[1] / "manifest.json").read_text(encoding="utf-8"))
+    text = (DATA / "README.md").read_text(encoding="utf-8")
+    outputs = {*manifest["outputs"], "manifest.json"}
+    assert all(f"`{path.name}`" in text for path in folders[0].iterdir() if path.name not in outputs)
+    assert dictionary.wrong == []
+    sections = [f"{prefix}manifestjson", f"{prefix}progressjson", "code", "environment", "counts"]
+    assert {key: dictionary.unseen(key) for key in sections if dictionary.unseen(key)} == {}
