@@ -1,5 +1,6 @@
 """The pages that people read: every link, path, parameter, command, target, name and snippet in them is real."""
 
+import asyncio
 import contextlib
 import importlib
 import io
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 from fnmatch import fnmatch
 
+import pandas as pd
 import pytest
 import yaml
 from dictionary import anchor
@@ -20,7 +22,9 @@ from written_files import run_notebook, without_pictures
 from selfeval import DATA, ROOT
 from selfeval.cli import main
 from selfeval.client import Client
+from selfeval.identity.suite import situations
 from selfeval.models import get
+from selfeval.records import PREDICTION_FIELDS
 from selfeval.roleplay import panel
 
 PAGES = sorted(
@@ -185,6 +189,28 @@ def test_prompts_of_ones_own(tmp_path, own_store):
     assert [(text["prompt_id"], text["words_asked"]) for text in texts] == [("rain", 60), ("queue", 30)]
 
 
+def test_texts_predictions_and_transcripts_of_ones_own(tmp_path, own_store, monkeypatch):
+    without_pictures(monkeypatch)
+    corpus, talks = tmp_path / "texts.csv", tmp_path / "talks.jsonl"
+    texts = [(author, f"prompt {k}", f"{author} writes text {k}.") for author in ("ann", "ben") for k in range(3)]
+    pd.DataFrame(texts, columns=["author", "prompt", "text"]).to_csv(corpus, index=False)
+    asked = {"evaluators": ["sim/chance"], "answer": "free", "out": str(tmp_path / "asked")}
+    run_notebook("02_collect_predictions", corpus=str(corpus), **asked)
+    foreign = pd.read_json(tmp_path / "asked" / "predictions_exact_model.jsonl", lines=True)
+    foreign = foreign[list(PREDICTION_FIELDS)].assign(returned_text=foreign["reply"])
+    foreign.to_json(tmp_path / "elsewhere.jsonl", orient="records", lines=True)
+    given = {"predictions": str(tmp_path / "elsewhere.jsonl"), "corpus": str(corpus), "n_resamples": 20}
+    assert "6 records" in run_notebook("03_self_recognition", **given, out=str(tmp_path / "results"))
+    turns = [{"speaker": "me", "text": "hello"}, {"speaker": "somebody", "text": "hi there"}]
+    talks.write_text(json.dumps({"conversation_id": "one", "turns": turns, "source": "human"}), encoding="utf-8")
+    play = {"agent": "sim/talker", "interrogator": "sim/talker", "n_conversations": 1, "turns": 1}
+    printed = run_notebook("05_role_play", **play, transcripts=[str(talks)], out=str(tmp_path / "talks"))
+    assert "3 conversations" in printed  # the new one, the given one, and its twin
+    jury = {"jurors": ["sim/juror-stern"], "agent": "sim/talker", "humans": 0, "n_resamples": 20}
+    printed = run_notebook("06_jury", **jury, conversations=[str(talks)], out=str(tmp_path / "jury"))
+    assert "statements" in printed
+
+
 def test_an_identity_template_of_ones_own(tmp_path, own_store, monkeypatch):
     without_pictures(monkeypatch)
     suite = tmp_path / "suite.yaml"
@@ -218,14 +244,13 @@ async def ask(model):
 
 
 def test_a_registry_of_ones_own_and_local_servers(registry, server, own_store, monkeypatch):
-    import asyncio
-
     fake = server()
     text = block_with("yaml", "providers:")
     assert "http://gpu.lab:8000/v1" in text
     registry(text.replace("http://gpu.lab:8000/v1", fake.url))
     monkeypatch.setenv("LAB_KEY", os.environ["OPENAI_API_KEY"])
     assert get("my/terse-gpt").system == "Be brief." and get("my/terse-gpt").provider.name == "openrouter"
+    assert {s.arm for s in situations("suite", get("my/llama"), ["neutral", "true"], limit=3)} == {"neutral", "true"}
     for name in ("vllm", "ollama", "llamacpp"):
         monkeypatch.setenv(f"{name.upper()}_BASE_URL", fake.url)
     for model in ("my/llama", "vllm:some-model", "ollama:some-model", "llamacpp:some-model", "openai:gpt-4.1"):
