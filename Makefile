@@ -4,6 +4,7 @@
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
 #   make faults     the fault suite in full, as a table
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
+#   make report     HTML pages of all runs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,7 +17,7 @@ RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
-.PHONY: lab figures test notebooks record record-part sweep bench faults clean
+.PHONY: lab figures test notebooks record record-part sweep report bench faults clean
 
 .venv/.ready: requirements.txt requirements-model.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "selfeval needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
@@ -76,10 +77,14 @@ record-part: .venv/.ready
 sweep: .venv/.ready
 	$(BIN)/selfeval sweep $(FILE) --workers $(WORKERS)
 
+# RUNS="data/runs/mine ..." for some of them; the start page is data/report/index.html.
+report: .venv/.ready
+	@$(BIN)/selfeval report $(RUNS)
+
 bench: .venv/.ready
 	@$(BIN)/python tests/bench.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache data/runs data/results data/store/recording
+	rm -rf .venv .pytest_cache .ruff_cache data/runs data/results data/report data/store/recording
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "data/store/ (replies that may have been paid for), data/corpora/ and data/predictions/ stay."

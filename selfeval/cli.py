@@ -209,6 +209,22 @@ def scan(paths: tuple[Path, ...]) -> None:
 
 
 @main.command()
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write instead of data/report.")
+@click.option("--figures", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder of figures.")
+@click.option("--rows", default=20_000, show_default=True, type=click.IntRange(1), help="Most rows of a page.")
+def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows: int) -> None:
+    """Write one folder of HTML pages about RUNS: folders of sweeps or runs, notebooks, files of records.
+
+    Without RUNS, about all sweeps of data/runs, or the committed notebooks where there is none. It opens from disk and
+    loads nothing; keys and paths of this machine are taken out.
+    """
+    from selfeval.report import build
+
+    click.echo(str(build(runs, out=out, pictures=figures, rows=rows)))
+
+
+@main.command()
 def doctor() -> None:
     """Say what works on this machine, and the remedy for what does not."""
     checks = (_python, _packages, _embedded_model, _keys, _store, _disk)

@@ -25,6 +25,7 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_NAMES = {"\0": "‹NUL›", "\r": "‹CR›", "\x1b": "‹ESC›"}
 _FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
 _PASSAGE = (
     '<div style="opacity:.65;margin-top:6px">{}</div><pre style="white-space:pre-wrap;overflow-wrap:anywhere;'
@@ -43,8 +44,7 @@ def visible(text) -> str:
 
 
 def _mark(match: re.Match) -> str:
-    code = ord(match[0])
-    return chr(0x2400 + code) if code < 32 else "\u2421" if code == 127 else f"‹U+{code:04X}›"
+    return _NAMES.get(match[0]) or f"‹U+{ord(match[0]):04X}›"
 
 
 @dataclass

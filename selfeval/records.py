@@ -90,10 +90,10 @@ def _json_line(row: dict) -> str:
 
 def read_jsonl(path: Path) -> list[dict]:
     """Return the rows of a JSON lines file (or of one JSON list); raise `InputError` naming a broken line."""
-    return list(_json_rows(path))
+    return list(json_rows(path))
 
 
-def _json_rows(path: Path) -> Iterator[dict]:
+def json_rows(path: Path) -> Iterator[dict]:
     """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
     empty = True
     tell_sweep("read", path)
@@ -134,7 +134,7 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
 
 def _read_rows(path: Path) -> Iterable[dict]:
     if path.suffix != ".csv":
-        return _json_rows(path)
+        return json_rows(path)
     tell_sweep("read", path)
     try:
         frame = pd.read_csv(path, keep_default_na=False, na_values=[""])

@@ -1,0 +1,160 @@
+"""What there is to report: the runs of sweeps with their manifests, executed notebooks, and the records they wrote."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from selfeval import DATA, ROOT
+from selfeval.display import visible
+from selfeval.errors import InputError
+from selfeval.records import json_rows
+from selfeval.scan import registered
+from selfeval.secrets import SECRET_VALUE, values
+
+KINDS = {  # fields by which the records of a file are known
+    "predictions": {"evaluator_model", "task_type", "true_model"},
+    "existence": {"evaluator", "target_display", "raw_response"},
+    "identity": {"model", "arm", "source", "messages", "reply"},
+    "statements": {"conversation_id", "arm", "role", "juror"},
+    "conversations": {"conversation_id", "turns"},
+    "texts": {"text_id", "author", "text"},
+}
+WITHOUT_SWEEP = ("predictions", "conversations", "results")  # folders of data/ that hold what the notebooks wrote
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a sweep: its name (`sweep/stage/run`), folder and manifest."""
+
+    name: str
+    folder: Path
+    manifest: dict
+
+    @property
+    def notebook(self) -> Path:
+        """Return where its executed notebook is, if it is."""
+        return self.folder / "notebook.ipynb"
+
+
+@dataclass
+class Sources:
+    """What a report is made of. notebooks: {name: file}; files: {kind: files of such records}."""
+
+    runs: list[Run] = field(default_factory=list)
+    notebooks: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, list[Path]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    problems: dict[str, None] = field(default_factory=dict)  # what could not be read, each once
+
+    def rows(self, kind: str) -> Iterator[tuple[Path, dict]]:
+        """Yield the records of one kind with the file they stand in; a broken file becomes a problem."""
+        for file in self.files[kind]:
+            try:
+                for row in json_rows(file):
+                    yield file, row
+            except InputError as error:
+                self.problems[str(error)] = None
+
+    def run_of(self, file: Path) -> str:
+        """Return the name of the run that a file belongs to, else the file's own below the repository."""
+        owner = next((run.name for run in self.runs if file.is_relative_to(run.folder)), None)
+        return owner or self.clean(file.parent).removeprefix("data/")
+
+    @cached_property
+    def clean(self) -> "Cleaner":
+        """What takes keys, paths of this machine and invisible characters out of a text."""
+        return Cleaner(self.runs)
+
+
+class Cleaner:
+    """Take out of texts what must not leave this machine, and make visible what hides.
+
+    Paths lose what is above the repository, also above the one where a run was made elsewhere; keys become [key].
+    """
+
+    def __init__(self, runs: Iterable[Run] = ()):
+        roots = {f"{ROOT}/", f"{Path.home()}/"}
+        for run in runs:
+            out, end = str(run.manifest.get("parameters", {}).get("out", "")), "/".join(run.folder.parts[-5:])
+            roots |= {f"{run.folder.parent.parent.parent}/"} | ({out.removesuffix(end)} if out.endswith(end) else set())
+        known = map(re.escape, sorted(values(registered()).values(), key=len, reverse=True))
+        self.keys = re.compile("|".join([*known, SECRET_VALUE.pattern]), re.ASCII)
+        self.roots = re.compile("|".join(map(re.escape, sorted(roots - {"", "/", "//"}, key=lambda r: (-len(r), r)))))
+
+    def __call__(self, text) -> str:
+        return visible(self.keys.sub("[key]", self.roots.sub("", str(text))))
+
+
+def find(paths: Sequence[Path | str] = ()) -> Sources:
+    """Return what these folders and files hold; without any, all sweeps of data/runs, or the committed notebooks.
+
+    A folder with manifests is a sweep, or a part of one; any other is searched for notebooks and records. Raises
+    `InputError` for a path that is not there, or where there is nothing.
+    """
+    found = Sources()
+    if paths:
+        for path in map(Path, paths):
+            if not path.exists():
+                raise InputError(f"There is nothing at {path} to report; name folders of runs, notebooks, or records.")
+            _add(found, path.resolve())
+    elif [*DATA.glob("runs/*/*/*/manifest.json")]:
+        _add(found, DATA / "runs")
+    else:
+        for path in (ROOT / "notebooks", *(DATA / name for name in WITHOUT_SWEEP)):
+            _add(found, path)
+        found.files["texts"] += sorted(DATA.glob("corpora/*/texts.jsonl"))
+    if not found.runs and not found.notebooks and not any(found.files.values()):
+        raise InputError(f"{', '.join(map(str, paths))} holds no run, no notebook and no records to report.")
+    return found
+
+
+def _add(found: Sources, path: Path) -> None:
+    if path.is_file():
+        return _add_file(found, path)
+    manifests = sorted(path.rglob("manifest.json"))
+    for manifest in manifests:
+        _add_run(found, manifest)
+    if not manifests:
+        files = sorted(file for kind in ("*.ipynb", "*.jsonl") for file in path.rglob(kind))
+        for file in files:
+            if ".ipynb_checkpoints" not in file.parts:
+                _add_file(found, file)
+
+
+def _add_run(found: Sources, file: Path) -> None:
+    folder = file.parent
+    name = "/".join(folder.parts[-3:])
+    try:
+        manifest = json.loads(file.read_text("utf-8"))
+        manifest = manifest if isinstance(manifest, dict) else {}
+    except (OSError, ValueError) as error:
+        found.problems[f"The manifest of {name} cannot be read: {error}."] = None
+        manifest = {}
+    run = Run(name, folder, manifest)
+    found.runs.append(run)
+    if run.notebook.is_file():
+        found.notebooks[name] = run.notebook
+    for one in dict.fromkeys([*sorted(folder.rglob("*.jsonl")), *map(Path, manifest.get("written") or ())]):
+        if one.suffix == ".jsonl" and one.is_file():
+            _add_records(found, one)
+
+
+def _add_file(found: Sources, file: Path) -> None:
+    if file.suffix == ".ipynb":
+        found.notebooks[file.stem if file.parent == ROOT / "notebooks" else "/".join(file.parts[-2:])[:-6]] = file
+    else:
+        _add_records(found, file)
+
+
+def _add_records(found: Sources, file: Path) -> None:
+    """Add a file to its kind; files of other kinds (stored replies, configurations) are no records."""
+    try:
+        first = next(json_rows(file), {})
+    except InputError as error:
+        found.problems[str(error)] = None
+        return
+    kind = next((kind for kind, fields in KINDS.items() if fields <= first.keys()), None)
+    if kind and file not in found.files[kind]:
+        found.files[kind].append(file)

@@ -1,0 +1,154 @@
+"""A headless Chromium for tests, driven through its DevTools protocol: pages, pictures, clicks, what went wrong.
+
+with Browser() as browser:
+    browser.open(path.as_uri())
+    assert browser.js("document.title") == "..." and browser.complaints == []
+"""
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+import websocket
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needed = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on the path, to look at pages as a reader does")
+
+
+class Browser:
+    """One window. complaints: errors and warnings of the console, exceptions, and requests that left the machine."""
+
+    def __init__(self):
+        self.complaints: list[str] = []
+        self._numbers = itertools.count(1)
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="selfeval-chromium-", ignore_cleanup_errors=True)
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+        options += [
+            "--disable-background-networking",
+            "--remote-debugging-port=0",
+            f"--user-data-dir={self._folder.name}",
+        ]
+        self._process = subprocess.Popen(
+            [CHROMIUM, *options, "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            port = self._wait_for_port()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=10) as answer:
+                page = next(one for one in json.load(answer) if one["type"] == "page")
+            self._socket = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=30, suppress_origin=True)
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.send(f"{domain}.enable")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._folder.cleanup()
+
+    def _wait_for_port(self):
+        file = Path(self._folder.name, "DevToolsActivePort")
+        end = time.monotonic() + 30
+        while time.monotonic() < end and self._process.poll() is None:
+            if file.exists() and (lines := file.read_text().splitlines()):
+                return int(lines[0])
+            time.sleep(0.05)
+        raise RuntimeError("Chromium did not start within 30 seconds")
+
+    def send(self, method, **parameters):
+        """Send one command and return its result; events that arrive meanwhile are looked at."""
+        number = next(self._numbers)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self._socket.recv())
+            if message.get("id") == number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return message["result"]
+            self._notice(message)
+
+    def _notice(self, message):
+        event, about = message.get("method"), message.get("params", {})
+        if event == "Runtime.exceptionThrown":
+            self.complaints.append(about["exceptionDetails"].get("exception", {}).get("description") or str(about))
+        elif event == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning"):
+            self.complaints.append(f"console: {[a.get('value', a.get('description')) for a in about['args']]}")
+        elif event == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(f"log: {about['entry']['text']} {about['entry'].get('url', '')}")
+        elif event == "Network.requestWillBeSent":
+            url = about["request"]["url"]
+            if not url.startswith(("file:", "data:", "blob:", "about:", "http://127.0.0.1:", "http://localhost:")):
+                self.complaints.append(f"request to {url[:200]}")
+
+    def js(self, expression):
+        """Return the value of a JavaScript expression (a promise is awaited)."""
+        found = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise RuntimeError(f"{expression[:200]}: {found['exceptionDetails']['exception'].get('description')}")
+        return found["result"].get("value")
+
+    def wait(self, condition, seconds=30):
+        """Wait until a JavaScript expression is true."""
+        end = time.monotonic() + seconds
+        while not self.js(condition):
+            if time.monotonic() > end:
+                raise TimeoutError(f"not within {seconds} s: {condition[:300]}")
+            time.sleep(0.05)
+
+    def open(self, url):
+        """Load a page and wait until it is there."""
+        self.send("Page.navigate", url="about:blank")
+        self.send("Page.navigate", url=url)
+        self.wait(f"location.href.startsWith({json.dumps(url[:40])}) && document.readyState === 'complete'")
+
+    def window(self, width, height=900, dark=False):
+        """Set the window's size and its colour scheme."""
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.send("Emulation.setEmulatedMedia", features=[scheme])
+
+    def click(self, selector):
+        """Click on the middle of the first element that a selector finds, as a mouse does."""
+        find = f"document.querySelector({json.dumps(selector)})"
+        self.wait(f"!!{find}")
+        x, y = self.js(
+            f"(() => {{ const e = {find}; e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect();"
+            " return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def key(self, name, code, modifiers=0, text=""):
+        """Press and release one key; modifiers: 1 Alt, 2 Ctrl, 4 Meta, 8 Shift."""
+        about = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        self.send("Input.dispatchKeyEvent", type="keyDown", text=text, **about)
+        self.send("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def type(self, text):
+        """Type a text where the focus is."""
+        self.send("Input.insertText", text=text)
+
+    def picture(self, path, whole=False):
+        """Save what the window shows, or the whole page, as PNG."""
+        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        Path(path).write_bytes(base64.b64decode(shot["data"]))
