@@ -321,7 +321,7 @@ def test_the_command_writes_it_and_says_where(sweep, tmp_path):
         ('<b onclick="x()">a</b>', "<b>a</b>"),
         ('<a href="javascript:1">a</a>', "<a>a</a>"),
         ('<div style="background:url(http://x/y);color:red">a</div>', "<div>a</div>"),
-        ('<p style="text-align:left;position:fixed">a</p>', '<p style="text-align: left;">a</p>'),
+        ('<p style="text-align:left;position:fixed">a</p>', '<p style="text-align:left;">a</p>'),
         ("<style>p{}</style><script>1</script>a", "a"),
         ("<scr<script>1</script>ipt>alert(1)</script>", "alert(1)"),
     ],
