@@ -75,6 +75,13 @@ def main() -> None:
     metavar="USD",
     help="The most that this command may spend; a call that could go beyond is not made.",
 )
+@click.option(
+    "--engine",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", "forked", "ordinary"]),
+    help="Fork the runs from one process that has the imports done, or start each anew; auto: fork from four runs on.",
+)
 def sweep(file: Path, workers: int, out: Path | None, **options) -> None:
     """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
 

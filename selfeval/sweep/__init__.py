@@ -12,13 +12,21 @@ settles how a run ended, `show` and `left` tell.
 
 from selfeval.sweep.execute import run
 from selfeval.sweep.file import load
+from selfeval.sweep.forked import ForkedProcesses
+from selfeval.sweep.launch import LocalProcesses
 
 __all__ = ["load", "run", "run_file"]
 
 
-def run_file(path, workers=2, out=None, **options):
+WORTH_WARMING = 4  # runs: for fewer, the imports of a warm process cost more than they save
+
+
+def run_file(path, workers=2, out=None, engine="auto", **options):
     """Execute the sweep file at `path` and return the exit status (`execute.run`, which takes the options).
 
-    out: a folder that replaces `data/runs/<name>`.
+    out: a folder that replaces `data/runs/<name>`. engine: `forked`, `ordinary`, or `auto`, which forks the runs of all
+    but the smallest sweeps.
     """
-    return run(load(path, out), workers, **options)
+    sweep = load(path, out)
+    forked = engine == "forked" or (engine == "auto" and sum(len(s.runs) for s in sweep.stages) >= WORTH_WARMING)
+    return run(sweep, workers, launcher=ForkedProcesses if forked else LocalProcesses, **options)

@@ -1,0 +1,81 @@
+"""A papermill engine that forks each kernel from a warm process: `papermill --engine forked NOTEBOOK OUTPUT`.
+
+A sweep shares one warm process (`SELFEVAL_WARM` names it); a lone papermill makes one for itself, which pays only where
+one Python process executes several notebooks.
+"""
+
+import atexit
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from jupyter_client.manager import AsyncKernelManager
+from papermill.engines import NBClientEngine
+from papermill.log import logger
+
+from selfeval import warm
+
+
+class ForkedEngine(NBClientEngine):
+    """Papermill's own engine but for how the kernel is started."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, **kwargs):
+        """Execute a notebook on a forked kernel, or on an ordinary one where forking is not to be had."""
+        if reason := warm.obstacle():
+            _say(reason)
+        else:
+            kwargs["kernel_manager_class"] = ForkedKernelManager
+        return super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
+
+
+class ForkedKernelManager(AsyncKernelManager):
+    """A kernel manager whose kernel comes out of the warm process."""
+
+    async def _async_launch_kernel(self, kernel_cmd, **kw):
+        if not _is_ours(kernel_cmd):
+            _say(f"the kernel {self.kernel_name} is not `{sys.executable} -m ipykernel_launcher`")
+            return await super()._async_launch_kernel(kernel_cmd, **kw)
+        env, cwd = kw.get("env") or os.environ, kw.get("cwd") or Path.cwd()
+        with open(os.devnull, "rb") as stdin:  # noqa: PTH123, ASYNC230
+            files = [stdin.fileno(), *(_descriptor(kw.get(name), fd) for name, fd in (("stdout", 1), ("stderr", 2)))]
+            try:
+                process = warm.start(_address(), kernel_cmd, cwd, env, files).started()
+            except OSError as error:
+                _say(str(error))
+                return await super()._async_launch_kernel(kernel_cmd, **kw)
+        provisioner = self.provisioner
+        provisioner.process, provisioner.pid, provisioner.pgid = process, process.pid, process.pid
+        provisioner.cwd = cwd
+        self._reconcile_connection_info(provisioner.connection_info)
+
+
+def _is_ours(command: list[str]) -> bool:
+    """Tell whether a kernel is IPython's on this interpreter and no other environment's."""
+    python, ours = Path(command[0]), Path(sys.executable)
+    same = python.parent == ours.parent and python.resolve() == ours.resolve()
+    return same and command[1:3] == ["-m", "ipykernel_launcher"]
+
+
+def _descriptor(file, default: int) -> int:
+    if file in (None, subprocess.STDOUT, subprocess.PIPE):
+        return default
+    return file if isinstance(file, int) else file.fileno()
+
+
+@functools.cache
+def _own() -> warm.WarmProcess:
+    own = warm.WarmProcess()
+    atexit.register(own.close)
+    return own
+
+
+def _address() -> str:
+    return os.environ.get("SELFEVAL_WARM") or _own().address
+
+
+@functools.cache
+def _say(reason: str) -> None:
+    logger.warning(f"selfeval: an ordinary kernel instead of a forked one: {reason}")
