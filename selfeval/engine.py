@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from jupyter_client.manager import AsyncKernelManager
-from papermill.engines import NBClientEngine
+from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
 from selfeval import warm
@@ -79,3 +79,6 @@ def _address() -> str:
 @functools.cache
 def _say(reason: str) -> None:
     logger.warning(f"selfeval: an ordinary kernel instead of a forked one: {reason}")
+
+
+papermill_engines.register("forked", ForkedEngine)  # also where the package was installed before it had this engine

@@ -34,7 +34,7 @@ KERNEL = (
     "ipykernel.kernelapp", "ipykernel.ipkernel", "zmq.asyncio", "numpy", "pandas", "scipy.stats", "matplotlib.pyplot",
     "seaborn", "sklearn.linear_model", "sklearn.feature_extraction.text", "openai", "aiohttp", "yaml", "dotenv",
 )  # fmt: skip
-PAPERMILL = ("papermill.cli", "nbclient", "nbformat", "jupyter_client.asynchronous")
+PAPERMILL = ("papermill.cli", "nbclient", "nbformat", "jupyter_client.asynchronous", "selfeval.engine")
 FRESH = ("selfeval", "tqdm")  # imported anew: edited between runs; chooses its bar by where it is imported
 FOREVER = float("inf")
 GRACE = 3.0  # seconds between TERM and KILL
