@@ -89,6 +89,10 @@ def test_every_file_that_notebooks_write_is_in_the_dictionary_field_by_field(dic
     documented = {key for key, s in dictionary.sections.items()
                   if s.fields and s.title.startswith(tuple(f"`{c}/" for c in COLLECTIONS))}  # fmt: skip
     assert held == documented
+    text = (DATA / "README.md").read_text(encoding="utf-8")
+    tables = [pd.read_csv(path) for path in written.glob("results/*/*.csv")]
+    methods = set().union(*(table["method"] for table in tables if "method" in table))
+    assert methods and not [method for method in sorted(methods) if f"`{method}`" not in text]
     for file in ("corpora/sample/texts.jsonl", "conversations/sample/conversations.jsonl"):
         hold_file(dictionary, section_of(dictionary, Path(file)), DATA / file)
     for file in sorted(DATA.glob("predictions/*/*.jsonl")):

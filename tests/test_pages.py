@@ -10,7 +10,6 @@ import re
 import shlex
 import shutil
 import subprocess
-from fnmatch import fnmatch
 
 import pandas as pd
 import pytest
@@ -31,9 +30,8 @@ PAGES = sorted(
     {*ROOT.glob("*.md"), *ROOT.glob("data/**/*.md"), *ROOT.glob("notebooks/*.md"), *ROOT.glob("figures/*.md")}
 )
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
-MADE = (
-    "data/store/* data/runs/* data/results/* runs/* store/* results/* .venv .env notebook.ipynb parameters.yaml *.txt"
-)
+IGNORED = [line for line in (ROOT / ".gitignore").read_text().split() if line.endswith("/") and line[0] != "*"]
+OF_A_RUN = "notebook.ipynb parameters.yaml written.txt read.txt log.txt runs/ store/ results/ report/".split()
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -86,7 +84,7 @@ def test_paths_and_notebooks_exist(page):
             re.search(r"\.(py|yaml|ipynb|md|toml|cfg|cff|txt)$", name)
             or name.startswith(("data/", "tests/", "selfeval/"))
         )
-        if is_path and not any(fnmatch(name, made) for made in MADE.split()):
+        if is_path and not name.startswith((*IGNORED, *OF_A_RUN)):
             places = (ROOT, DATA, page.parent, ROOT / "tests", ROOT / "notebooks", ROOT / "selfeval" / "stats")
             assert any(list(place.glob(name)) for place in places), f"{page.name} names {name}"
 
