@@ -26,17 +26,21 @@ from selfeval.models import get
 from selfeval.records import PREDICTION_FIELDS
 from selfeval.roleplay import panel
 
-PAGES = sorted(
-    {*ROOT.glob("*.md"), *ROOT.glob("data/**/*.md"), *ROOT.glob("notebooks/*.md"), *ROOT.glob("figures/*.md")}
-)
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
+PLACES = ("*.md", "data/**/*.md", "notebooks/*.md", "notebooks/*.ipynb", "figures/*.md")
+PAGES = sorted({path for place in PLACES for path in ROOT.glob(place)})
 IGNORED = [line for line in (ROOT / ".gitignore").read_text().split() if line.endswith("/") and line[0] != "*"]
 OF_A_RUN = "notebook.ipynb parameters.yaml written.txt read.txt log.txt runs/ store/ results/ report/".split()
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def text_of(page):
-    return page.read_text(encoding="utf-8")
+    """Return a page's text, of a notebook that of its prose."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells)
 
 
 def blocks(page, language):
@@ -123,6 +127,9 @@ def test_commands_have_their_options_and_targets(page):
             given = {words[i + 1] for i, word in enumerate(words) if word == "-p"}
             given |= {name for i, word in enumerate(words) if word == "-y" for name in yaml.safe_load(words[i + 1])}
             assert given <= known, f"{page.name}: {line}"
+    if page.suffix == ".ipynb":
+        named = {match[1] for piece in code(page) if (match := re.match(r"(\w+) = ", piece))}
+        assert named <= set(inspect_notebook(str(page))), f"{page.name} names a parameter that it does not have"
     for parameter, notebook in re.findall(r"`(\w+)` of `(\d\d_\w+)`", prose(page)):
         assert parameter in inspect_notebook(str(NOTEBOOKS[notebook])), f"{page.name}: {parameter} of {notebook}"
 
