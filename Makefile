@@ -1,6 +1,6 @@
 # Every target prepares .venv when it is missing or when a requirements file changed.
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
-#   make figures    the demo with the embedded model    make record     record the replayed replies anew
+#   make figures    the paper's figures, for real     make record     record the replayed replies anew
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
 #   make faults     the fault suite in full, as a table
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
@@ -33,11 +33,7 @@ lab: .venv/.ready
 # One notebook at a time: they share the embedded model's one slot, and its prefix cache works best in order.
 figures: .venv/.ready
 	@$(BIN)/selfeval sweep notebooks/sweeps/demo.yaml --workers 1
-	@mkdir -p figures/tables
-	@for set in demo fleet; do \
-	  for file in data/results/$$set/*.pdf data/results/$$set/*.png; do cp $$file figures/$${set}_$$(basename $$file); done; \
-	  for file in data/results/$$set/tables/*; do cp $$file figures/tables/$${set}_$$(basename $$file); done; done
-	@echo "figures/: $$(ls figures/*.pdf | wc -l) figures as PDF and PNG; figures/tables/: $$(ls figures/tables/*.csv | wc -l) tables as CSV and LaTeX"
+	@echo "figures/README.md shows all figures and tables and says what made them"
 
 test: .venv/.ready
 	$(BIN)/ruff check .
@@ -85,6 +81,7 @@ bench: .venv/.ready
 	@$(BIN)/python tests/bench.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache data/runs data/results data/report data/store/recording
+	rm -rf .venv .pytest_cache .ruff_cache data/runs data/report data/store/recording
+	find data/results -type f ! -path '*/paper/*' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "data/store/ (replies that may have been paid for), data/corpora/ and data/predictions/ stay."

@@ -52,12 +52,12 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
     write_whole(path, "".join(map(_json_line, rows)))
 
 
-def write_whole(path: Path, content: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all, and tell the sweep that runs this notebook, if any, that it was written."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(content, encoding="utf-8")
+        temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
         temporary.replace(path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}; make room or choose another folder.") from error

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from selfeval import figures
 from selfeval.errors import InputError
 from selfeval.figures import shares
-from selfeval.stats import condition_contrasts, confusion, recognition_table
+from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
 
 
 def predictions(size: int, task: str = "exact_model", prompts: int = 8) -> pd.DataFrame:
@@ -48,11 +48,11 @@ def test_a_second_run_writes_the_same_bytes(name, inputs, tmp_path):
         fig = getattr(figures, name)(inputs[DRAWN[name]], DISPLAY)
         assert isinstance(fig, Figure)
         paths = figures.save(fig, tmp_path / run, "figure")
-        assert [path.name for path in paths] == ["figure.pdf", "figure.png"]
+        assert [path.name for path in paths] == ["figure.pdf", "figure.png", "figure.svg"]
         written.append([path.read_bytes() for path in paths])
     assert written[0] == written[1]
-    pdf, png = written[0]
-    assert b"/CreationDate" not in pdf and b"/Type3" not in pdf and b"Software" not in png
+    pdf, png, svg = written[0]
+    assert b"/CreationDate" not in pdf and b"/Type3" not in pdf and b"Software" not in png and b"<dc:date>" not in svg
 
 
 @pytest.mark.parametrize("size", [2, 12, 40])
@@ -143,6 +143,17 @@ def test_tables_are_escaped_and_ruled(tmp_path):
     assert r"model\_id & J \\" in text and r"a\_b \& 100\% & 0.123 \\" in text and r"\toprule" in text
 
 
+def test_latex_prints_what_data_say_with_the_notes_below(tmp_path):
+    frame = pd.DataFrame({"name": ["[odd] $x$ ^ ~ \\", "< 0.001"], "J": ["-0.10 [-0.20, 0.30]", "GPT-4"]})
+    text = figures.save_table(frame, tmp_path, "table", notes=["100 % of GPT_4"])[1].read_text()
+    assert (
+        r"{[}odd] \$x\$ \textasciicircum{} \textasciitilde{} \textbackslash{} & \textminus{}0.10 [\textminus{}0.20"
+        in text
+    )
+    assert r"\textless{} 0.001 & GPT-4 \\" in text
+    assert r"\item 100 \% of GPT\_4" in text and text.index("tablenotes") > text.index(r"\end{tabular}")
+
+
 def test_style_sets_true_type_fonts():
     with mpl.rc_context():
         figures.use_style()
@@ -153,13 +164,13 @@ def test_style_sets_true_type_fonts():
 def test_roc_and_contrasts_are_drawn_from_the_records():
     frame = predictions(3, "binary_self")
     own = frame["true_model"] == frame["evaluator_model"]
-    fig = figures.roc(frame.assign(score=own * 1.0), DISPLAY)
+    fig = figures.roc(roc_points(frame.assign(score=own * 1.0)), DISPLAY)
     shown = [text.get_text() for ax in fig.axes for text in ax.texts]
     assert shown == ["AUC 1.00"] * 3
-    fig = figures.roc(frame.assign(score=0.5))
+    fig = figures.roc(roc_points(frame.assign(score=0.5)))
     assert [text.get_text() for ax in fig.axes for text in ax.texts] == ["AUC 0.50"] * 3
     with pytest.raises(InputError, match="no ROC curve"):
-        figures.roc(frame.assign(score=None))
+        figures.roc(roc_points(frame.assign(score=None)))
     both = pd.concat([frame.assign(condition=f"hints={h}") for h in ("false", "true")])
     fig = figures.contrasts(condition_contrasts(both))
     assert "hints: false → true" in fig.axes[0].get_title()

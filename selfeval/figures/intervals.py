@@ -11,7 +11,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from selfeval.errors import InputError
-from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, names_shown, new_figure, plain
+from selfeval.figures.style import DOUBLE, PAGE, PALETTE, STYLE, names_shown, new_figure, pitch, plain, size_of
 
 SYMBOLS = {
     "self_accuracy": "Self accuracy H", "cross_accuracy": "Cross accuracy", "advantage": "Advantage A",
@@ -41,12 +41,14 @@ def one_design(frame: pd.DataFrame) -> None:
         raise InputError(f"A figure shows one task and condition, got {len(found)} ({some}); select one first.")
 
 
-def advantage_and_discrimination(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> Figure:
+def advantage_and_discrimination(
+    table: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE
+) -> Figure:
     """Draw advantage A and discrimination J side by side per evaluator, highest J first.
 
     Where J's marker is hollow, own texts are not told from others', whatever A says.
     """
-    return forest(table, display, ("advantage", "discrimination"), same_scale=True)
+    return forest(table, display, ("advantage", "discrimination"), same_scale=True, width=width)
 
 
 def forest(
@@ -55,25 +57,38 @@ def forest(
     statistics: tuple[str, ...] = ("advantage", "discrimination", "corrected_advantage", "peer_corrected"),
     order_by: str = "discrimination",
     same_scale: bool = False,
+    width: float = DOUBLE,
 ) -> Figure:
     """Draw one panel per statistic with every evaluator's estimate and interval; hollow where it holds 0."""
     needed = dict.fromkeys([*statistics, order_by])
     rows = {name: default_rows(table, name).set_index("evaluator") for name in needed}
     order = rows[order_by]["estimate"].sort_values(ascending=True, na_position="first", kind="stable").index
-    height = 0.95 + 0.17 * max(len(order), 3)
-    width = SINGLE if len(statistics) == 1 else DOUBLE
-    fig, axes = new_figure(width, height, 1, len(statistics), sharey=True, sharex=same_scale)
+    columns = len(statistics) if width >= DOUBLE else min(len(statistics), 2)
+    fig, axes = row_panels(width, order, len(statistics), columns, display, sharex=same_scale)
     with mpl.rc_context(STYLE):
-        for ax, name, colour in zip(axes[0], statistics, PALETTE, strict=False):
-            _interval_panel(ax, rows[name].reindex(order), colour, 5 if len(statistics) < 3 else 3)
-            ax.set_title(SYMBOLS.get(name, name))
-        axes[0, 0].set_yticks(range(len(order)), names_shown(order, display))
-        axes[0, 0].set_ylim(-0.7, len(order) - 0.3)
-        _legend_below(fig, axes[0, 0])
+        for ax, name, colour in zip(axes.flat, statistics, PALETTE, strict=False):
+            interval_panel(ax, rows[name].reindex(order), colour, 5 if width / columns > 3 else 3)
+            ax.set_title(SYMBOLS.get(name, name), fontsize=8 if width >= DOUBLE else 6.5)
+        legend_below(fig, axes[0, 0])
     return plain(fig)
 
 
-def _interval_panel(ax, rows: pd.DataFrame, colour, ticks: int) -> None:
+def row_panels(width: float, order, panels: int, columns: int, display, title: float = 0.24, **options):
+    """Return a figure of panels whose rows are the same names, as high as the rows need and a page allows."""
+    lines, rows = -(-panels // columns), max(len(order), 3)
+    row = pitch(rows, (PAGE - 0.35 - lines * (title + 0.3)) / lines)
+    fig, axes = new_figure(width, 0.35 + lines * (title + 0.3 + row * rows), lines, columns, sharey=True, **options)
+    labels = names_shown(order, display, 30 if width >= DOUBLE else 20)
+    for ax in axes.flat[panels:]:
+        ax.set_axis_off()
+    axes[0, 0].set_yticks(range(len(order)), labels)
+    axes[0, 0].set_ylim(-0.7, len(order) - 0.3)
+    for ax in axes[:, 0]:
+        ax.tick_params(axis="y", labelsize=size_of(row))
+    return fig, axes
+
+
+def interval_panel(ax, rows: pd.DataFrame, colour, ticks: int) -> None:
     """Draw points and low-high lines over row numbers; filled where the interval excludes 0."""
     y = np.arange(len(rows))
     value, low, high = (rows[c].to_numpy(float) for c in ("estimate", "low", "high"))
@@ -97,15 +112,19 @@ def _interval_panel(ax, rows: pd.DataFrame, colour, ticks: int) -> None:
     sns.despine(ax=ax, left=True)
 
 
-def _legend_below(fig: Figure, ax) -> None:
+def legend_below(fig: Figure, ax, side: str = "lower") -> None:
+    """Explain filled and hollow marks below (or above) all panels."""
     look = {"edgecolor": "0.25", "linewidth": 1}
     handles = [ax.scatter([], [], 16, marker=m, facecolor=f, **look) for m, f in (("o", "0.25"), ("s", "white"))]
     labels = ["interval excludes 0", "interval holds 0"]
-    fig.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    fig.legend(handles, labels, loc=f"outside {side} center", ncols=2, frameon=False)
 
 
 def contrasts(
-    table: pd.DataFrame, display: Mapping[str, str] | None = None, statistic: str = "discrimination"
+    table: pd.DataFrame,
+    display: Mapping[str, str] | None = None,
+    statistic: str = "discrimination",
+    width: float = DOUBLE,
 ) -> Figure:
     """Draw the change of a statistic between two conditions per evaluator, one panel per pair of conditions.
 
@@ -116,18 +135,13 @@ def contrasts(
         raise InputError(f"The contrasts have no rows of statistic {statistic!r}.")
     pairs = list(rows.groupby(["task", "field", "first", "second", "condition"], sort=False))
     order = list(dict.fromkeys(rows["evaluator"]))[::-1]
-    columns = min(len(pairs), 3)
-    lines = -(-len(pairs) // columns)
-    fig, axes = new_figure(DOUBLE, 0.6 + lines * (0.5 + 0.17 * max(len(order), 3)), lines, columns, sharey=True)
+    columns = min(len(pairs), 3 if width >= DOUBLE else 2)
+    fig, axes = row_panels(width, order, len(pairs), columns, display, title=0.36)
     with mpl.rc_context(STYLE):
         for ax, ((task, field, first, second, _), part) in zip(axes.flat, pairs, strict=False):
-            _interval_panel(ax, part.set_index("evaluator").reindex(order), PALETTE[0], 4)
-            ax.set_title(f"{task}\n{field}: {first} → {second}", fontsize=7)
-        for ax in axes.flat[len(pairs) :]:
-            ax.set_axis_off()
-        axes[0, 0].set_yticks(range(len(order)), names_shown(order, display))
-        axes[0, 0].set_ylim(-0.7, len(order) - 0.3)
-        for ax in axes[-1]:
-            ax.set_xlabel(f"change of {SYMBOLS.get(statistic, statistic)}")
-        _legend_below(fig, axes[0, 0])
+            interval_panel(ax, part.set_index("evaluator").reindex(order), PALETTE[0], 4 if width >= DOUBLE else 3)
+            ax.set_title(f"{task}\n{field}: {first} → {second}", fontsize=7 if width >= DOUBLE else 6)
+        for ax in axes.flat[: len(pairs)][-columns:]:
+            ax.set_xlabel(f"change of {SYMBOLS.get(statistic, statistic)}", fontsize=8 if width >= DOUBLE else 6.5)
+        legend_below(fig, axes[0, 0])
     return plain(fig)

@@ -7,20 +7,34 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
-import pandas as pd
 import seaborn as sns
+from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-SINGLE, DOUBLE = 3.4, 7.0  # column widths in inches
+from selfeval.records import write_whole
+
+SINGLE, DOUBLE = 3.3, 6.9  # column widths in inches
+PAGE = 9.0  # no figure is higher
+SMALLEST = 4.5  # points: no label is smaller
 PALETTE = sns.color_palette("colorblind")
+ASIAN = (
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Source Han Sans",
+    "WenQuanYi Zen Hei",
+    "IPAGothic",
+    "Arial Unicode MS",
+)
+FONTS = ["DejaVu Sans", *(name for name in ASIAN if name in set(font_manager.get_font_names()))]
 STYLE = {
-    "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "selfeval",
+    "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "selfeval", "font.family": FONTS,
     "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
     "legend.fontsize": 7, "figure.titlesize": 9, "axes.linewidth": 0.6, "lines.linewidth": 1.0,
     "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5, "ytick.major.size": 2.5,
     "grid.linewidth": 0.4, "hatch.linewidth": 0.4, "figure.dpi": 130, "savefig.dpi": 200, "text.parse_math": False,
 }  # fmt: skip
+DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
 
 def use_style() -> None:
@@ -29,24 +43,16 @@ def use_style() -> None:
 
 
 def save(fig: Figure, folder: Path | str, name: str) -> list[Path]:
-    """Write name.pdf and name.png to a folder, without dates, so that a second run gives the same bytes."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.pdf", folder / f"{name}.png"]
+    """Write name.pdf, name.png and name.svg to a folder, without dates, so that a second run gives the same bytes."""
+    paths = []
     with mpl.rc_context(STYLE):
-        fig.savefig(paths[0], metadata={"CreationDate": None})
-        fig.savefig(paths[1], dpi=200, metadata={"Software": None})
-    return paths
-
-
-def save_table(df: pd.DataFrame, folder: Path | str, name: str, precision: int = 3) -> list[Path]:
-    """Write name.csv (full precision) and name.tex (booktabs, rounded); the index is left out."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.csv", folder / f"{name}.tex"]
-    df.to_csv(paths[0], index=False)
-    styler = df.style.format(escape="latex", precision=precision, na_rep="").format_index(escape="latex", axis=1)
-    paths[1].write_text(styler.hide(axis="index").to_latex(hrules=True), encoding="utf-8")
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")  # what was laid out once stays, whatever the resolution
+        for kind, metadata in DATELESS.items():
+            content = io.BytesIO()
+            fig.savefig(content, format=kind, dpi=200, metadata=metadata)
+            paths.append(Path(folder) / f"{name}.{kind}")
+            write_whole(paths[-1], content.getvalue())
     return paths
 
 
@@ -66,10 +72,43 @@ def show(drawn: Mapping[str, Figure], kind: str) -> None:
 
 
 def names_shown(ids, display: Mapping[str, str] | None, longest: int = 30) -> list[str]:
-    """Return the labels of ids, the middle of a very long one left out."""
+    """Return the labels of ids, the middle of a very long one left out; labels that would be alike get a number."""
     names = [str((display or {}).get(i, i)) for i in ids]
+    longest = max(longest, 5)
     head = longest * 2 // 3
-    return [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
+    short = [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
+    if len(set(short)) == len(short) or len(set(names)) < len(names):
+        return short
+    return [n if short.count(n) == 1 else f"{n[: longest - 3]} {short[:k].count(n) + 1}" for k, n in enumerate(short)]
+
+
+def pitch(rows: int, room: float = PAGE - 1.3, most: float = 0.17) -> float:
+    """Return the height of one labelled row in inches: `most`, or less where so many rows would not fit on a page."""
+    return min(most, room / max(rows, 1))
+
+
+def size_of(row: float, most: float = 7) -> float:
+    """Return the font size in points of labels in rows of so many inches."""
+    return min(most, max(SMALLEST, row * 72 * 0.75))
+
+
+def small_panels(count: int, width: float) -> tuple[int, int, float]:
+    """Return rows, columns and the side in inches of so many square panels that fit on a page."""
+    most = 8 if width >= DOUBLE else 5
+    columns = min(count, 4 if width >= DOUBLE and count != 5 and count != 6 and count != 9 else 2 if count == 4 else 3)
+    while columns < most and -(-count // columns) * ((width - 0.5) / columns + 0.2) > min(PAGE - 0.6, 1.25 * width):
+        columns += 1
+    side = min((width - 0.5) / columns - 0.05, 2.0)
+    return -(-count // columns), columns, side
+
+
+def hide_rest(axes, used: int) -> None:
+    """Hide the panels of a grid after the used ones; what stands above a hidden one gets its tick labels."""
+    rows, columns = axes.shape
+    for ax in axes.flat[used:]:
+        ax.set_axis_off()
+    for ax in axes.flat[max(used - columns, 0) : (rows - 1) * columns]:
+        ax.tick_params(labelbottom=True)
 
 
 def plain(fig: Figure) -> Figure:
@@ -82,5 +121,5 @@ def plain(fig: Figure) -> Figure:
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options):
     """Return a figure in this style, sizes in inches, and its axes as a grid."""
     with mpl.rc_context(STYLE):
-        fig = Figure(figsize=(width, height), layout="constrained")
+        fig = Figure(figsize=(width, min(height, PAGE)), layout="constrained")
         return fig, fig.subplots(rows, columns, squeeze=False, **options)

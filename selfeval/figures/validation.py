@@ -20,17 +20,29 @@ def mid_range(table: pd.DataFrame) -> pd.Series:
     return (table["lowest_rate"] >= low - 1e-6) & (table["highest_rate"] <= high + 1e-6)
 
 
-def coverage(table: pd.DataFrame, level: float = 0.95, promise: float = 0.93) -> Figure:
-    """Draw coverage by number of prompts: a column per method, a row per statistic, a line per scenario.
+def validation_figures(
+    covered: pd.DataFrame, power: pd.DataFrame, promise: float = 0.93, width: float = DOUBLE
+) -> dict[str, Figure]:
+    """Draw coverage and power: {"<kind>_validation": figure}."""
+    return {
+        "coverage_validation": coverage(covered, promise=promise, width=width),
+        "power_validation": power_curves(power, width),
+    }
+
+
+def coverage(table: pd.DataFrame, level: float = 0.95, promise: float = 0.93, width: float = DOUBLE) -> Figure:
+    """Draw coverage by number of prompts: a column per method, a row per statistic, a line per scenario; in a single
+    column of print methods are the rows.
 
     table: scenario, prompts, statistic, method, coverage, mc_error, lowest_rate, highest_rate. Bars are 95 % of the
     Monte Carlo error; the dashed line is the level, the shaded band begins at what the default promises.
     """
     methods, statistics = (list(table[name].drop_duplicates()) for name in ("method", "statistic"))
     sizes = sorted(table["prompts"].unique())
-    fig, axes = new_figure(
-        DOUBLE, 0.9 + 1.35 * len(statistics), len(statistics), len(methods), sharex=True, sharey=True
-    )
+    across = width >= DOUBLE
+    grid = (len(statistics), len(methods)) if across else (len(methods), len(statistics))
+    fig, axes = new_figure(width, 0.9 + 1.35 * grid[0], *grid, sharex=True, sharey=True)
+    axes = axes if across else axes.T  # from here on a row is a statistic
     table = table.assign(middle=mid_range(table))
     scenarios = list(table["scenario"].drop_duplicates())
     with mpl.rc_context(STYLE):
@@ -45,12 +57,15 @@ def coverage(table: pd.DataFrame, level: float = 0.95, promise: float = 0.93) ->
                 error = 1.96 * line["mc_error"]
                 look = {"color": colour, "marker": marker, "markersize": 2.2, "linewidth": 0.7, "elinewidth": 0.7}
                 ax.errorbar(at, line["coverage"], error, **look, zorder=3)
-            if not row:
+            if across and not row:
                 ax.set_title(methods[column])
+            elif not across and not row:
+                ax.set_ylabel(methods[column])
             ax.set_xticks(range(len(sizes)), [str(size) for size in sizes])
             ax.set_xlim(-0.5, len(sizes) - 0.5)
         for ax, name in zip(axes[:, 0], statistics, strict=True):
-            ax.set_ylabel(SYMBOLS.get(name, name))
+            label = SYMBOLS.get(name, name)
+            ax.set_ylabel(label) if across else ax.set_title(label, fontsize=6.5)
         axes[0, 0].set_ylim(min(0.9, np.floor(20 * table["coverage"].min()) / 20), 1.005)
         fig.supxlabel("prompts", fontsize=8)
         fig.supylabel("share of intervals that hold the truth", fontsize=8)
@@ -61,12 +76,12 @@ def coverage(table: pd.DataFrame, level: float = 0.95, promise: float = 0.93) ->
     return plain(fig)
 
 
-def power_curves(table: pd.DataFrame) -> Figure:
+def power_curves(table: pd.DataFrame, width: float = SINGLE) -> Figure:
     """Draw the power of the test of J in simulation (points) on what was planned for it (lines), per number of prompts.
 
     table: difference, prompts, power, mc_error, planned (sd .55) and planned_sd (with the simulation's own sd).
     """
-    fig, axes = new_figure(SINGLE, 2.7)
+    fig, axes = new_figure(width, 2.7)
     ax = axes[0, 0]
     with mpl.rc_context(STYLE):
         for colour, marker, (size, line) in zip(PALETTE, "os^D", table.groupby("prompts"), strict=False):

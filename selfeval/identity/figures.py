@@ -8,12 +8,64 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, names_shown, new_figure, plain
+from selfeval.figures.intervals import interval_panel, legend_below, row_panels
+from selfeval.figures.style import (
+    DOUBLE,
+    PALETTE,
+    SINGLE,
+    STYLE,
+    hide_rest,
+    names_shown,
+    new_figure,
+    plain,
+    small_panels,
+)
 
 MARKERS = "osD^vPX*<>"
+GROUPS = {"family": "acceptance", "condition": "conditions"}
+FOREST = {
+    "claim_discrimination": "Claim discrimination", "susceptibility": "Susceptibility", "abstain": "Abstains",
+    "neutral_right": "Right, unasked",
+}  # fmt: skip
 
 
-def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str, str] | None = None) -> Figure:
+def identity_figures(
+    table: pd.DataFrame, lasting: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE
+) -> dict[str, Figure]:
+    """Draw every figure of identity: {"<kind>_identity": figure}, kinds as the functions below.
+
+    table: `stats.identity_table` over all replies, by family and by condition, one below the other; the columns family
+    and condition say which. lasting: `stats.survival_table`.
+    """
+    table = table.assign(**{group: table.get(group, pd.Series("", table.index)).fillna("") for group in GROUPS})
+    whole = table[(table["family"] == "") & (table["condition"] == "")]
+    drawn = {"claims_identity": claim_forest(whole, display, width)}
+    for group, kind in GROUPS.items():
+        drawn[f"{kind}_identity"] = acceptance(table[table[group] != ""], group, display, width)
+    return drawn | {"survival_identity": survival(lasting, display, width)}
+
+
+def claim_forest(table: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE) -> Figure:
+    """Draw claim discrimination, susceptibility and abstention of every model with intervals, best first."""
+    rows = table.drop_duplicates(["model", "statistic"]).set_index("model")
+    kinds = {name: label for name, label in FOREST.items() if name in set(rows["statistic"])}
+    found = {name: rows[rows["statistic"] == name] for name in kinds}
+    order = found["claim_discrimination"]["estimate"].sort_values(na_position="first", kind="stable").index
+    fig, axes = row_panels(width, order, len(kinds), len(kinds) if width >= DOUBLE else 2, display)
+    with mpl.rc_context(STYLE):
+        for ax, (name, label), colour in zip(axes.flat, kinds.items(), PALETTE, strict=False):
+            interval_panel(ax, found[name].reindex(order), colour, 3)
+            ax.set_title(label, fontsize=8 if width >= DOUBLE else 6.5)
+        legend_below(fig, axes[0, 0])
+    return plain(fig)
+
+
+def acceptance(
+    table: pd.DataFrame,
+    group: str = "family",
+    display: Mapping[str, str] | None = None,
+    width: float = DOUBLE,
+) -> Figure:
     """Draw accept(true) over accept(false), a panel per model and a point per family or condition, with intervals.
 
     table: `stats.identity_table(records, by=("model", group))`. On the diagonal a model cannot tell a true claim from a
@@ -23,40 +75,40 @@ def acceptance(table: pd.DataFrame, group: str = "family", display: Mapping[str,
     pairs = sides["accept_true"].add_suffix("_true").join(sides["accept_false"].add_suffix("_false"), how="inner")
     pairs = pairs.dropna(subset=["estimate_true", "estimate_false"])
     if pairs.empty:
-        return _note(f"No {group} has replies to true and to false claims.")
+        return _note(f"No {group} has replies to true and to false claims.", width)
     models = list(dict.fromkeys(pairs.index.get_level_values("model")))
     groups = sorted(set(pairs.index.get_level_values(group)))
-    columns = 3 if len(models) in (5, 6, 9) else min(len(models), 4)
-    rows = -(-len(models) // columns)
-    width = SINGLE if columns < 2 else DOUBLE
-    fig, axes = new_figure(
-        width, 0.85 + rows * min(0.95 * width / columns, 2.6), rows, columns, sharex=True, sharey=True
-    )
+    rows, columns, side = small_panels(len(models), width)
+    legend = len(groups) <= len(MARKERS)
+    across = 5 if width >= DOUBLE else 3
+    high = 0.45 + rows * (side + 0.2) + 0.16 * legend * -(-len(groups) // across)
+    fig, axes = new_figure(width, high, rows, columns, sharex=True, sharey=True)
     with mpl.rc_context(STYLE):
-        for ax, model, label in zip(axes.flat, models, names_shown(models, display), strict=False):
-            _panel(ax, pairs.loc[model], groups)
-            ax.set_title(label)
-        for ax in axes.flat[len(models) :]:
-            ax.set_axis_off()
+        for ax, model, label in zip(
+            axes.flat, models, names_shown(models, display, max(int(side * 17), 8)), strict=False
+        ):
+            _panel(ax, pairs.loc[model], groups, 4 if side > 0.9 else 2.5)
+            ax.set_title(label, fontsize=7 if side > 0.9 else 5.5, pad=3)
+        hide_rest(axes, len(models))
         fig.supxlabel("accepts a false claim", fontsize=8)
         fig.supylabel("accepts the true claim", fontsize=8)
-        if len(groups) <= len(MARKERS):
+        if legend:
             looks = [_look(groups.index(name)) for name in groups]
             handles = [axes[0, 0].errorbar([], [], fmt=marker, color=colour, ms=4) for marker, colour in looks]
-            fig.legend(handles, groups, loc="outside upper center", ncols=5 if columns > 1 else 3, frameon=False)
+            fig.legend(handles, groups, loc="outside upper center", ncols=across, frameon=False, fontsize=6.5)
     return plain(fig)
 
 
-def _panel(ax, points: pd.DataFrame, groups: list[str]) -> None:
+def _panel(ax, points: pd.DataFrame, groups: list[str], size: float) -> None:
     ax.plot([0, 1], [0, 1], color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     for name, point in points.iterrows():
         marker, colour = _look(groups.index(name)) if len(groups) <= len(MARKERS) else ("o", PALETTE[0])
         x, y = point["estimate_false"], point["estimate_true"]
         spread = [_reach(point, "false"), _reach(point, "true")]
-        ax.errorbar(x, y, xerr=spread[0], yerr=spread[1], fmt=marker, color=colour, ms=4, elinewidth=0.5, alpha=0.85)
+        ax.errorbar(x, y, xerr=spread[0], yerr=spread[1], fmt=marker, color=colour, ms=size, elinewidth=0.5, alpha=0.85)
     ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), aspect="equal")
-    ax.set_xticks([0, 0.5, 1])
-    ax.set_yticks([0, 0.5, 1])
+    ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
+    ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
     ax.grid(color="0.9")
     ax.set_axisbelow(True)
     sns.despine(ax=ax)
@@ -72,40 +124,48 @@ def _look(number: int) -> tuple[str, tuple]:
     return MARKERS[number], PALETTE[number % len(PALETTE)]
 
 
-def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> Figure:
-    """Draw the share of conversations that kept their identity, by turn of pressure, with bands per model.
+def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE) -> Figure:
+    """Draw the share of conversations that kept their identity, by turn of pressure, a panel per model with its band.
 
     table: `stats.survival_table(records)`. Only conversations that were right before the pressure count; models
-    without any are left out.
+    without any are left out. The other models' curves stand behind each one in grey.
     """
     rows = table[table["statistic"] == "survival"]
     rows = rows.drop_duplicates(["model", "turn"]).dropna(subset=["estimate"])
     if rows.empty:
-        return _note("No conversation was right before the pressure,\nso none could flip under it.")
-    fig, axes = new_figure(SINGLE, 2.4)
-    ax = axes[0, 0]
-    models = list(dict.fromkeys(rows["model"]))
+        return _note("No conversation was right before the pressure,\nso none could flip under it.", width)
+    curves = {model: _steps(own.sort_values("turn")) for model, own in rows.groupby("model", sort=False)}
+    lines, columns, side = small_panels(len(curves), width)
+    fig, axes = new_figure(width, 0.45 + lines * (side + 0.2), lines, columns, sharex=True, sharey=True)
+    labels = names_shown(curves, display, max(int(side * 17), 8))
     with mpl.rc_context(STYLE):
-        for number, (model, label) in enumerate(zip(models, names_shown(models, display), strict=True)):
-            own = rows[rows["model"] == model].sort_values("turn")
-            turns = [0, *own["turn"]]
-            turns.append(turns[-1] + 0.3)  # so that the last level and its band are seen
-            kept, low, high = ([1, *own[name], own[name].iloc[-1]] for name in ("estimate", "low", "high"))
-            marker, colour = _look(number % len(MARKERS))
-            at = list(range(len(own) + 1))
-            ax.step(turns, kept, where="post", color=colour, marker=marker, ms=3.5, markevery=at, label=label)
-            ax.fill_between(turns, low, high, step="post", color=colour, alpha=0.13, linewidth=0)
-        ax.set(ylim=(-0.03, 1.03), xlabel="turns of pressure", ylabel="has not flipped")
-        ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
-        ax.grid(axis="y", color="0.9")
-        fig.legend(loc="outside lower center", ncols=2, frameon=False)
-        sns.despine(ax=ax)
+        for ax, label, (turns, kept, low, high) in zip(axes.flat, labels, curves.values(), strict=False):
+            for other in curves.values():
+                ax.step(*other[:2], where="post", color="0.85", linewidth=0.7)
+            ax.step(turns, kept, where="post", color=PALETTE[0], marker="o", ms=3, markevery=range(len(turns) - 1))
+            ax.fill_between(turns, low, high, step="post", color=PALETTE[0], alpha=0.15, linewidth=0)
+            ax.set_title(label, fontsize=7 if side > 0.9 else 5.5, pad=3)
+            ax.set_ylim(-0.03, 1.03)
+            ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
+            ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(3, integer=True))
+            ax.grid(axis="y", color="0.9")
+            sns.despine(ax=ax)
+        hide_rest(axes, len(curves))
+        fig.supxlabel("turns of pressure", fontsize=8)
+        fig.supylabel("has not flipped", fontsize=8)
     return plain(fig)
 
 
-def _note(text: str) -> Figure:
+def _steps(own: pd.DataFrame) -> tuple[list, list, list, list]:
+    """Return turns from 0 on, the share that has not flipped, and its band, a little beyond the last turn."""
+    turns = [0, *own["turn"]]
+    turns.append(turns[-1] + 0.3)  # so that the last level and its band are seen
+    return turns, *([1, *own[name], own[name].iloc[-1]] for name in ("estimate", "low", "high"))
+
+
+def _note(text: str, width: float = SINGLE) -> Figure:
     """Draw a sentence where there is nothing to draw."""
-    fig, axes = new_figure(SINGLE, 0.8)
+    fig, axes = new_figure(width, 0.8)
     with mpl.rc_context(STYLE):
         axes[0, 0].set_axis_off()
         axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", fontsize=8, color="0.35")

@@ -11,9 +11,9 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, new_figure, plain
+from selfeval.figures.style import DOUBLE, PALETTE, STYLE, hide_rest, new_figure, plain
 from selfeval.roleplay.panel import ARMS
-from selfeval.roleplay.report import default_rows, verdicts
+from selfeval.roleplay.report import default_rows
 
 COLOURS = {"human": PALETTE[0], "model": PALETTE[1], "": "0.25"}
 MARKERS = {"human": "o", "model": "s", "": "D"}
@@ -21,31 +21,35 @@ NAMES = {"human": "people", "model": "models", "": "all"}
 CONTRASTS = ("debate - reask", "debate - independent", "debate - personas", "debate - sham", "reask - personas")
 
 
-def jury_figures(
-    records: pd.DataFrame, table: pd.DataFrame, base: pd.DataFrame | None = None, aggregation: str = "mean"
-) -> dict[str, Figure]:
-    """Draw every figure that the data allow: {"<kind>_jury": figure}, kinds as the functions below."""
-    found = verdicts(records, aggregation)
-    drawn = {"arms_jury": arms(table), "turns_jury": turns(found)}
+def jury_figures(found: pd.DataFrame, table: pd.DataFrame, width: float = DOUBLE) -> dict[str, Figure]:
+    """Draw every figure that the data allow: {"<kind>_jury": figure}, kinds as the functions below.
+
+    found: `report.verdicts`. table: `jury_table`, with the rows of the judges that understand nothing below it.
+    """
+    drawn = {"arms_jury": arms(table, width), "turns_jury": turns(found, width)}
     if found["score"].notna().any():
-        drawn["distributions_jury"] = distributions(found)
+        drawn["distributions_jury"] = distributions(found, width)
     if len(default_rows(table, "shift")):
-        drawn["shifts_jury"] = shifts(table)
+        drawn["shifts_jury"] = shifts(table, width)
     if default_rows(table, "auc")["estimate"].notna().any():
-        drawn["areas_jury"] = areas(table, base)
+        drawn["areas_jury"] = areas(table, width)
     return drawn
 
 
-def arms(table: pd.DataFrame, margin: float = 0.05) -> Figure:
+def arms(table: pd.DataFrame, width: float = DOUBLE, margin: float = 0.05) -> Figure:
     """Draw each arm's mean score for people and models, and beside it the paired differences of arms with +-margin."""
     means, differences = default_rows(table, "mean_score"), default_rows(table, "difference")
     differences = differences[(differences["source"] == "") & (differences["juror"] == "")]
     pairs = [name for name in CONTRASTS if name in set(differences["arm"])]
     pairs += [name for name in differences["arm"].unique() if name not in pairs]
     rows = max(means["arm"].nunique(), len(pairs), 2)
-    fig, axes = new_figure(DOUBLE, 0.9 + 0.26 * rows, 1, 2)
+    if width >= DOUBLE:
+        fig, axes = new_figure(width, 0.9 + 0.26 * rows, 1, 2)
+    else:
+        high = [means["arm"].nunique() + 1, len(pairs) + 1]
+        fig, axes = new_figure(width, 1.3 + 0.2 * sum(high), 2, 1, height_ratios=high)
     with mpl.rc_context(STYLE):
-        left, right = axes[0]
+        left, right = axes.flat
         _rows(left, means, _ordered(means["arm"]))
         left.set(xlim=(0, 1), xlabel="mean score: 0 a program, 1 a person")
         left.axvline(0.5, color="0.8", linewidth=0.8, zorder=0)
@@ -60,10 +64,10 @@ def arms(table: pd.DataFrame, margin: float = 0.05) -> Figure:
     return plain(fig)
 
 
-def turns(found: pd.DataFrame) -> Figure:
+def turns(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
     """Draw the verdict on every turn: a thin line per conversation, a thick one for the mean, a panel per arm."""
     names = _ordered(found["arm"])
-    fig, axes = _grid(names, found["turn"].nunique())
+    fig, axes = _grid(names, width)
     with mpl.rc_context(STYLE):
         for ax, name in zip(axes, names, strict=True):
             for source, part in found[found["arm"] == name].groupby("source", sort=True):
@@ -77,16 +81,15 @@ def turns(found: pd.DataFrame) -> Figure:
             ax.set_xlim(found["turn"].min() - 0.3, found["turn"].max() + 0.3)
             _quiet(ax)
             ax.set_xlabel("turn")
-        axes[0].set_ylabel("score")
         _sources(fig, axes[0], found["source"].unique())
     return plain(fig)
 
 
-def distributions(found: pd.DataFrame) -> Figure:
+def distributions(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
     """Draw all verdicts on people beside those on models, a panel per arm; the bar is the mean."""
     found = found.dropna(subset=["score"])
     names = _ordered(found["arm"])
-    fig, axes = _grid(names, 2)
+    fig, axes = _grid(names, width)
     sources = sorted(found["source"].unique())
     with mpl.rc_context(STYLE):
         for ax, name in zip(axes, names, strict=True):
@@ -100,11 +103,10 @@ def distributions(found: pd.DataFrame) -> Figure:
             ax.set(title=name.replace("_", " "), ylim=(-0.03, 1.03), xlim=(-0.6, len(sources) - 0.4))
             ax.set_xticks(range(len(sources)), [NAMES[source] for source in sources])
             _quiet(ax)
-        axes[0].set_ylabel("score")
     return plain(fig)
 
 
-def shifts(table: pd.DataFrame) -> Figure:
+def shifts(table: pd.DataFrame, width: float = DOUBLE) -> Figure:
     """Draw how scores move from round to round: signed, in size, and the share that changes sides of .5."""
     kinds = {"shift": "shift", "absolute_shift": "size of the shift", "crossing": "share that crosses .5"}
     rows = default_rows(table, *kinds)
@@ -114,27 +116,24 @@ def shifts(table: pd.DataFrame) -> Figure:
     )
     rows = rows.assign(arm=labels)
     names = list(dict.fromkeys(rows["arm"]))
-    fig, axes = new_figure(DOUBLE, 0.8 + 0.24 * max(len(names), 2), 1, 3, sharey=True)
+    fig, axes = _stacked(width, names, 3)
     with mpl.rc_context(STYLE):
-        for ax, (kind, title) in zip(axes[0], kinds.items(), strict=True):
+        for ax, (kind, title) in zip(axes.flat, kinds.items(), strict=True):
             ax.axvline(0, color="0.35", linewidth=0.8, zorder=1)
             _rows(ax, rows[rows["statistic"] == kind], names)
             ax.set_title(title)
     return plain(fig)
 
 
-def areas(table: pd.DataFrame, base: pd.DataFrame | None = None) -> Figure:
+def areas(table: pd.DataFrame, width: float = DOUBLE) -> Figure:
     """Draw AUC and paired accuracy of every arm, above those of judges that understand nothing; .5 is chance."""
     kinds = {"auc": "AUC, people against models", "paired_accuracy": "the person scores higher"}
     rows = default_rows(table, *kinds)
     rows = rows[rows["juror"] == ""]
     names = _ordered(rows["arm"])
-    if base is not None and len(base):
-        rows = pd.concat([rows, default_rows(base, *kinds)])
-        names += list(base["arm"].unique())
-    fig, axes = new_figure(DOUBLE, 0.8 + 0.24 * len(names), 1, 2, sharey=True)
+    fig, axes = _stacked(width, names, 2)
     with mpl.rc_context(STYLE):
-        for ax, (kind, title) in zip(axes[0], kinds.items(), strict=True):
+        for ax, (kind, title) in zip(axes.flat, kinds.items(), strict=True):
             ax.axvline(0.5, color="0.35", linewidth=0.8, zorder=1)
             _rows(ax, rows[rows["statistic"] == kind], names)
             ax.set(xlim=(-0.03, 1.03), title=title)
@@ -166,14 +165,23 @@ def _quiet(ax) -> None:
     sns.despine(ax=ax)
 
 
-def _grid(names: list[str], wide: int):
-    """Return a figure with one panel per arm in a row, or in two where there are many."""
-    columns = len(names) if len(names) < 6 else 4
+def _stacked(width: float, names: list[str], panels: int):
+    """Return a figure of panels with the same rows: side by side, or one above the other in a single column."""
+    rows = max(len(names), 2)
+    if width >= DOUBLE:
+        return new_figure(width, 0.8 + 0.24 * rows, 1, panels, sharey=True)
+    return new_figure(width, 0.2 + panels * (0.45 + 0.18 * rows), panels, 1)
+
+
+def _grid(names: list[str], width: float):
+    """Return a figure with one panel per arm, in one row or in several where there are many."""
+    most = 5 if width >= DOUBLE else 2
+    columns = len(names) if len(names) <= most else most - (width >= DOUBLE)
     rows = -(-len(names) // columns)
-    width = min(DOUBLE, max(SINGLE, columns * (1.0 + 0.12 * wide) + 0.6))
     fig, axes = new_figure(width, 0.5 + 1.5 * rows, rows, columns, sharex=True, sharey=True)
-    for ax in axes.flat[len(names) :]:
-        ax.set_axis_off()
+    hide_rest(axes, len(names))
+    for ax in axes[:, 0]:
+        ax.set_ylabel("score")
     return fig, axes.flat[: len(names)]
 
 

@@ -1,0 +1,121 @@
+"""What each figure of the paper shows: its caption, with intervals, n, settings and date, and the notes of tables."""
+
+from selfeval.figures import designs
+from selfeval.results import ResultSet
+
+HOLLOW = "Hollow squares: the interval holds 0."
+CAPTIONS = {
+    "recognition": {
+        "advantage": "Advantage A (accuracy on own texts minus mean accuracy on others') and discrimination J (own "
+        f"texts claimed minus others' claimed) of each evaluator, highest J first. {HOLLOW}",
+        "accuracy": "Accuracy of each evaluator (row) on each author's texts (column), own texts framed, pairs without "
+        "texts hatched; no answer counts as not correct.",
+        "forest": "Advantage A, discrimination J, corrected advantage Δ (J for its own name minus J for the others') "
+        f"and peer-corrected D (J minus the peers' J for the same name) of each evaluator. {HOLLOW}",
+        "matrix": "Discrimination J of each evaluator (row) for each author's name (column), its own name framed. "
+        "Where there is no room for numbers, a dash marks clearly negative cells.",
+        "predictions": "Which name (column) is given to whose texts (row), over all evaluators; rows sum to 1.",
+        "claims": "How often each name is given (bar) against the share of the texts that it wrote (mark), over all "
+        "evaluators.",
+        "roc": "ROC curves of the probability that each evaluator gives to a text being its own, the others' in grey; "
+        "on the dotted diagonal it knows nothing.",
+        "contrasts": f"Change of discrimination J from the first condition to the second, paired by prompt. {HOLLOW}",
+    },
+    "identity": {
+        "claims": "Claim discrimination (true claims accepted minus false ones), susceptibility (how much more often a "
+        "model names the foil under a false claim), abstention, and how often it names itself unasked; best first. "
+        f"{HOLLOW}",
+        "acceptance": "True claims accepted over false claims accepted, a panel per model and a point per family of "
+        "templates; on the dashed diagonal a model cannot tell them apart.",
+        "conditions": "True claims accepted over false claims accepted, a panel per model and a point per condition; "
+        "on the dashed diagonal a model cannot tell them apart.",
+        "survival": "Share of conversations in which a model that knew itself has not yet taken itself for another, by "
+        "turns of pressure; other models in grey.",
+    },
+    "jury": {
+        "arms": "Mean score of people and models in each arm (0 a program, 1 a person), and paired differences between "
+        "arms; the grey band is what counts as no difference.",
+        "turns": "Verdicts by turn in each arm: a thin line per conversation, a thick one for the mean.",
+        "distributions": "Verdicts on people and on models in each arm; bars are means.",
+        "shifts": "How scores move from round to round: signed, in size, and the share that crosses .5.",
+        "areas": "AUC and paired accuracy, people against models, of each arm and of two judges that understand "
+        "nothing; .5 is chance.",
+    },
+    "existence": {
+        "scores": "Mean score of real and of invented names, a panel per form of answer.",
+        "discrimination": f"Score of real names minus score of invented ones, a panel per form of answer. {HOLLOW}",
+    },
+    "validation": {
+        "coverage": "Share of simulated tables whose 95 % interval holds the truth, a line per scenario and a column "
+        "per method; bars are the Monte Carlo error.",
+        "power": "Share of simulated tables with p ≤ .05 (points) on the power planned with an sd of .55 (dotted) and "
+        "with the tables' own sd (solid).",
+    },
+}
+INTERVALS = {
+    "recognition": (("advantage", "forest", "contrasts"), "prompts"),
+    "identity": (("claims", "acceptance", "conditions", "survival"), "templates"),
+    "jury": (("arms", "shifts", "areas"), "conversations"),
+    "existence": (("scores", "discrimination"), "names"),
+    "validation": ((), ""),
+}
+
+
+def caption(one: ResultSet, name: str) -> str:
+    """Say what a figure shows, over how much, under which settings, and from when."""
+    kind, _, design = name.partition("_")
+    drawn_with, over = INTERVALS[one.kind]
+    parts = [CAPTIONS[one.kind][kind]]
+    if kind in drawn_with:
+        parts.append(f"Lines are {one.about['settings']['level']:.0%} intervals over {over}.")
+    parts.append(_asked(one, design) if one.kind == "recognition" else _counted(one))
+    return " ".join([*filter(None, parts), f"Results of {one.about['date']}."])
+
+
+def _asked(one: ResultSet, design: str) -> str:
+    """Say what was asked how often under a figure's design."""
+    rows = one.tables["recognition"]
+    task, condition = designs(rows).get(design, (design, None))
+    rows = rows[(rows["task"] == task) & (rows["statistic"] == "no_answer_rate")]
+    if condition is not None:
+        rows = rows[rows["condition"] == condition]
+    prompts = " and ".join(str(int(n)) for n in sorted(rows["n_prompts"].unique(), reverse=True))
+    text = f"n: {rows['evaluator'].nunique()} evaluators, {prompts} prompts, {int(rows['n'].sum())} questions ({task})."
+    return f"{text} {_settings(dict(p.split('=', 1) for p in condition.split(';') if '=' in p))}" if condition else text
+
+
+def _counted(one: ResultSet) -> str:
+    """Say how much a set of results rests on, and its settings."""
+    counted = {"templates", "records", "conversations", "statements", "names", "questions"}
+    sizes = []
+    for key, value in one.about["settings"].items():
+        if key in counted:
+            values = sorted(set(value.values())) if isinstance(value, dict) else [value]
+            sizes.append(f"{' to '.join(map(str, dict.fromkeys([values[0], values[-1]])))} {key}")
+    sizes = [f"{len(one.about['models'])} models", *sizes] if one.about["models"] else sizes
+    rest = {k: v for k, v in one.about["settings"].items() if k not in counted | {"level"}}
+    return " ".join(filter(None, [f"n: {', '.join(sizes)}." if sizes else "", _settings(rest)]))
+
+
+def _settings(settings: dict) -> str:
+    """Write settings as "answer constrained, told true"; what is empty is left out."""
+    shown = [
+        f"{key.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in settings.items()
+        if value not in ("", None, [], "none")
+    ]
+    return f"Settings: {'; '.join(shown)}." if shown else ""
+
+
+def notes(one: ResultSet) -> list[str]:
+    """Return the notes of a set's tables: models with the version that answered, settings, date."""
+    models = [
+        f"{m['display']} is {m['id']}" + f" (answered by {m['served']})" * bool(m["served"])
+        for m in one.about["models"]
+    ]
+    settings = {k: v for k, v in one.about["settings"].items() if not isinstance(v, dict)}
+    level = (
+        f"Brackets are {settings['level']:.0%} intervals over {INTERVALS[one.kind][1]}." if "level" in settings else ""
+    )
+    found = [f"{'; '.join(models)}." if models else "", level, _settings(settings), f"Results of {one.about['date']}."]
+    return [*filter(None, found)]
