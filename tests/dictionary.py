@@ -93,7 +93,9 @@ class Dictionary:
         known = self.fields(name)
         for column in table:
             cells = [_cell(known[column].kind, c) for c in table[column]] if column in known else []
-            for value in cells or [""]:
+            if column in known and not cells:  # a table without rows
+                self.seen[name].add(column)
+            for value in cells or [""] * (column not in known):
                 self.hold(name, {column: value})
         missing = sorted(set(known) - set(table))
         if missing:

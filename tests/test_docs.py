@@ -67,7 +67,7 @@ def hold_file(dictionary, section, path):
 def section_of(dictionary, relative):
     """Return the section whose heading names a file, `<...>` standing for any name."""
     folder, *_, name = relative.parts
-    inner = "/tables" if "tables" in relative.parts else ""
+    inner = next((f"/{part}" for part in ("tables", "paper") if part in relative.parts), "")
     wanted = f"{COLLECTIONS[folder]}{inner}/{name}"
     for key, section in dictionary.sections.items():
         pattern = re.sub(r"(?<=_)<\w+>", r"\\w+", section.title.strip("`"))
@@ -87,7 +87,7 @@ def test_every_file_that_notebooks_write_is_in_the_dictionary_field_by_field(dic
         else:
             assert path.suffix in {*FIGURES, ".tex"}, f"{path} is no figure and no table"
     documented = {key for key, s in dictionary.sections.items()
-                  if s.fields and s.title.startswith(tuple(f"`{c}/" for c in COLLECTIONS))}  # fmt: skip
+                  if (s.fields or s.also) and s.title.startswith(tuple(f"`{c}/" for c in COLLECTIONS))}  # fmt: skip
     assert held == documented
     text = (DATA / "README.md").read_text(encoding="utf-8")
     tables = [pd.read_csv(path) for path in written.glob("results/*/*.csv")]

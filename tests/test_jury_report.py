@@ -77,11 +77,12 @@ def test_tables_and_sentences_say_what_was_planted(run):
 
 def test_every_figure_is_drawn_and_fewer_without_people(run):
     _, records, table, base = run
-    assert set(jury_figures(records, table, base)) == {
+    both = pd.concat([table, base], ignore_index=True)
+    assert set(jury_figures(report.verdicts(records), both)) == {
         f"{kind}_jury" for kind in ("arms", "turns", "distributions", "shifts", "areas")
     }
     models_alone = records[records["source"] == "model"]
-    drawn = jury_figures(models_alone, jury_table(models_alone, n_resamples=50), pd.DataFrame())
+    drawn = jury_figures(report.verdicts(models_alone), jury_table(models_alone, n_resamples=50))
     assert set(drawn) == {f"{kind}_jury" for kind in ("arms", "turns", "distributions", "shifts")}
 
 
@@ -92,7 +93,7 @@ def test_a_jury_that_always_says_the_same_or_nothing_can_be_looked_at(run, score
     _, records, *_ = run
     same = records.assign(score=score, status="ok" if score else "no_answer").astype({"score": float})
     table = jury_table(same, n_resamples=50)
-    drawn = jury_figures(same, table, pd.DataFrame())
+    drawn = jury_figures(report.verdicts(same), table)
     assert ("distributions_jury" in drawn) == (score is not None) and {"arms_jury", "turns_jury"} < set(drawn)
     sentences = report.conclusions(table)
     assert len(sentences) == 4 and ("changed nobody's mean score" in sentences[-1]) == (score is not None)

@@ -22,6 +22,7 @@ PARAMETERS = {  # names that papers and scripts rely on
     "06_jury": "conversations jurors personas arms rounds scope humans seed concurrency out",
     "07_existence": "evaluators targets names answer_types templates reasoning constrained iterations seed out",
     "08_validation": "folder from_prompts promise out",
+    "09_paper_figures": "results only out command",
 }
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
