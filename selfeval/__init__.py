@@ -19,12 +19,16 @@ Results      `stats` (estimates with intervals), `tables`, `figures`; show (any 
 The notebooks show each evaluation from its parameters to its conclusions; `selfeval --help` lists the commands.
 """
 
+import os
 from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data"
 FIGURES = ROOT / "figures"
+
+if os.environ.get("SELFEVAL_PLAN"):  # before anything else of the package, or of a notebook, writes
+    import_module("selfeval.planning").guard()
 
 _HOME = {
     "Client": "client",

@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
 
-from selfeval import DATA
+from selfeval import DATA, planning
 from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
 
@@ -85,6 +85,8 @@ class Store(Rich):
     @cached_property
     def _reader(self) -> sqlite3.Connection:
         """Return the connection of the caller's thread: it reads, and claims without a flush to the disk."""
+        if planning.folder():
+            return planning.read_only(self.path, SCHEMA)
         connection = self._connect()
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA busy_timeout=1000")

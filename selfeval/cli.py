@@ -82,6 +82,11 @@ def main() -> None:
     type=click.Choice(["auto", "forked", "ordinary"]),
     help="Fork the runs from one process that has the imports done, or start each anew; auto: fork from four runs on.",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only print what would be executed, and how many calls, tokens and dollars that would take; buys nothing.",
+)
 def sweep(file: Path, workers: int, out: Path | None, **options) -> None:
     """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from selfeval import simulated
+from selfeval import planning, simulated
 from selfeval.cache import Store, canonical, key_of
 from selfeval.display import Rich
 from selfeval.errors import check_whole
@@ -169,6 +169,8 @@ class Client(Rich):
             self.store.check_replay(request.identity)
             return None
         self.tally.stored += 1
+        if planning.folder():
+            planning.note(request, stored=True)
         return Response.from_dict(stored)
 
     async def _answer(self, request: Request) -> Response:
@@ -180,8 +182,16 @@ class Client(Rich):
             response = await ask_callable(function, messages, parameters)
             self.tally.failed += response.status == "error"
             return response
+        if planning.folder():
+            return self._planned(request)
         async with self._endpoint(model).breakers[model.id].turn():
             return await self._buy(request)
+
+    def _planned(self, request: Request) -> Response:
+        """Return a stand-in for the reply that would be bought."""
+        text = planning.stand_in(*request.full(), request.key)
+        planning.note(request, stored=False, text=text)
+        return Response(text, finish_reason="stop", usage={"prompt": 0, "completion": 0}, cost=0.0)
 
     async def _buy(self, request: Request) -> Response:
         endpoint = self._endpoint(request.model)

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pandas as pd
 
-from selfeval import DATA
+from selfeval import DATA, planning
 from selfeval.errors import InputError
 from selfeval.prompts import check_limit
 
@@ -27,7 +27,7 @@ PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
     path = Path(path).expanduser()
-    path = path if path.is_absolute() else DATA / path
+    path = planning.shadow(path if path.is_absolute() else DATA / path)
     if path.is_file():
         tell_sweep("read", path)
     return path
@@ -38,7 +38,7 @@ def corpus_file(corpus: str) -> Path:
     path = Path(corpus).expanduser()
     if not path.is_absolute():
         path = DATA / "corpora" / corpus
-    return path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl"
+    return planning.shadow(path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl")
 
 
 def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:

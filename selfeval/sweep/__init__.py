@@ -21,12 +21,16 @@ __all__ = ["load", "run", "run_file"]
 WORTH_WARMING = 4  # runs: for fewer, the imports of a warm process cost more than they save
 
 
-def run_file(path, workers=2, out=None, engine="auto", **options):
+def run_file(path, workers=2, out=None, engine="auto", *, dry_run=False, **options):
     """Execute the sweep file at `path` and return the exit status (`execute.run`, which takes the options).
 
     out: a folder that replaces `data/runs/<name>`. engine: `forked`, `ordinary`, or `auto`, which forks the runs of all
-    but the smallest sweeps.
+    but the smallest sweeps. dry_run: only print what would be done, and what it would cost.
     """
     sweep = load(path, out)
-    forked = engine == "forked" or (engine == "auto" and sum(len(s.runs) for s in sweep.stages) >= WORTH_WARMING)
+    if dry_run:
+        from selfeval.sweep import dryrun
+
+        return dryrun.dry_run(sweep, workers, options.get("only", ()), options.get("retry_failed", False))
+    forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_WARMING)
     return run(sweep, workers, launcher=ForkedProcesses if forked else LocalProcesses, **options)

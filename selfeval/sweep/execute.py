@@ -37,7 +37,7 @@ def run(sweep, workers=2, launcher=LocalProcesses, *, only=(), retry_failed=Fals
     except OSError as error:
         raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
     began = time.monotonic()
-    with lock(sweep.folder) as held, contextlib.closing(launcher(held.fileno())) as launch, _signals() as stop:
+    with lock(sweep.folder) as held, contextlib.closing(launcher(held.fileno())) as launch, signals() as stop:
         work = Work(sweep, launch, chosen, fail_fast, Budget(max_cost))
         execute(work, workers, stop, Line(sweep, workers, work.budget))
     report(sweep, time.monotonic() - began, stop, work.budget)
@@ -200,7 +200,7 @@ def lock(folder):
 
 
 @contextlib.contextmanager
-def _signals():
+def signals():
     """Collect Ctrl-C, TERM and a closed terminal in a list instead of breaking off at any line."""
     stop, before = [], {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -9,6 +9,7 @@ from selfeval.errors import InputError
 from selfeval.sweep import manifest
 from selfeval.sweep.parameters import suggest
 
+OTHERS = "earlier runs are others"
 AGAIN = ("failed", "stopped", "incomplete", "running")  # in a manifest; `running`: the sweep was killed
 
 
@@ -85,7 +86,7 @@ def _reason(run, old):
     if old.get("environment") != new["environment"]:
         return "the models or their addresses have changed"
     if old.get("inputs") != new["inputs"]:
-        return "earlier runs are others"
+        return OTHERS
     for file in ["notebook.ipynb", *(old.get("outputs") or ())]:
         if not (run.folder / file).is_file():
             return f"its {file} is gone"

@@ -1,0 +1,124 @@
+"""A dry run of a sweep: the runs and calls that it tells are those of the real one, and it leaves nothing behind."""
+
+import json
+import re
+
+import pytest
+from fake_server import default_reply, instance
+from sweep_files import make_notebook, write
+
+from selfeval import sweep
+from selfeval.cache import Store
+
+MODELS = """
+models:
+  - {id: "openai:a", display: Anna, price: {input: 1.0, output: 4.0}}
+  - {id: "openai:b", display: Bert}
+"""
+GUARD = """import os, pathlib, socket, sqlite3
+from selfeval.client import Client
+def refused(function, *arguments):
+    try:
+        function(*arguments)
+    except OSError as error:
+        return error.strerror
+outside = pathlib.Path(limits)
+seen = [refused((outside / "new.txt").write_text, "x"), refused(outside.with_name("kept").write_text, "x"),
+        refused((outside / "new").mkdir), refused(outside.with_name("kept").unlink),
+        refused(outside.with_name("kept").rename, outside / "moved"), refused(sqlite3.connect, outside / "db"),
+        refused(socket.create_connection, ("127.0.0.1", 9))]"""
+JUDGE = """assert all("dry run" in each for each in seen), seen
+from selfeval.records import data_path, read_jsonl, write_jsonl
+write_jsonl(data_path(out) / "rows.jsonl", [{"a": 1}])
+data_path(str(outside.with_name("kept"))).write_text("changed")
+assert read_jsonl(data_path(out) / "rows.jsonl") == [{"a": 1}]
+assert data_path(str(outside.with_name("kept"))).read_text() == "changed"
+"""
+
+
+def reply(body):
+    """Return what a model says, another text for each model."""
+    form = (body.get("response_format") or {}).get("json_schema")
+    return json.dumps(instance(form["schema"])) if form else f"{body['model']} {default_reply(body)}"
+
+
+def files(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def chain(tmp_path, server, registry, monkeypatch):
+    """A sweep of texts, answers and an analysis on a fake server, as (file, folder, server)."""
+    registry(MODELS)
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store" / "store.sqlite"))
+    corpus = str(tmp_path / "corpus")
+    make_notebook(tmp_path / "analysis.ipynb", "1 / 0", parameters="tables: list = []\nout: str = ''\n")
+    one = {"tasks": ["binary_self"]}
+    both = ["openai:a", "openai:b"]
+    stages = [
+        {"notebook": "01_generate_texts", "parameters": {"models": both, "corpus": corpus, "limit": 3}},
+        {"notebook": "02_collect_predictions", "parameters": {"evaluators": both, "corpus": corpus, **one}},
+        {"notebook": "analysis", "parameters": {"tables": "{02_collect_predictions}"}},
+    ]
+    return write(tmp_path, *stages), tmp_path, server(reply=reply)
+
+
+def dry(path, capsys, **options):
+    """Return the exit status of a dry run, what it said, and its figures (stored, to buy)."""
+    status = sweep.run_file(path, 2, path.parent / "out", dry_run=True, **options)
+    said = capsys.readouterr().out
+    return status, said, tuple(map(int, re.search(r"(\d+) replies are stored, (\d+) to buy", said).groups()))
+
+
+def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys):
+    path, folder, server = chain
+    before = files(folder)
+    status, said, figures = dry(path, capsys)
+    assert (status, figures, server.ledger) == (0, (0, 3 * 2 + 3 * 2 * 2), [])
+    assert files(folder) == before, "nothing is written, not even a store"
+    assert re.search(r"openai:a +0 +9 +\S+ +\S+ +0\.\d+-0\.\d+\n", said)
+    assert re.search(r"openai:b +0 +9 +\S+ +\S+ +\?\n", said) and re.search(r"all +0 +18 .+ and \?\n", said)
+    assert said.count("to do ") == 3 and "analysis" in said
+
+    texts_only = sweep.run_file(path, 2, folder / "out", only=["01_generate_texts"])
+    assert texts_only == 0 and len(server.ledger) == 6
+    exported = folder / "replies.jsonl"
+    store = Store(recorded=folder)
+    store.export_file(exported)
+    store.close()
+    half = exported.read_text().splitlines(keepends=True)[::2]
+    store.path.unlink()
+    exported.write_text("".join(half))
+    store.import_file(exported)  # three of the six texts
+    store.close()
+    exported.unlink()
+    (folder / "corpus" / "texts.jsonl").unlink()
+    before, bought = files(folder), len(server.ledger)
+    status, said, figures = dry(path, capsys)
+    assert (status, figures) == (0, (3, 15)) and files(folder) == before
+    assert "01_generate_texts" in said and "which it wrote, has changed" in said
+    assert len(server.ledger) == bought
+
+    assert sweep.run_file(path, 2, folder / "out") == 1, "the analysis divides by zero, and was not executed before"
+    assert len(server.ledger) == bought + 15
+    status, said, figures = dry(path, capsys)
+    assert (status, figures) == (0, (0, 0)) and said.count("skipped ") == 2 and "(failed)" in said
+
+
+def test_no_stand_in_leaves_the_folder_of_the_dry_run(tmp_path, capsys):
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / "folder").mkdir()
+    make_notebook(tmp_path / "rows.ipynb", GUARD, JUDGE, parameters="limits: str = ''\nout: str = ''\n")
+    path = write(tmp_path, {"notebook": "rows", "parameters": {"limits": str(tmp_path / "folder")}})
+    before = files(tmp_path)
+    status, said, _ = dry(path, capsys)
+    assert (status, "at least" in said) == (0, False), said
+    assert files(tmp_path) == before and [*(tmp_path / "folder").iterdir()] == []
+
+
+def test_a_notebook_that_fails_already_is_named(tmp_path, capsys):
+    make_notebook(tmp_path / "rows.ipynb", "from selfeval.client import Client", "raise ValueError('no corpus')")
+    path = write(tmp_path, {"notebook": "rows"}, {"notebook": "rows", "name": "later"})
+    status, said, _ = dry(path, capsys, only=["rows"])
+    assert status == 1 and "ValueError: no corpus" in said
+    assert re.search(r"to do +rows/\w+  \(new\)\nleft out +later/", said)
