@@ -2,17 +2,18 @@
 
 One SQLite file (WAL, `synchronous=FULL`). A request is claimed, sent, then stored; a claim of a process that died is
 taken over. One writer thread per process groups whatever waits into one commit, so that durability costs a share of a
-disk flush instead of a whole one. Not for network file systems: one store per host, then export and import.
+disk flush instead of a whole one. Not for network file systems: one store per host, then `Store.merge`.
 """
 
 import asyncio
 import atexit
-import hashlib
 import json
 import os
 import queue
+import shutil
 import socket
 import sqlite3
+import tempfile
 import threading
 import time
 import uuid
@@ -24,6 +25,7 @@ from pathlib import Path
 from selfeval import DATA, planning
 from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.recordings import canonical, difference, read_jsonl, read_store
 
 LEASE = 60.0  # seconds a claim lives without a sign of life from its process
 BATCH = 500  # most operations in one commit
@@ -34,29 +36,6 @@ CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS attempts (key TEXT NOT NULL, at REAL NOT NULL, outcome TEXT NOT NULL, detail TEXT);
 """
-
-
-def canonical(request: dict) -> str:
-    """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
-
-    def plain(value):
-        if isinstance(value, str):
-            return value
-        if isinstance(value, dict):
-            return {str(k): plain(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(v) for v in value]
-        return int(value) if isinstance(value, float) and value.is_integer() else value
-
-    try:
-        return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"A request holds texts, finite numbers, lists and dictionaries alone: {error}.") from error
-
-
-def key_of(canonical_request: str) -> str:
-    """Return the store's key of a request: the SHA-256 of its canonical JSON."""
-    return hashlib.sha256(canonical_request.encode()).hexdigest()
 
 
 class Store(Rich):
@@ -111,7 +90,7 @@ class Store(Rich):
     def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
-            raise ReplayMiss(_difference(json.loads(request), [r for r, _ in self._recorded.values()]))
+            raise ReplayMiss(difference(json.loads(request), [r for r, _ in self._recorded.values()]))
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
@@ -196,6 +175,40 @@ class Store(Rich):
         added = [self._submit(_put, key, canonical(request), json.dumps(response)) for key, request, response in rows]
         new = sum(future.result() for future in added)
         return new, len(rows) - new
+
+    def merge(self, path: Path) -> tuple[int, int]:
+        """Add the replies and failed attempts of another store; return how many replies were new and how many known.
+
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
+        """
+        if path.resolve() == self.path.resolve():
+            raise InputError(f"{path} is the store itself; name another host's.")
+        new = total = 0
+        for replies, attempts in read_store(path, BATCH):
+            new += self._submit(_merge, replies, attempts).result()
+            total += len(replies)
+        return new, total - new
+
+    def copy(self, target: Path, since: float = 0.0) -> None:
+        """Write a store of what was added since a time (of this host's clock) as one file, also to a network drive."""
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
+        with tempfile.TemporaryDirectory(prefix="selfeval-") as folder:
+            local = Path(folder) / "copy.sqlite"  # SQLite's locks do not hold on network drives
+            try:
+                self._reader.execute("ATTACH ? AS copied", (str(local),))
+                try:
+                    for table, at in (("replies", "created"), ("attempts", "at")):
+                        query = f"CREATE TABLE copied.{table} AS SELECT * FROM main.{table} WHERE {at} >= ?"
+                        self._reader.execute(query, (since,))
+                finally:
+                    self._reader.execute("DETACH copied")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(local, part)
+                part.replace(target)
+            except (OSError, sqlite3.Error) as error:
+                raise StoreError(f"The store {self.path} cannot be copied to {target}: {error}.") from error
+            finally:
+                part.unlink(missing_ok=True)
 
     def export_file(self, path: Path, like: str = "%") -> int:
         """Write the main layer as JSON lines in key order, atomically; return the number of replies."""
@@ -338,6 +351,17 @@ def _attempt(connection: sqlite3.Connection, key: str, outcome: str, detail: str
     connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail))
 
 
+def _merge(connection: sqlite3.Connection, replies: list[tuple], attempts: list[tuple]) -> int:
+    before = connection.total_changes
+    connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", replies)
+    new = connection.total_changes - before
+    if attempts:
+        known = set(connection.execute("SELECT key, at, outcome FROM attempts"))
+        fresh = [row for row in attempts if row[:3] not in known]
+        connection.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", fresh)
+    return new
+
+
 def _lease() -> float:
     return time.time() + LEASE
 
@@ -359,54 +383,3 @@ def is_dead(owner: str) -> bool:
     except PermissionError:
         return False
     return False
-
-
-# recordings -----------------------------------------------------------------------------------------------------------
-
-
-def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
-    """Yield (key, request, response) of an exported file; a line whose key is not its request's is an error."""
-    try:
-        lines = path.open("rb")
-    except OSError as error:
-        raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
-    with lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-                key, request, response = row["key"], row["request"], row["response"]
-                same = key == key_of(canonical(request)) and isinstance(request, dict) and isinstance(response, dict)
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
-            if not same:
-                raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")
-            yield key, request, response
-
-
-def _first_difference(a: str, b: str) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _difference(request: dict, recorded: list[dict]) -> str:
-    """Say in one sentence how a request differs from the most similar recorded one."""
-    if not recorded:
-        return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
-
-    def shared_prefix(other: dict) -> int:
-        return _first_difference(canonical(request["messages"]), canonical(other["messages"]))
-
-    def equal_fields(other: dict) -> int:
-        return sum(request.get(field) == other.get(field) for field in request)
-
-    nearest = max(recorded, key=lambda other: (equal_fields(other), shared_prefix(other)))
-    parts = []
-    for field in sorted(set(request) | set(nearest)):
-        ours, theirs = canonical({"": request.get(field)})[4:-1], canonical({"": nearest.get(field)})[4:-1]
-        if ours != theirs:
-            start = max(0, _first_difference(ours, theirs) - 20)
-            parts.append(f"`{field}` is ...{ours[start : start + 80]} and not ...{theirs[start : start + 80]}")
-    return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; against the nearest recorded one "
-        + "; ".join(parts)
-        + ". Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
-    )

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from selfeval import planning, simulated
-from selfeval.cache import Store, canonical, key_of
+from selfeval.cache import Store
 from selfeval.display import Rich
 from selfeval.errors import check_whole
 from selfeval.limits import Purse, estimate
 from selfeval.models import Model
 from selfeval.providers import Endpoint, Response, ask_callable, is_computed, require
+from selfeval.recordings import canonical, key_of
 from selfeval.transport import Failure
 
 

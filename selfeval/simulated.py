@@ -19,7 +19,6 @@ import re
 from functools import cache
 from importlib import import_module
 
-from selfeval.cache import canonical
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models
 from selfeval.prompts import (
@@ -35,6 +34,7 @@ from selfeval.prompts import (
     blocks,
 )
 from selfeval.providers import Response
+from selfeval.recordings import canonical
 
 ROLES = {"identity": "selfeval.identity.simulated", "roleplay": "selfeval.roleplay.simulated"}  # role: its module
 _INTRODUCED = re.compile(INTRODUCED.format("(.+)"))

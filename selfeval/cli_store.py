@@ -1,0 +1,71 @@
+"""The `selfeval store` commands: look at, share and merge the stored replies."""
+
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def store() -> None:
+    """Look at, share and merge the stored replies."""
+
+
+@store.command()
+def stats() -> None:
+    """Count the stored replies with their tokens and cost per model, and what went wrong."""
+    from selfeval.cache import Store
+
+    replies = Store()
+    rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
+    for row in replies.statistics():
+        money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
+        rows.append(
+            (row["provider"], row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"], money)
+        )
+    table(rows)
+    for outcome, count in replies.outcomes().items():
+        click.echo(f"{count} attempts without a reply: {outcome}")
+    click.echo(str(replies.path))
+
+
+@store.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+def export(file: Path, model: str) -> None:
+    """Write the stored replies to FILE as JSON lines."""
+    from selfeval.cache import Store
+
+    click.echo(f"{Store().export_file(file, model)} replies written to {file}")
+
+
+@store.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def import_(files: tuple[Path, ...]) -> None:
+    """Add the replies of exported FILES to the store."""
+    from selfeval.cache import Store
+
+    replies = Store()
+    for file in files:
+        new, known = replies.import_file(file)
+        click.echo(f"{file}: {new} new replies, {known} already stored")
+    replies.close()
+
+
+@store.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def merge(files: tuple[Path, ...]) -> None:
+    """Add the replies and failed attempts of other hosts' stores, FILES, to the store; a second time adds nothing."""
+    from selfeval.cache import Store
+
+    replies = Store()
+    for file in files:
+        new, known = replies.merge(file)
+        click.echo(f"{file}: {new} new replies, {known} already stored")
+    replies.close()
+
+
+def table(rows: list[tuple]) -> None:
+    """Print rows as columns, the first row as their heads."""
+    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(f"{cell!s:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

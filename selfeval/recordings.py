@@ -1,0 +1,110 @@
+"""What identifies a request, and files of recorded replies: exports as JSON lines, and stores of other hosts."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from selfeval.errors import InputError
+
+
+def canonical(request: dict) -> str:
+    """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
+
+    def plain(value):
+        if isinstance(value, str):
+            return value
+        if isinstance(value, dict):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(v) for v in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    try:
+        return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"A request holds texts, finite numbers, lists and dictionaries alone: {error}.") from error
+
+
+def key_of(canonical_request: str) -> str:
+    """Return the store's key of a request: the SHA-256 of its canonical JSON."""
+    return hashlib.sha256(canonical_request.encode()).hexdigest()
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
+    """Yield (key, request, response) of an exported file; a line whose key is not its request's is an error."""
+    try:
+        lines = path.open("rb")
+    except OSError as error:
+        raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
+    with lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                key, request, response = row["key"], row["request"], row["response"]
+                same = key == key_of(canonical(request)) and isinstance(request, dict) and isinstance(response, dict)
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
+            if not same:
+                raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")
+            yield key, request, response
+
+
+def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]]]:
+    """Yield the rows of another store in pieces of this size: (replies, attempts).
+
+    Raises `InputError` where it is no store, or where a key is not that of its request.
+    """
+    if not path.is_file():
+        raise InputError(f"There is no store {path}.")
+    still = (
+        "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    )  # no locks: it may lie on another host
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro{still}", uri=True)
+    try:
+        replies = connection.execute("SELECT key, request, response, created FROM replies")
+        while rows := replies.fetchmany(size):
+            for key, request, response, _ in rows:
+                if key != key_of(request) or not isinstance(json.loads(response), dict):
+                    raise InputError(
+                        f"{path}: the key {str(key)[:12]} is not that of its request; it is no store of ours."
+                    )
+            yield rows, []
+        attempts = connection.execute("SELECT key, at, outcome, detail FROM attempts")
+        while rows := attempts.fetchmany(size):
+            yield [], rows
+    except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is no response store: {error}.") from error
+    finally:
+        connection.close()
+
+
+def _first_difference(a: str, b: str) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def difference(request: dict, recorded: list[dict]) -> str:
+    """Say in one sentence how a request differs from the most similar recorded one."""
+    if not recorded:
+        return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
+
+    def shared_prefix(other: dict) -> int:
+        return _first_difference(canonical(request["messages"]), canonical(other["messages"]))
+
+    def equal_fields(other: dict) -> int:
+        return sum(request.get(field) == other.get(field) for field in request)
+
+    nearest = max(recorded, key=lambda other: (equal_fields(other), shared_prefix(other)))
+    parts = []
+    for field in sorted(set(request) | set(nearest)):
+        ours, theirs = canonical({"": request.get(field)})[4:-1], canonical({"": nearest.get(field)})[4:-1]
+        if ours != theirs:
+            start = max(0, _first_difference(ours, theirs) - 20)
+            parts.append(f"`{field}` is ...{ours[start : start + 80]} and not ...{theirs[start : start + 80]}")
+    return (
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; against the nearest recorded one "
+        + "; ".join(parts)
+        + ". Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+    )
