@@ -97,6 +97,9 @@ def test_every_file_that_notebooks_write_is_in_the_dictionary_field_by_field(dic
         hold_file(dictionary, section_of(dictionary, Path(file)), DATA / file)
     for file in sorted(DATA.glob("predictions/*/*.jsonl")):
         hold_file(dictionary, section_of(dictionary, file.relative_to(DATA)), file)
+    for file in sorted(DATA.glob("results/*/*/paper/*")):
+        hold_file(dictionary, section_of(dictionary, file.relative_to(DATA)), file)
+    hold_file(dictionary, "figuresindexjson", written / "figures" / "index.json")
     kept = said("agent", every_response())
     dictionary.hold("turn", kept.to_dict())
     dictionary.hold("turn", said("agent", dataclasses.replace(every_response(), text="<think>x</think> y")).to_dict())
@@ -107,7 +110,8 @@ def test_every_file_that_notebooks_write_is_in_the_dictionary_field_by_field(dic
     dictionary.hold("resultsoutpublishedjson", silent)
     assert sorted(set(dictionary.wrong)) == []
     shared = {"usage", "condition", "estimate", "claim", "test-result", "details", "turn", "interaction", "seat",
-              "play", "averages", "compared-turn", "evaluation", "role-play-output", "comparison-output"}  # fmt: skip
+              "play", "averages", "compared-turn", "evaluation", "role-play-output", "comparison-output",
+              "figuresindexjson"}  # fmt: skip
     assert {key: dictionary.unseen(key) for key in documented | shared if dictionary.unseen(key)} == {}
 
 

@@ -10,6 +10,7 @@ import matplotlib
 import matplotlib.pyplot
 import nbformat
 from click.testing import CliRunner
+from IPython.display import display
 
 from selfeval import ROOT
 from selfeval.cli import main
@@ -23,7 +24,7 @@ JURORS = ["sim/juror-lenient", "sim/juror-silent", "sim/juror-stern"]
 def run_notebook(stem, **parameters):
     """Run the code cells of a notebook in this process, with other parameters; return what they printed."""
     cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
-    space, printed = {"__name__": stem}, io.StringIO()
+    space, printed = {"__name__": stem, "display": display}, io.StringIO()
     with asyncio.Runner() as runner, contextlib.redirect_stdout(printed), matplotlib.rc_context():
         for cell in cells:
             if cell.cell_type == "code":
@@ -62,6 +63,7 @@ def run_notebooks(out):
     run_notebook("06_jury", **jury, humans=0, rounds=2, n_resamples=20, out=str(results / "jury"))
     run_notebook("07_existence", evaluators=["sim/chance"], out=str(results / "existence"))
     run_notebook("08_validation", out=str(results / "validation"))
+    run_notebook("09_paper_figures", results=[str(results)], only=["existence"], out=str(out / "figures"))
 
 
 def run_command(*arguments):
@@ -85,7 +87,7 @@ def without_pictures(monkeypatch):
     """Leave figures undrawn: they take most of the time, and tests of their own look at them."""
 
     def savefig(figure, file, **options):
-        if isinstance(file, str | Path):
-            Path(file).write_bytes(b"")
+        with contextlib.nullcontext(file) if hasattr(file, "write") else Path(file).open("wb") as out:
+            out.write(b"not drawn")
 
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
