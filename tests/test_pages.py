@@ -123,7 +123,8 @@ def test_commands_have_their_options_and_targets(page):
         elif program == "selfeval":
             check_selfeval(words, f"{page.name}: {line}")
         elif program == "papermill":
-            known = set(inspect_notebook(str(ROOT / words[0])))
+            [notebook, *_] = [ROOT / word for word in words if word.endswith(".ipynb")] or [NOTEBOOKS["00_tour"]]
+            known = set(inspect_notebook(str(notebook)))
             given = {words[i + 1] for i, word in enumerate(words) if word == "-p"}
             given |= {name for i, word in enumerate(words) if word == "-y" for name in yaml.safe_load(words[i + 1])}
             assert given <= known, f"{page.name}: {line}"
