@@ -14,6 +14,7 @@ from selfeval.display import Rich
 from selfeval.errors import ProviderError, SelfevalError
 from selfeval.limits import Breaker, Pace, estimate
 from selfeval.models import Model, Provider
+from selfeval.secrets import SHORTEST
 from selfeval.transport import Failure, Gate, Reply, call
 
 
@@ -185,7 +186,8 @@ class Endpoint:
             return self._client
 
     def _redact(self, text: str) -> str:
-        return text.replace(self.provider.key, "[key]") if self.provider.key else text
+        key = self.provider.key or ""  # `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets
+        return text.replace(key, "[key]") if len(key) >= SHORTEST and re.search(r"\d", key) else text
 
     def _without_key(self, response: Response) -> Response:
         """Return the reply of a server that echoes the key without it: it is about to be stored."""

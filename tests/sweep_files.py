@@ -7,6 +7,7 @@ import pytest
 
 from selfeval import sweep
 from selfeval.errors import InputError
+from selfeval.sweep import manifest, todo
 
 PARAMETERS = """models: list = ["sim/perfect"]  # one id or several
 limit: int = 0
@@ -59,3 +60,13 @@ def check(folder, text):
         sweep.load(path, folder / "out")
     path.unlink()  # it may hold what looks like a key
     return str(caught.value)
+
+
+def reasons(path, out):
+    """Return why each run of a sweep is to be executed now, "" where it is not."""
+    loaded = sweep.load(path, out)
+    versions = manifest.versions()
+    for number, stage in enumerate(loaded.stages):
+        for run in stage.runs:
+            todo.prepare(run, versions, {before.name: todo.digest_of(before.runs) for before in loaded.stages[:number]})
+    return [run.reason for run in loaded.runs]

@@ -495,6 +495,18 @@ def test_a_failure_is_raised_as_itself_and_without_a_group_that_kernels_cannot_s
     assert raised.value.__context__ is None
 
 
+@pytest.mark.parametrize("key", ["x", "EMPTY", "text"])
+def test_a_key_that_is_an_ordinary_word_changes_no_reply(store, server, monkeypatch, key):
+    server(reply=f"the text is {key}")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    async def run():
+        async with Client(4, store) as client:
+            return await client.chat(get("openai:m"), [{"role": "user", "content": "Say it."}])
+
+    assert asyncio.run(run()).text == f"the text is {key}"
+
+
 def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch):
     server(cost=0.5)
     monkeypatch.setenv("TQDM_DISABLE", "1")

@@ -9,11 +9,11 @@ import time
 
 import psutil
 import pytest
-from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, write
+from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, reasons, write
 
 from selfeval import ROOT, sweep
 from selfeval.errors import InputError
-from selfeval.sweep import execute, manifest, todo
+from selfeval.sweep import execute, manifest
 from selfeval.sweep.show import Line
 
 
@@ -25,16 +25,6 @@ def folder(tmp_path):
 @pytest.fixture(autouse=True)
 def fixed_code(monkeypatch):
     monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "test"})
-
-
-def reasons(path, out):
-    """Return why each run of a sweep is to be executed now, "" where it is not."""
-    loaded = sweep.load(path, out)
-    versions = manifest.versions()
-    for number, stage in enumerate(loaded.stages):
-        for run in stage.runs:
-            todo.prepare(run, versions, {before.name: todo.digest_of(before.runs) for before in loaded.stages[:number]})
-    return [run.reason for run in loaded.runs]
 
 
 # The file
@@ -138,7 +128,10 @@ def test_code_version_changes_with_the_package(monkeypatch, tmp_path):
     monkeypatch.setattr(manifest, "DATA", tmp_path / "data")
     before = manifest.code_version()
     (tmp_path / "selfeval" / "a.py").write_text("x = 1\n")
-    assert manifest.code_version()["hash"] != before["hash"]
+    between = manifest.code_version()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "models.yaml").write_text("models: []\n")
+    assert len({version["hash"] for version in (before, between, manifest.code_version())}) == 3
 
 
 # Running
@@ -257,7 +250,7 @@ def test_the_live_line_counts_calls_and_is_safe_to_print(folder):
     counts = {"label": "bin\x1b[31m\nary", "done": 3, "total": 12, "calls": 2, "stored": 1, "failed": 1, "tokens": 9}
     (run.folder / "progress.json").write_text(json.dumps(counts | {"cost": 0.25}))
     text = line.text()
-    assert text == "rows: 0/2 runs, bin [31m ary 3/12 · 2 calls, 1 stored, 1 failed · 9 tokens · 0.2500 USD of 5.00"
+    assert text == "rows: 0/2 runs, bin [31m ary 3/12 · 0.2500 USD of 5 · 2 calls, 1 stored, 1 failed · 9 tokens"
     for broken in ('{"calls": "many", "done": null}', "[]", "\x00", '{"done":'):
         (run.folder / "progress.json").write_text(broken)
         assert line.text() == "rows: 0/2 runs · 0 calls, 0 stored, 0 failed"

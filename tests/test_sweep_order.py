@@ -161,7 +161,7 @@ def test_a_ceiling_stops_cleanly_with_a_status_of_its_own(folder, capsys):
     assert execute(path, launcher, 2, max_cost=1.5) == (4, ["stopped", "ok", "not started", "not started"])
     assert launcher.variables["SELFEVAL_BUDGET"].endswith(":1.5")
     said = capsys.readouterr().out
-    assert "3 calls, 0.3000 USD of 1.50" in said and "go on with a higher --max-cost" in said
+    assert "3 calls, 0.3000 USD of 1.5" in said and "go on with a higher --max-cost" in said
     assert execute(path) == (0, ["ok", "skipped", "ok", "ok"])
 
 

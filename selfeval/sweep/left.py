@@ -20,7 +20,7 @@ def time_left(sweep, workers, now):
     if not seconds:
         return ""
     known = f"about {_rounded(seconds)} left"
-    return known + (f" before {', '.join(unknown[:2])}{' ...' * (len(unknown) > 2)}" if unknown else "")
+    return known + (f", then {', '.join(unknown[:2])}{' ...' * (len(unknown) > 2)}" if unknown else "")
 
 
 def stage_left(runs, now):

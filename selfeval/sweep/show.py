@@ -46,12 +46,12 @@ class Line:
         if any(each["total"] for each in now.values()):
             label = next(iter(now.values()))["label"] if len(now) == 1 else "now"
             parts[0] += f", {label} {sum(n['done'] for n in now.values())}/{sum(n['total'] for n in now.values())}"
+        parts.append(time_left(self.sweep, self.workers, now))  # first what a narrow terminal must not cut off
+        if total["calls"]:
+            parts.append(money(total, self.budget.ceiling))
         parts.append(f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed")
         if total["tokens"]:
             parts.append(f"{total['tokens']:,} tokens")
-        if total["calls"]:
-            parts.append(money(total, self.budget.ceiling))
-        parts.append(time_left(self.sweep, self.workers, now))
         stages = dict.fromkeys(run.stage for run in runs if run.status == "running")
         return f"{', '.join(stages) or self.sweep.name}: " + " · ".join(filter(None, parts))
 
@@ -71,7 +71,7 @@ def money(total, ceiling=None):
     """Return what calls cost, `?` where nobody knows, and of what ceiling."""
     unknown = total["unpriced"] > 0
     text = "? USD" if unknown and not total["cost"] else f"{total['cost']:.4f} USD{' or more' * unknown}"
-    return text + (f" of {ceiling:.2f}" if ceiling is not None else "")
+    return text + (f" of {ceiling:g}" if ceiling is not None else "")
 
 
 def report(sweep, seconds, stop, budget):
