@@ -164,7 +164,10 @@ def report(sweep, planned, calls):
         inside, outside = ((_sum(calls, part, 0), _sum(calls, part, 1)) for part in ("prompt", "reply"))
         rows.append(("all", stored, buy, _span(*inside), _span(*outside), total))
     statuses = [run.status for run in sweep.runs]
-    print(f"\n{statuses.count('to do')} of {len(statuses)} runs are to do; {stored} replies are stored, {buy} to buy")
+    computed = sum(run.manifest.get("counts", {}).get("simulated", 0) for run in planned.runs)
+    simulated = f" ({computed} more are simulated)" if computed else ""
+    print(f"\n{statuses.count('to do')} of {len(statuses)} runs are to do; ", end="")
+    print(f"{stored} replies are stored, {buy} to buy{simulated}")
     if calls:
         print(table(rows))
         print("low: replies as long as is typical; high: as long as their limits allow. Nothing was bought.")
