@@ -33,7 +33,7 @@ ATTRIBUTES = {
 STYLES = set(
     "background background-color border border-collapse border-left border-radius color font-family font-size "
     "font-style font-weight line-height margin margin-right margin-top max-height max-width opacity overflow "
-    "overflow-wrap padding text-align text-decoration vertical-align white-space width".split()
+    "overflow-wrap padding text-align text-decoration vertical-align white-space width word-break".split()
 )
 PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 LONGEST = 200_000  # characters of one output
