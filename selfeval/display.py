@@ -28,9 +28,9 @@ _HIDDEN = re.compile(
 _NAMES = {"\0": "‹NUL›", "\r": "‹CR›", "\x1b": "‹ESC›"}
 _FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
 _PASSAGE = (
-    '<div style="opacity:.65;margin-top:6px">{}</div><pre style="white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal;'
-    "max-height:26em;overflow:auto;margin:0;padding:2px 0 2px .8em;border-left:3px solid rgba(128,128,128,.5);"
-    'background:none;text-align:left">{}</pre>'
+    '<div style="opacity:.65;margin-top:6px">{}</div><pre style="white-space:pre-wrap;overflow-wrap:anywhere;'
+    "word-break:normal;max-height:26em;overflow:auto;margin:0;padding:2px 0 2px .8em;"
+    'border-left:3px solid rgba(128,128,128,.5);background:none;text-align:left">{}</pre>'
 )
 _CARD = (
     '<div style="border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:8px 14px;margin:4px 0;max-width:64em">'
