@@ -162,9 +162,14 @@ def all_pages(site):
 def test_there_is_a_page_for_everything(site):
     found = [file.relative_to(site).as_posix() for file in all_pages(site)]
     assert found == [
-        "index.html", "notebooks/mine-asked-good.html", "notebooks.html", "predictions.html", "runs.html",
+        "index.html",
+        "notebooks/mine-asked-bad.html",
+        "notebooks/mine-asked-good.html",
+        "notebooks.html",
+        "predictions.html",
+        "runs.html",
         "transcripts.html",
-    ]  # fmt: skip
+    ]
     for file in all_pages(site):
         targets = [about["href"] for tag, about in Page(file).tags if tag == "a" and "href" in about]
         assert all((file.parent / target.partition("#")[0]).exists() for target in targets)
@@ -272,7 +277,8 @@ def test_a_second_report_replaces_the_first_and_nothing_else(sweep, tmp_path):
 def test_the_committed_notebooks_and_records_make_a_report(tmp_path):
     start = build([ROOT / "notebooks", DATA / "predictions/sample", DATA / "conversations/sample"], out=tmp_path)
     assert len(list((tmp_path / "notebooks").glob("*.html"))) == len(list((ROOT / "notebooks").glob("*.ipynb")))
-    assert "180 predictions" in " ".join("".join(Page(start).words).split())
+    said = " ".join("".join(Page(start).words).split())
+    assert "180 predictions" in said and "What the data allow to say" in said and "J = 0.05 [-0.39, 0.47]" in said
     tour = (tmp_path / "notebooks/00_tour.html").read_text("utf-8")
     assert tour.count("<img ") == 1 and "In [1] · parameters" in tour and "<table>" in tour
 
@@ -284,11 +290,19 @@ def test_figures_come_with_their_captions(tmp_path):
     entry = {"set": "demo", "date": "2026-01-02", "notebook": "03_self_recognition", "data": "data/results/demo"}
     entry |= {"command": "make figures"}
     figure = {"type": "figure", "name": "demo_advantage", "caption": "What <J> says.", "files": ["demo_advantage.png"]}
-    table = {"type": "table", "name": "demo", "caption": "Rates.", "columns": ["evaluator"], "rows": [["SmolLM2"]]}
+    table = {
+        "type": "table",
+        "name": "demo",
+        "caption": "Rates.",
+        "notes": ["Ten prompts."],
+        "columns": ["evaluator"],
+        "rows": [["SmolLM2"]],
+    }
     (folder / "index.json").write_text(json.dumps([figure | entry, table | entry | {"files": []}]))
     start = build([DATA / "predictions/sample"], out=tmp_path / "out", pictures=folder)
-    assert "What &lt;J&gt; says." in start.read_text() and "SmolLM2" in start.read_text()
-    assert "made by make figures" in (start.parent / "figures.html").read_text()
+    assert "What &lt;J&gt; says." in start.read_text()
+    page = (start.parent / "figures.html").read_text()
+    assert all(part in page for part in ("What &lt;J&gt; says.", "made by make figures", "SmolLM2", "Ten prompts."))
     (folder / "index.json").write_text('[{"type": "figure"}]')
     with pytest.raises(InputError, match=r"index\.json is no index of figures"):
         build([DATA / "predictions/sample"], out=tmp_path / "out", pictures=folder)

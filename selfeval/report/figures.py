@@ -1,7 +1,7 @@
 """The figures and tables of a folder, with what they show: from its `index.json`, else from the files' names."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -9,13 +9,13 @@ import pandas as pd
 from selfeval.display import below_root
 from selfeval.errors import InputError
 
-MAIN = ("advantage", "acceptance", "areas", "arms", "existence", "coverage", "survival", "forest")
-EACH = 2  # main figures of one set of results
+# What answers the question of a set of results, the best first; the start page shows one figure of each set.
+MAIN = ("advantage_exact_model", "advantage", "claims", "acceptance", "areas", "arms", "discrimination", "coverage")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture of a folder: its set of results, name, caption and PNG file, and where it comes from."""
+    """A picture: its set of results, name, caption and PNG file, and what it was made from."""
 
     set: str
     name: str
@@ -24,41 +24,61 @@ class Figure:
     origin: str = ""
 
 
-def read(folder: Path) -> tuple[list[Figure], list[tuple[str, pd.DataFrame]]]:
-    """Return the figures of a folder, and its tables as (caption, table)."""
+@dataclass(frozen=True)
+class ResultTable:
+    """A table as printed: its set of results, caption, cells and notes, and what it was made from."""
+
+    set: str
+    caption: str
+    frame: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    origin: str = ""
+
+
+@dataclass
+class Shown:
+    """The figures and tables of a folder."""
+
+    figures: list[Figure] = field(default_factory=list)
+    tables: list[ResultTable] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.figures or self.tables)
+
+
+def read(folder: Path) -> Shown:
+    """Return the figures and tables of a folder; raise `InputError` where its index does not have the form."""
     if (folder / "index.json").is_file():
         return _indexed(folder)
-    files = sorted(folder.glob("*.png"))
-    figures = [Figure(file.stem.partition("_")[0], file.stem, file.stem.replace("_", " "), file) for file in files]
-    tables = [(file.stem.replace("_", " "), pd.read_csv(file)) for file in sorted(folder.glob("tables/*.csv"))]
-    return figures, tables
+    pictures, cells = sorted(folder.glob("*.png")), sorted(folder.glob("tables/*.csv"))
+    return Shown(
+        [Figure(file.stem.partition("_")[0], file.stem, file.stem.replace("_", " "), file) for file in pictures],
+        [ResultTable(f.stem.partition("_")[0], f.stem.replace("_", " "), pd.read_csv(f)) for f in cells],
+    )
 
 
-def _indexed(folder: Path) -> tuple[list[Figure], list[tuple[str, pd.DataFrame]]]:
+def _indexed(folder: Path) -> Shown:
+    shown = Shown()
     try:
-        index = json.loads((folder / "index.json").read_text("utf-8"))
-        figures, tables = [], []
-        for entry in index:
+        for entry in json.loads((folder / "index.json").read_text("utf-8")):
+            origin = f"{entry['notebook']} from {entry['data']}, {entry['date']}; made by {entry['command']}"
+            about = {"set": entry["set"], "caption": entry["caption"], "origin": origin}
             if entry["type"] == "table":
-                tables.append((entry["caption"], pd.DataFrame(entry["rows"], columns=entry["columns"])))
+                cells = pd.DataFrame(entry["rows"], columns=entry["columns"])
+                shown.tables.append(ResultTable(frame=cells, notes=tuple(entry.get("notes") or ()), **about))
                 continue
             pictures = [folder / file for file in entry["files"] if file.endswith(".png") and "/" not in file]
-            origin = f"{entry['notebook']} from {entry['data']}, {entry['date']}; made by {entry['command']}"
-            figures += [Figure(entry["set"], entry["name"], entry["caption"], file, origin) for file in pictures]
+            shown.figures += [Figure(name=entry["name"], file=file, **about) for file in pictures]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{below_root(folder)}/index.json is no index of figures: {error!r}.") from error
-    return figures, tables
+    return shown
 
 
 def main_ones(figures: list[Figure]) -> list[Figure]:
-    """Return at most two figures of each set, those first that answer its question."""
+    """Return one figure of each set: the one that answers its question."""
 
     def rank(one: Figure) -> int:
         kind = one.name.removeprefix(f"{one.set}_")
         return next((k for k, name in enumerate(MAIN) if kind.startswith(name)), len(MAIN))
 
-    chosen = []
-    for name in dict.fromkeys(one.set for one in figures):
-        of_set = sorted((one for one in figures if one.set == name), key=rank)
-        chosen += of_set[:EACH]
-    return chosen
+    return [min((f for f in figures if f.set == name), key=rank) for name in dict.fromkeys(f.set for f in figures)]

@@ -67,6 +67,13 @@ def title_of(notebook: nbformat.NotebookNode, name: str) -> str:
     return name
 
 
+def conclusions(notebook: nbformat.NotebookNode, clean: Callable[[str], str]) -> list[str]:
+    """Return the sentences that a notebook draws from its tables: what the cells that call `conclusions` print."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and "conclusions(" in cell.source]
+    printed = [output.text for cell in cells for output in cell.get("outputs", []) if output.output_type == "stream"]
+    return [line for line in clean("\n".join(printed)).splitlines() if line.strip()]
+
+
 def body(notebook: nbformat.NotebookNode, clean: Callable[[str], str]) -> str:
     """Return the cells of a notebook as HTML, without its title; `clean` is applied to every text before."""
     pictures = itertools.count(1)

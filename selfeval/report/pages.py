@@ -19,6 +19,7 @@ from selfeval.report.tables import Table, said
 HERE = Path(__file__).parent
 STYLE = (HERE / "page.css").read_text("utf-8")
 SCRIPT = (HERE / "browse.js").read_text("utf-8")
+SHORT = 30  # characters of a cell that stays on one line, such as an estimate with its interval
 GENERATOR = '<meta name="generator" content="selfeval report">'
 PAGES = {"index.html": "Start", "figures.html": "Figures", "notebooks.html": "Notebooks", "runs.html": "Runs",
          "predictions.html": "Predictions", "transcripts.html": "Transcripts"}  # fmt: skip
@@ -93,14 +94,15 @@ def browser(table: Table, about: str) -> str:
 def plain_table(frame: pd.DataFrame, clean: Callable[[str], str], label: str) -> str:
     """Return a small table as HTML, wide ones with a scroll bar of their own."""
     head = "".join(f'<th scope="col">{escape(clean(name))}</th>' for name in frame.columns)
-    rows = ("".join(f"<td>{_cell(value, clean)}</td>" for value in row) for row in frame.itertuples(index=False))
+    rows = ("".join(_cell(value, clean) for value in row) for row in frame.itertuples(index=False))
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="scroll" role="region" aria-label="{escape(clean(label))}" tabindex="0">{table}</div>'
 
 
 def _cell(value, clean: Callable[[str], str]) -> str:
-    return "" if value is None or value != value else escape(clean(said(value)))
+    text = "" if value is None or value != value else clean(said(value))
+    return f"<td{' class=short' * (len(text) <= SHORT)}>{escape(text)}</td>"
 
 
 def figure(file: Path, name: str, caption: str) -> str:
