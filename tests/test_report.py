@@ -220,6 +220,21 @@ def test_transcripts_show_the_turns_the_readouts_and_the_jury(site):
     assert "not among the files" in rows["role-play", "elsewhere"]["transcript"][0][1]
 
 
+def test_statements_stay_with_the_conversation_of_their_own_run(tmp_path):
+    for name, score in (("one", 0.9), ("two", 0.1)):
+        turns = [{"speaker": "interrogator", "text": "Hi?"}, {"speaker": "agent", "text": f"Hello from {name}."}]
+        talk = {"conversation_id": "talk-1", "source": "model", "turns": turns}
+        write_jsonl(tmp_path / name / "conversations.jsonl", [talk])
+        write_jsonl(tmp_path / f"{name}-asked" / "conversations.jsonl", [talk])  # the same again, where it was held
+        write_jsonl(tmp_path / name / "verdicts.jsonl", [statements()[0] | {"score": score}])
+    build([tmp_path], out=tmp_path / "site")
+    rows = rows_of(Page(tmp_path / "site" / "transcripts.html"))
+    assert [(row["score"], row["transcript"][1][1]) for row in rows] == [
+        (0.9, "Hello from one."),
+        (0.1, "Hello from two."),
+    ]
+
+
 def test_runs_say_how_they_ended(site):
     rows = {row["run"][0]: row for row in rows_of(Page(site / "runs.html"))}
     assert {name: row["status"] for name, row in rows.items()} == {

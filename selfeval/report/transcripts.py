@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 
 from selfeval.errors import InputError
 from selfeval.report.sources import Sources
@@ -62,21 +63,36 @@ def _pressed(rows: list[dict]) -> Iterator[tuple]:
 
 
 def _roleplay(found: Sources) -> Iterator[dict]:
-    """Yield the conversations, each with the statements on it; statements on conversations of no file come last."""
-    statements: dict[str, list[dict]] = {}
-    for _, row in found.rows("statements"):
-        statements.setdefault(str(row["conversation_id"]), []).append(row)
-    for run, one in _conversations(found):
-        heard = statements.pop(str(one.conversation_id), [])
-        yield _talk(run, one, heard)
-    for name, heard in statements.items():
-        yield _talk("", Conversation(name, [], source=heard[0].get("source") or "model"), heard)
+    """Yield the conversations that a jury judged with its statements, then those that none did.
+
+    Statements belong to the conversation of their name in their own folder, else to the first of that name. A
+    conversation that stands in several files is told once.
+    """
+    heard: dict[tuple[Path, str], list[dict]] = {}
+    for file, row in found.rows("statements"):
+        heard.setdefault((file.parent, str(row["conversation_id"])), []).append(row)
+    there = {(file.parent, str(one.conversation_id)): one for file, one in _conversations(found)}
+    first = {name: one for (_, name), one in reversed(there.items())}
+    told = set()
+    for (folder, name), rows in heard.items():
+        one = there.get((folder, name)) or first.get(name)
+        told.add(_told(one))
+        one = one or Conversation(name, [], source=rows[0].get("source") or "model")
+        yield _talk(found.run_of(folder / "verdicts"), one, rows)
+    for (folder, _), one in there.items():
+        if _told(one) not in told:
+            told.add(_told(one))
+            yield _talk(found.run_of(folder / "conversations"), one, [])
 
 
-def _conversations(found: Sources) -> Iterator[tuple[str, Conversation]]:
+def _told(one: Conversation | None) -> tuple:
+    return (one.conversation_id, *(turn.text for turn in one.turns)) if one else ()
+
+
+def _conversations(found: Sources) -> Iterator[tuple[Path, Conversation]]:
     for file in found.files["conversations"]:
         try:
-            yield from ((found.run_of(file), one) for one in read_conversations([file]))
+            yield from ((file, one) for one in read_conversations([file]))
         except InputError as error:
             found.problems[str(error)] = None
 
