@@ -36,6 +36,9 @@ CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS attempts (key TEXT NOT NULL, at REAL NOT NULL, outcome TEXT NOT NULL, detail TEXT);
 """
+# What a store from another hand may hold to act by itself: a trigger, a view, a virtual table.
+FOREIGN = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
+             WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
 
 
 class Store(Rich):
@@ -249,6 +252,10 @@ class Store(Rich):
                         raise
                     time.sleep(0.02)
             connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA trusted_schema=OFF")
+            if odd := connection.execute(FOREIGN).fetchone():
+                connection.close()
+                raise StoreError(f"The response store {self.path} holds {odd[0]!r}, which is not ours and could act.")
             connection.executescript(SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"The response store {self.path} cannot be opened: {error}.") from error

@@ -25,11 +25,10 @@ class _OneSentence(click.Group):
             click.echo(visible(f"selfeval: {error}"), err=True)
             context.exit(1)
         except KeyboardInterrupt:
-            name = signal.Signals(stopped[0] if stopped else signal.SIGINT)
-            click.echo(
-                f"\nselfeval: stopped by {name.name}; run the same command again to go on: stored replies are free"
-            )
-            context.exit(128 + name)
+            number = signal.Signals(stopped[0] if stopped else signal.SIGINT)
+            again = "run the same command again to go on: stored replies are free"
+            click.echo(f"\nselfeval: stopped by {number.name}; {again}", err=True)
+            context.exit(128 + number)
 
 
 @contextlib.contextmanager
@@ -352,5 +351,5 @@ def _play(arms: tuple[str, ...], report, *, out: Path, agent: str, interrogator:
     log, tally = asyncio.run(run())
     click.echo(f"{out}: {len(log.exchanges())} of {play.turns} turns; {tally}")
     if log.conversation.status != "ok":
-        click.echo(f"selfeval: the conversation ended early ({log.ending()}); run the same again to try on.", err=True)
+        click.echo(f"selfeval: the conversation ended early ({visible(log.ending())}); run again to try on.", err=True)
         sys.exit(1)

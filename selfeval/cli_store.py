@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from selfeval.display import visible
+
 
 @click.group()
 def store() -> None:
@@ -66,6 +68,7 @@ def merge(files: tuple[Path, ...]) -> None:
 
 def table(rows: list[tuple]) -> None:
     """Print rows as columns, the first row as their heads."""
-    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
+    rows = [[" ".join(visible(cell).split()) for cell in row] for row in rows]  # names may come from another's file
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
-        click.echo("  ".join(f"{cell!s:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        click.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

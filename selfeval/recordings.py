@@ -44,8 +44,10 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
             try:
                 row = json.loads(line)
                 key, request, response = row["key"], row["request"], row["response"]
-                same = key == key_of(canonical(request)) and isinstance(request, dict) and isinstance(response, dict)
-            except (ValueError, KeyError, TypeError) as error:
+                same = key == key_of(canonical(request)) and isinstance(request, dict)
+                if not isinstance(response, dict) or not isinstance(response.get("text", ""), str):
+                    raise TypeError("a response is an object whose text is text")
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
             if not same:
                 raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")

@@ -1,10 +1,8 @@
 """Text and prediction records: reading, checking and writing the project's JSON lines files."""
 
-import contextlib
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -13,7 +11,9 @@ import pandas as pd
 
 from selfeval import DATA, planning
 from selfeval.errors import InputError
+from selfeval.files import tell_sweep, write_whole
 from selfeval.prompts import check_limit
+from selfeval.safe import for_spreadsheet
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
 PREDICTION_FIELDS = (
@@ -52,31 +52,9 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
     write_whole(path, "".join(map(_json_line, rows)))
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all, and tell the sweep that runs this notebook, if any, that it was written."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; make room or choose another folder.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    tell_sweep("written", path)
-
-
-def tell_sweep(what: str, path: Path) -> None:
-    """Tell the sweep that runs this notebook, if any, that a file was `written` or `read`."""
-    if listing := os.environ.get(f"SELFEVAL_{what.upper()}"):
-        with Path(listing).open("a", encoding="utf-8") as out:
-            out.write(f"{path.resolve()}\n")
-
-
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV without its index, whole or not at all."""
-    write_whole(path, table.to_csv(index=False))
+    """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '."""
+    write_whole(path, for_spreadsheet(table).to_csv(index=False))
 
 
 def _json_line(row: dict) -> str:

@@ -15,6 +15,7 @@ import pandas as pd
 from selfeval import DATA
 from selfeval.errors import InputError
 from selfeval.records import data_path, write_whole
+from selfeval.safe import for_spreadsheet
 from selfeval.stats.counts import confusion
 from selfeval.stats.roc import roc_points
 
@@ -65,7 +66,9 @@ def keep(
         raise InputError(f"A set of kind {kind!r} has the tables {', '.join(names)}, got {', '.join(tables)}.")
     where = Path(folder) / "paper"
     about = {"kind": kind, "notebook": notebook, "settings": dict(settings), "models": [dict(m) for m in models]}
-    texts = {f"{name}.csv": tables[name].to_csv(index=False, float_format=f"%.{DIGITS}g") for name in names}
+    texts = {
+        f"{name}.csv": for_spreadsheet(tables[name]).to_csv(index=False, float_format=f"%.{DIGITS}g") for name in names
+    }
     old = _read_about(where) if (where / "about.json").exists() else {}
     same = {key: old.get(key) for key in about} == json.loads(json.dumps(about))
     same = same and all((where / name).exists() and (where / name).read_text("utf-8") == t for name, t in texts.items())

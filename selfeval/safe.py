@@ -10,13 +10,15 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from selfeval.display import visible
 from selfeval.secrets import redact
 
 if TYPE_CHECKING:
     import pandas as pd  # its import takes half a second, which the command line need not wait for
 
 FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")
-NUMBER = re.compile(r"[+-][\d.,\[\] %eE+-]*")  # also an estimate with its interval
+ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
 
 
 def for_spreadsheet(table: pd.DataFrame) -> pd.DataFrame:
@@ -42,7 +44,8 @@ def guard_kernel() -> None:
     """Keep keys out of whatever this notebook kernel sends: outputs, tracebacks, the reply to a cell.
 
     A verbose traceback shows local variables, and with them headers or the environment. A lone surrogate in an output
-    ends the kernel's channel, so it is written as an escape. Does nothing outside of a kernel, or a second time.
+    ends the kernel's channel, so it is written as an escape; in tables and other displayed values (not in what is
+    printed) so are escape sequences and marks that turn text round. Does nothing outside of a kernel, or a second time.
     """
     ipython = sys.modules.get("IPython")
     session = getattr(getattr(ipython and ipython.get_ipython(), "kernel", None), "session", None)
@@ -57,9 +60,10 @@ def guard_kernel() -> None:
     session.pack = guarded
 
 
-def _clean(part):
+def _clean(part, kind: str = ""):
     if isinstance(part, str):
-        return redact(part.encode("utf-8", "backslashreplace").decode(), shapes=False)
+        text = ACTS.sub(lambda match: visible(match[0]), part) if kind.startswith("text/") else part
+        return redact(text.encode("utf-8", "backslashreplace").decode(), shapes=False)
     if isinstance(part, dict):
-        return {key: _clean(value) for key, value in part.items()}
+        return {key: _clean(value, str(key)) for key, value in part.items()}
     return [_clean(value) for value in part] if isinstance(part, list | tuple) else part

@@ -192,7 +192,7 @@ def _search_tables(path: Path, patterns) -> Iterator[Found]:
     ):
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.text_factory = bytes
-        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
         for (name,) in tables.fetchall():
             table = name.decode("utf-8", "replace")
             rows = connection.execute('SELECT * FROM "' + table.replace('"', '""') + '"')

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from selfeval.display import visible
 from selfeval.stats import detectable_difference, recognition_table
 from selfeval.stats.counts import NAMING, PAIRWISE, condition_label, tallies, varying_parts
 
@@ -162,7 +163,7 @@ def changes(
     rows = contrasts[contrasts["statistic"].isin(statistics)].copy()
     if rows.empty:
         return pd.DataFrame()
-    rows["evaluator"] = rows["evaluator"].map(lambda i: (display or {}).get(i, i))
+    rows["evaluator"] = rows["evaluator"].map(lambda i: visible((display or {}).get(i, i)))
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
     rows["change"] = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
     rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
@@ -242,6 +243,6 @@ def _readable(frame: pd.DataFrame, display: Mapping[str, str] | None) -> pd.Data
     """Return a copy with display names, and conditions cut down to what differs between them."""
     frame = frame.copy()
     for column in {"evaluator", "author", "name"} & set(frame.columns):
-        frame[column] = frame[column].map(lambda i: (display or {}).get(i, i))
+        frame[column] = frame[column].map(lambda i: visible((display or {}).get(i, i)))
     frame["condition"] = frame["condition"].map(varying_parts(frame["condition"].unique()))
     return frame

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from selfeval.display import visible
 from selfeval.records import write_csv, write_whole
 
 SPECIAL = {
@@ -22,7 +23,7 @@ _SPECIAL = re.compile("|".join(map(re.escape, SPECIAL)))
 
 def escaped(text: str) -> str:
     """Return text as LaTeX prints it literally, the hyphen of a negative number as a minus."""
-    text = _MINUS.sub("−", text)
+    text = _MINUS.sub("−", " ".join(visible(text).split()))
     return _SPECIAL.sub(lambda match: SPECIAL[match[0]], text)
 
 
@@ -52,7 +53,7 @@ def _cell(value, precision: int) -> str:
     if isinstance(value, float):
         return f"{value:.{precision}f}".replace("-", r"\textminus{}")
     text = escaped(str(value))
-    return f"{{[}}{text[1:]}" if text.startswith("[") else text  # after \\ it would begin an option
+    return f"{{{text[0]}}}{text[1:]}" if text.startswith(("[", "*")) else text  # after \\ it would begin an option
 
 
 def save_table(

@@ -12,7 +12,8 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from selfeval.records import write_whole
+from selfeval.display import visible
+from selfeval.files import write_whole
 
 SINGLE, DOUBLE = 3.3, 6.9  # column widths in inches
 PAGE = 9.0  # no figure is higher
@@ -56,6 +57,10 @@ def save(fig: Figure, folder: Path | str, name: str) -> list[Path]:
     return paths
 
 
+def _on_one_line(cell):
+    return " ".join(visible(cell).split()) if isinstance(cell, str) else cell
+
+
 def show(drawn: Mapping[str, Figure], kind: str) -> None:
     """Display the figures of one kind in a notebook, each under its name."""
     from IPython.display import Image, display
@@ -73,7 +78,7 @@ def show(drawn: Mapping[str, Figure], kind: str) -> None:
 
 def names_shown(ids, display: Mapping[str, str] | None, longest: int = 30) -> list[str]:
     """Return the labels of ids, the middle of a very long one left out; labels that would be alike get a number."""
-    names = [str((display or {}).get(i, i)) for i in ids]
+    names = [" ".join(visible((display or {}).get(i, i)).split()) for i in ids]
     longest = max(longest, 5)
     head = longest * 2 // 3
     short = [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
@@ -112,9 +117,10 @@ def hide_rest(axes, used: int) -> None:
 
 
 def plain(fig: Figure) -> Figure:
-    """Make every text literal: labels come from data, and "$$" is not mathematics."""
+    """Make every text literal and drawable: labels come from data, "$$" is no mathematics, a surrogate no glyph."""
     for text in fig.findobj(Text):
         text.set_parse_math(False)
+        text.set_text(visible(text.get_text()))
     return fig
 
 

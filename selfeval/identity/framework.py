@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from selfeval.client import Client, Request
-from selfeval.display import Rich
+from selfeval.display import Rich, visible
 from selfeval.errors import InputError, check_whole
+from selfeval.files import write_whole
 from selfeval.identity.claims import Assessment, assess
 from selfeval.identity.config import Config, read_config
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts
@@ -25,7 +26,6 @@ from selfeval.identity.suite import as_alternating
 from selfeval.models import Model, from_callable, get, is_known
 from selfeval.prompts import user
 from selfeval.providers import Response
-from selfeval.records import write_whole
 from selfeval.stats.intervals import Rate, check_level
 
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
@@ -95,7 +95,7 @@ class EvalRunner(Rich):
         ]
         results = self._result(model, tests, scoring)
         if verbose:
-            print(summary(results))
+            print(visible(summary(results)))
         return results
 
     def answers(self, model: Model, model_id: str | None = None) -> dict:

@@ -1,0 +1,32 @@
+"""Files that are whole or not there, and of which a sweep knows who wrote and read them."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from selfeval.errors import InputError
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all, and tell the sweep that runs this notebook, if any, that it was written.
+
+    A lone surrogate cannot be written as UTF-8 but as an escape, which in JSON means the same.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
+        temporary.replace(path)
+        tell_sweep("written", path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; make room or choose another folder.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def tell_sweep(what: str, path: Path) -> None:
+    """Tell the sweep that runs this notebook, if any, that a file was `written` or `read`."""
+    if listing := os.environ.get(f"SELFEVAL_{what.upper()}"):
+        with Path(listing).open("a", encoding="utf-8") as out:
+            out.write(f"{path.resolve()}\n")
