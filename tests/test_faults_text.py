@@ -60,7 +60,7 @@ NAMES = [
 ]
 ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 TAGS = set("div table thead tbody tr th td style p b pre details summary br span".split())
-ATTRIBUTES = set("style class border scope colspan rowspan open scoped".split())
+ATTRIBUTES = set("style class border scope colspan rowspan valign align open scoped".split())
 FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 NUMBER = re.compile(r"-?[\d.]+(e[+-]?\d+)?( \[[-\d., +]+\])?|[+-]\d\.\d+( \[.*\])?|= [\d.]+|-?inf")
 
@@ -75,9 +75,7 @@ class Live(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.found += [tag] * (tag not in TAGS)
-        self.found += [
-            a for a in attrs if a[0] not in ("style", "class", "border", "scope", "colspan", "open", "scoped")
-        ]
+        self.found += [a for a in attrs if a[0] not in ATTRIBUTES]
         self.found += [a for a in attrs if a[0] == "style" and re.search(r"url|expression|@import", a[1] or "")]
 
 
