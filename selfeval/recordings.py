@@ -45,13 +45,17 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
                 row = json.loads(line)
                 key, request, response = row["key"], row["request"], row["response"]
                 same = key == key_of(canonical(request)) and isinstance(request, dict)
-                if not isinstance(response, dict) or not isinstance(response.get("text", ""), str):
-                    raise TypeError("a response is an object whose text is text")
+                _check_response(response)
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
             if not same:
                 raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")
             yield key, request, response
+
+
+def _check_response(response) -> None:
+    if not isinstance(response, dict) or not isinstance(response.get("text", ""), str):
+        raise TypeError("a response is an object whose text is text")
 
 
 def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]]]:
@@ -66,10 +70,12 @@ def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]
     )  # no locks: it may lie on another host
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro{still}", uri=True)
     try:
+        connection.execute("PRAGMA trusted_schema=OFF")  # a view in its place cannot call what has an effect
         replies = connection.execute("SELECT key, request, response, created FROM replies")
         while rows := replies.fetchmany(size):
             for key, request, response, _ in rows:
-                if key != key_of(request) or not isinstance(json.loads(response), dict):
+                _check_response(json.loads(response))
+                if key != key_of(request):
                     raise InputError(
                         f"{path}: the key {str(key)[:12]} is not that of its request; it is no store of ours."
                     )
@@ -77,7 +83,9 @@ def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]
         attempts = connection.execute("SELECT key, at, outcome, detail FROM attempts")
         while rows := attempts.fetchmany(size):
             yield [], rows
-    except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:
+    except InputError:
+        raise
+    except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} is no response store: {error}.") from error
     finally:
         connection.close()
