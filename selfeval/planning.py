@@ -14,6 +14,7 @@ import re
 import shutil
 import sqlite3
 import sys
+import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
@@ -67,11 +68,16 @@ def read_only(store: Path, schema: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, timeout=30, check_same_thread=False)
 
 
+_set = []  # the guard, once it is there: an audit hook cannot be taken away
+
+
 def guard() -> None:
     """Refuse from now on to write outside of the folder, and to connect to anything."""
     base = folder()
-    if base is None:
+    if base is None or guard in _set:
         return
+    _set.append(guard)
+    sys.dont_write_bytecode, tempfile.tempdir = True, None  # a forked process found both before
     caches = (".cache", ".config", ".ipython", ".jupyter", ".matplotlib", ".local/share/jupyter")  # of other packages
     allowed = (str(base.resolve()), "/dev", *(str(Path.home() / name) for name in caches))
     places = {"os.mkdir": (0,), "os.remove": (0,), "os.rmdir": (0,), "os.truncate": (0,), "os.rename": (0, 1)}

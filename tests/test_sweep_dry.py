@@ -105,13 +105,14 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     assert (status, figures) == (0, (0, 0)) and said.count("skipped ") == 2 and "(failed)" in said
 
 
-def test_no_stand_in_leaves_the_folder_of_the_dry_run(tmp_path, capsys):
+@pytest.mark.parametrize("engine", ["ordinary", "forked"])
+def test_no_stand_in_leaves_the_folder_of_the_dry_run(tmp_path, capsys, engine):
     (tmp_path / "kept").write_text("kept")
     (tmp_path / "folder").mkdir()
     make_notebook(tmp_path / "rows.ipynb", GUARD, JUDGE, parameters="limits: str = ''\nout: str = ''\n")
     path = write(tmp_path, {"notebook": "rows", "parameters": {"limits": str(tmp_path / "folder")}})
     before = files(tmp_path)
-    status, said, _ = dry(path, capsys)
+    status, said, _ = dry(path, capsys, engine=engine)
     assert (status, "at least" in said) == (0, False), said
     assert files(tmp_path) == before and [*(tmp_path / "folder").iterdir()] == []
 

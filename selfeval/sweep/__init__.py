@@ -28,9 +28,10 @@ def run_file(path, workers=2, out=None, engine="auto", *, dry_run=False, **optio
     but the smallest sweeps. dry_run: only print what would be done, and what it would cost.
     """
     sweep = load(path, out)
+    forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_WARMING)
+    launcher = ForkedProcesses if forked else LocalProcesses
     if dry_run:
         from selfeval.sweep import dryrun
 
-        return dryrun.dry_run(sweep, workers, options.get("only", ()), options.get("retry_failed", False))
-    forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_WARMING)
-    return run(sweep, workers, launcher=ForkedProcesses if forked else LocalProcesses, **options)
+        return dryrun.dry_run(sweep, workers, launcher, options.get("only", ()), options.get("retry_failed", False))
+    return run(sweep, workers, launcher, **options)

@@ -27,7 +27,7 @@ HEAD = ("MODEL", "STORED", "TO BUY", "TOKENS IN", "TOKENS OUT", "USD")
 STARTUP = "import selfeval  # with its guard, before anything that a notebook does\n"
 
 
-def dry_run(sweep, workers=2, only=(), retry_failed=False):
+def dry_run(sweep, workers=2, launcher=LocalProcesses, only=(), retry_failed=False):
     """Print what `execute.run` would do and what it would take; return 0, 1 where that cannot be told for a run."""
     check_whole("workers", workers, 1)
     decide(sweep, todo.choose(sweep, only, retry_failed))
@@ -36,7 +36,7 @@ def dry_run(sweep, workers=2, only=(), retry_failed=False):
     asking = to_plan(sweep)
     with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name, signals() as stop:
         base = Path(name)
-        planned = plan(sweep, asking, base, workers, stop) if asking else Sweep(sweep.name, base, [])
+        planned = plan(sweep, asking, base, workers, launcher, stop) if asking else Sweep(sweep.name, base, [])
         if stop:
             print("stopped before all runs were looked through; nothing was bought or written")
             return 128 + stop[0]
@@ -82,7 +82,7 @@ def asks(notebook):
     return any(ASKS.search("".join(cell["source"])) for cell in cells if cell["cell_type"] == "code")
 
 
-def plan(sweep, wanted, base, workers, stop):
+def plan(sweep, wanted, base, workers, launcher, stop):
     """Execute runs as planning in the folder `base`; return them as they ended."""
     startup = base / "ipython" / "profile_default" / "startup"
     for made in (startup, base / "tmp", base / "calls", base / "runs"):
@@ -97,7 +97,7 @@ def plan(sweep, wanted, base, workers, stop):
             (base / "files" / run.folder.relative_to(run.folder.anchor)).mkdir(parents=True)
         stages.append(Stage(stage.name, [_as_plan(run, base, variables) for run in runs]))
     planned = Sweep(sweep.name, base / "runs", stages)
-    with contextlib.closing(LocalProcesses()) as launch:
+    with (base / "lock").open("w") as held, contextlib.closing(launcher(held.fileno())) as launch:
         work = Work(planned, launch, {run.name for run in planned.runs})
         execute(work, workers, stop, _Line(planned, workers, work.budget))
     return planned

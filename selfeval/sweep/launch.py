@@ -57,16 +57,15 @@ def variables(run: Run) -> dict[str, str]:
 class LocalProcesses:
     """Papermill as a child process per run. keep: a file descriptor that children inherit, the sweep's lock."""
 
-    def __init__(self, keep: int | None = None):
+    def __init__(self, keep: int):
         self.keep, self.processes = keep, {}
 
     def start(self, run: Run) -> None:
         """Start a run and return at once; raise `OSError` where that is not possible."""
-        kept = () if self.keep is None else (self.keep,)
         with (run.folder / "log.txt").open("wb") as log:
             self.processes[run.name] = subprocess.Popen(
                 command(run), cwd=ROOT, env=os.environ | variables(run), stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, start_new_session=True, pass_fds=kept, preexec_fn=_die_with_parent(),
+                stderr=log, start_new_session=True, pass_fds=(self.keep,), preexec_fn=_die_with_parent(),
             )  # fmt: skip
 
     def poll(self, run: Run) -> int | None:

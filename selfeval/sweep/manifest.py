@@ -45,6 +45,11 @@ def code_version():
 
 def notebook_hash(path):
     """Return a hash of a notebook's code cells: prose and outputs do not count."""
+    return _notebook_hash(path, path.stat().st_mtime_ns)
+
+
+@cache  # a stage has many runs of one notebook
+def _notebook_hash(path, changed):
     cells = json.loads(path.read_text("utf-8"))["cells"]
     code = [[cell["source"], cell.get("metadata", {}).get("tags")] for cell in cells if cell["cell_type"] == "code"]
     return hashlib.sha256(json.dumps(code).encode()).hexdigest()[:16]
