@@ -187,7 +187,8 @@ class Endpoint:
 
     def _redact(self, text: str) -> str:
         key = self.provider.key or ""  # `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets
-        return text.replace(key, "[key]") if len(key) >= SHORTEST and re.search(r"\d", key) else text
+        secret = len(key) >= SHORTEST and (re.search(r"\d", key) or len(key) >= 2 * SHORTEST)
+        return text.replace(key, "[key]") if secret else text
 
     def _without_key(self, response: Response) -> Response:
         """Return the reply of a server that echoes the key without it: it is about to be stored."""
