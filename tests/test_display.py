@@ -252,12 +252,8 @@ def test_a_verbose_traceback_shows_no_key(tmp_path):
     key = "sk-" + "verbose" * 4
     setup = f"import os\nos.environ['OPENAI_API_KEY'] = 'sk-' + 'verbose' * 4\n{'%'}xmode Verbose"
     endpoint = "providers.Endpoint(models.get('openai:gpt-4.1').provider, {})"
-    sources = [
-        setup,
-        "from selfeval import models, providers",
-        endpoint.format("'x'"),
-        endpoint.format("4") + "._redact(5)",
-    ]
+    sources = [setup, "from selfeval import models, providers", endpoint.format("'x'")]
+    sources.append(f"await {endpoint.format('4')}.ask(None, [], {{}})")
     *_, [too_early], [later] = run_cells(sources, tmp_path)
     for error in (too_early, later):
         assert error.ename in ("TypeError", "AttributeError") and "provider" in json.dumps(error.traceback)
