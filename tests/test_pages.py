@@ -25,6 +25,7 @@ from selfeval.identity.suite import situations
 from selfeval.models import get
 from selfeval.records import PREDICTION_FIELDS
 from selfeval.roleplay import panel
+from selfeval.sweep import load
 
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
 PLACES = ("*.md", "data/**/*.md", "notebooks/*.md", "notebooks/*.ipynb", "figures/*.md")
@@ -261,6 +262,14 @@ def test_a_registry_of_ones_own_and_local_servers(registry, server, own_store, m
         monkeypatch.setenv(f"{name.upper()}_BASE_URL", fake.url)
     for model in ("my/llama", "vllm:some-model", "ollama:some-model", "llamacpp:some-model", "openai:gpt-4.1"):
         assert asyncio.run(ask(model)).status == "ok", model
+
+
+def test_the_sweep_file_of_the_readme_is_one(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(block_with("yaml", "stages:"), encoding="utf-8")
+    sweep = load(file, tmp_path / "runs")
+    runs = [(stage.name, len(stage.runs)) for stage in sweep.stages]
+    assert runs == [("01_generate_texts", 1), ("answers", 2), ("07_existence", 1), ("03_self_recognition", 1)]
 
 
 def test_the_citation_names_the_version_and_the_licence():
