@@ -3,6 +3,7 @@
 import difflib
 import math
 import os
+import reprlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,7 +16,7 @@ from selfeval import DATA, ROOT
 from selfeval.display import Rich
 from selfeval.errors import InputError
 from selfeval.safe import guard_kernel
-from selfeval.secrets import remember
+from selfeval.secrets import redact, remember
 
 DEFAULT_PROVIDER = "openrouter"
 load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
@@ -117,7 +118,7 @@ def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
             raise InputError(f"The registry {path} must have `providers` (by name) and `models` (a list) and no more.")
         for name, entry in (content.get("providers") or {}).items():
             if not isinstance(entry or {}, dict):
-                raise InputError(f"The registry {path} must give the provider {name!r} fields, got {entry!r}.")
+                raise InputError(f"The registry {path} must give the provider {name!r} fields, got {_shown(entry)}.")
             providers[name] = _entry(Provider, path, {"name": name, **(entry or {})})
         for entry in content.get("models") or []:
             model = _model(path, entry, providers)
@@ -136,22 +137,30 @@ def _entry(kind: type, path: Path, entry: dict):
                 + (f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(known)}.")
             )
         if not _fits(key, known[key], value):
-            raise InputError(f"The registry {path} has in {name!r} a `{key}` of the wrong form: {value!r}.")
+            raise InputError(f"The registry {path} has in {name!r} a `{key}` of the wrong form: {_shown(value)}.")
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
 
 
 def _fits(key: str, kind: type, value) -> bool:
     if kind == tuple[str, ...]:
-        return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+        texts = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+        return texts and (key != "keys" or all(map(str.isidentifier, value)))  # names of variables, not the keys
     if kind in (int, float):
         return isinstance(value, int | kind) and value > 0
     numbers = [k for k, v in value.items() if isinstance(v, int | float)] if isinstance(value, dict) else []
     return isinstance(value, kind) and (key != "price" or value is None or {"input", "output"} == {*numbers})
 
 
+def _shown(value) -> str:
+    """Return what stands in the registry's place, in short and without keys: some put them there."""
+    brief = reprlib.Repr()
+    brief.maxlevel, brief.maxstring = 3, 200
+    return redact(brief.repr(value))
+
+
 def _model(path: Path, entry: dict, providers: dict[str, Provider]) -> Model:
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str) or "display" not in entry:
-        raise InputError(f"The registry {path} has a model without `id` or `display`: {entry!r}.")
+        raise InputError(f"The registry {path} has a model without `id` or `display`: {_shown(entry)}.")
     entry = dict(entry)
     provider, api_name = _split(entry["id"], providers)
     if "provider" in entry:

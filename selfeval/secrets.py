@@ -16,7 +16,7 @@ KINDS = {  # kind: (how it begins, how it goes on)
     "Groq or xAI key": ("gsk_ xai-", r"\w{16,}"),
     "NVIDIA key": ("nvapi-", r"[\w-]{20,}"),
     "AWS access key": ("AKIA ASIA", r"[0-9A-Z]{16}\b"),
-    "JSON web token": ("eyJ", r"[\w-]{10,2000}\.eyJ[\w-]{10,2000}\.[\w-]{10,}"),
+    "JSON web token": ("eyJ", r"[\w-]{10,400}\.eyJ[\w-]{10,2000}\.[\w-]{10,}"),
     "bearer token": ("Bearer", r" (?=[\w.~+/=-]*?\d)[\w.~+/=-]{16,}"),
     "private key": ("-----BEGIN", r" (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
 }

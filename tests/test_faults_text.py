@@ -31,6 +31,7 @@ from selfeval.recognition import collect_predictions
 from selfeval.recordings import canonical, key_of
 from selfeval.roleplay.panel import ARMS, Jury
 from selfeval.safe import for_spreadsheet
+from selfeval.sweep.file import load
 
 FULL = os.environ.get("SELFEVAL_FAULTS") == "full"
 TEXTS = [
@@ -373,6 +374,32 @@ def test_a_registry_that_would_make_objects_is_refused(registry, tmp_path, monke
     with pytest.raises(InputError, match="cannot be read"):
         models.models()
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.fault("no code")
+def test_aliases_that_multiply_are_refused_at_once(registry, tmp_path):
+    """Nine lines stood for a billion values: a sweep file or registry took all memory."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    (tmp_path / "bomb.yaml").write_text("\n".join([*lines, "name: a", "stages: [{notebook: x, parameters: {a: *a8}}]"]))
+    with pytest.raises(InputError, match=r"not plain YAML: \d+ values with every alias written out"):
+        load(tmp_path / "bomb.yaml")
+    bomb = ", ".join(lines)
+    registry(f"providers: {{x: {{{bomb}, keys: *a8}}}}\n")
+    with pytest.raises(InputError, match="unknown field `a0`"):
+        models.models()
+    registry("\n".join(["providers:", "  x:", *(f"    {line}" for line in ["keys: &a0 [[x, x]]", "deadline: *a0"])]))
+    with pytest.raises(InputError, match="`keys` of the wrong form"):
+        models.models()
+
+
+@pytest.mark.fault("key")
+def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_shown(registry):
+    path = registry(f"providers:\n  mine: {{base_url: 'http://127.0.0.1:1/v1', keys: [{KEY}]}}\n")
+    with pytest.raises(InputError, match="has in 'mine' a `keys` of the wrong form") as caught:
+        models.models()
+    path.unlink()
+    assert KEY not in str(caught.value)
 
 
 @pytest.mark.fault("model ids")

@@ -32,6 +32,7 @@ from selfeval.sweep.parameters import parameter_fault, suggest, type_fault
 from selfeval.sweep.runs import Run, Stage, Sweep
 
 MAX_RUNS = 10_000  # of one stage
+MAX_VALUES = 1_000_000  # of one file
 
 
 def load(path, out=None):
@@ -98,6 +99,8 @@ def _read_yaml(path):
 
     try:
         data = yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
+        if (count := _written_out(data, {})) > MAX_VALUES:
+            raise ValueError(f"{count} values with every alias written out; at most {MAX_VALUES} are read")
         json.dumps(data, default=str)  # no mapping inside itself, no keys but scalars
         return data
     except OSError as error:
@@ -108,6 +111,18 @@ def _read_yaml(path):
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         raise InputError(f"{path}: not plain YAML{line}: {getattr(error, 'problem', None) or error}") from None
+
+
+def _written_out(value, known):
+    """Return how many values there are once every alias stands for what it names: nested ones multiply."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = 0  # of what is inside itself
+        known[id(value)] = 1 + sum(
+            _written_out(v, known) for v in (value.values() if isinstance(value, dict) else value)
+        )
+    return known[id(value)]
 
 
 def _find_notebook(given, base, say):
