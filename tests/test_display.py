@@ -1,5 +1,6 @@
 """What a person sees: the package's face, docstrings, cards of records and objects, errors in a notebook."""
 
+import asyncio
 import importlib
 import inspect
 import json
@@ -54,6 +55,19 @@ def test_completion_offers_the_handful_and_all_of_it_is_there():
 def test_an_unknown_name_says_what_there_is():
     with pytest.raises(AttributeError, match=r"no attribute 'Cleint'; it has .*Client"):
         _ = selfeval.Cleint
+
+
+def test_the_example_of_the_package_runs(capsys, monkeypatch):
+    """Its lines as they stand, with simulated models in place of paid ones."""
+    code = "\n".join(line[4:] for line in selfeval.__doc__.splitlines() if line.startswith("    "))
+    code = re.sub(r"get_all\(\[.*?\]\)", "get_all(['sim/good', 'sim/chance'])", code)
+    assert "sim/good" in code
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    body = "\n".join(f"    {line}" for line in code.splitlines())
+    scope = {}
+    exec(f"async def example():\n{body}", scope)
+    asyncio.run(scope["example"]())
+    assert "exact_model: asked of sim/good" in capsys.readouterr().out
 
 
 def without_docstring(module):

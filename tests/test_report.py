@@ -335,6 +335,17 @@ def test_a_path_that_is_not_there_is_said(tmp_path):
         sources.find([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="holds no run, no notebook and no records"):
         sources.find([tmp_path])
+    with pytest.raises(InputError, match="holds no records that a report shows"):
+        sources.find([DATA / "prompts.jsonl"])
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path):
+    rows = [json.dumps(prediction(1)), json.dumps({"text_id": 5}), json.dumps(prediction(2)), '{"text_id": 6, "ev']
+    (tmp_path / "predictions_exact_model.jsonl").write_text("\n".join(rows))
+    start = build([tmp_path], out=tmp_path / "site")
+    said = "".join(Page(start).words)
+    assert len(rows_of(Page(start.parent / "predictions.html"))) == 2
+    assert "a record lacks evaluator_model, task_type, true_model" in said and "line 4: not valid JSON" in said
 
 
 def test_the_command_writes_it_and_says_where(sweep, tmp_path):

@@ -15,10 +15,10 @@ from selfeval.scan import registered
 from selfeval.secrets import SECRET_VALUE, values
 
 KINDS = {  # fields by which the records of a file are known
-    "predictions": {"evaluator_model", "task_type", "true_model"},
+    "predictions": {"text_id", "evaluator_model", "task_type", "true_model"},
     "existence": {"evaluator", "target_display", "raw_response"},
     "identity": {"model", "arm", "source", "messages", "reply"},
-    "statements": {"conversation_id", "arm", "role", "juror"},
+    "statements": {"conversation_id", "turn", "arm", "role", "round", "juror"},
     "conversations": {"conversation_id", "turns"},
     "texts": {"text_id", "author", "text"},
 }
@@ -49,11 +49,14 @@ class Sources:
     problems: dict[str, None] = field(default_factory=dict)  # what could not be read, each once
 
     def rows(self, kind: str) -> Iterator[tuple[Path, dict]]:
-        """Yield the records of one kind with the file they stand in; a broken file becomes a problem."""
+        """Yield the records of one kind with the file they stand in; a broken file or record becomes a problem."""
         for file in self.files[kind]:
             try:
                 for row in json_rows(file):
-                    yield file, row
+                    if lacking := sorted(KINDS[kind] - row.keys()):
+                        self.problems[f"{file}: a record lacks {', '.join(lacking)} and is left out."] = None
+                    else:
+                        yield file, row
             except InputError as error:
                 self.problems[str(error)] = None
 
@@ -98,7 +101,10 @@ def find(paths: Sequence[Path | str] = ()) -> Sources:
         for path in map(Path, paths):
             if not path.exists():
                 raise InputError(f"There is nothing at {path} to report; name folders of runs, notebooks, or records.")
+            before = _size(found)
             _add(found, path.resolve())
+            if path.is_file() and _size(found) == before:
+                raise InputError(f"{path} is no notebook, and holds no records that a report shows.")
     elif [*DATA.glob("runs/*/*/*/manifest.json")]:
         _add(found, DATA / "runs")
     else:
@@ -108,6 +114,10 @@ def find(paths: Sequence[Path | str] = ()) -> Sources:
     if not found.runs and not found.notebooks and not any(found.files.values()):
         raise InputError(f"{', '.join(map(str, paths))} holds no run, no notebook and no records to report.")
     return found
+
+
+def _size(found: Sources) -> int:
+    return len(found.notebooks) + len(found.problems) + sum(map(len, found.files.values()))
 
 
 def _add(found: Sources, path: Path) -> None:
