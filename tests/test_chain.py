@@ -65,6 +65,7 @@ def test_texts_answers_and_results_with_the_embedded_model(tmp_path, monkeypatch
     assert {path.suffix for path in (tmp_path / "results").iterdir()} >= {".csv", ".pdf", ".png"}
 
 
+@pytest.mark.fault("storm")
 def test_a_server_that_misbehaves_changes_no_result(tmp_path, monkeypatch):
     own = {
         "providers": {"flaky": {"base_url_env": "FLAKY_URL", "deadline": 20, "json_schema": True}},

@@ -175,6 +175,7 @@ def test_there_is_a_page_for_everything(site):
         assert all((file.parent / target.partition("#")[0]).exists() for target in targets)
 
 
+@pytest.mark.fault("hostile text")
 def test_nothing_on_a_page_is_live_or_loads_something(site):
     for file in all_pages(site):
         page = Page(file)
@@ -251,6 +252,7 @@ def test_runs_say_how_they_ended(site):
     assert "mine/asked/bad: The notebook notebook.ipynb cannot be read" in start
 
 
+@pytest.mark.fault("key")
 def test_no_key_and_no_path_of_this_machine(site, sweep):
     text = "".join(file.read_text("utf-8") for file in all_pages(site))
     assert KEY not in text and str(sweep.parent) not in text and str(ROOT) not in text
