@@ -248,6 +248,7 @@ def test_runs_say_how_they_ended(site):
     start = "".join(Page(site / "index.html").words)
     for part in ("1 failed, 1 ok, 1 running, 1 unknown", "no mine/x with [key]", "it did not end"):
         assert part in start
+    assert "versions of the code" not in start  # the manifest that cannot be read names none
     assert "The manifest of mine/asked/torn cannot be read" in start
     assert "mine/asked/bad: The notebook notebook.ipynb cannot be read" in start
 
@@ -438,8 +439,14 @@ def test_ten_thousand_predictions_open_and_filter(tmp_path):
         assert browser.js(count) == "1–50 of 10,000 predictions"
         browser.click("#last")
         assert browser.js(count) == "9951–10000 of 10,000 predictions"
+        assert not browser.js("!!document.getElementById('sort').offsetParent")  # only a phone needs it
         browser.click("[data-column=score] button")
         browser.click("[data-column=score] button")
         assert browser.js("document.querySelector('#body td.number').textContent") == "0.9999"
         assert browser.js("document.querySelector('[data-column=score]').getAttribute('aria-sort')") == "descending"
+        browser.window(390)
+        browser.js(
+            "(s => { s.value = 'author'; s.dispatchEvent(new Event('change')); })(document.getElementById('sort'))"
+        )
+        assert browser.js("document.querySelector('#body [data-label=author]').textContent") == "m/0"
         assert browser.complaints == []

@@ -153,6 +153,13 @@ function controls() {
     });
     form.append(make("label", {}, column.label, select));
   }
+  const sorter = make("select", {id: "sort"}, make("option", {value: ""}, "as it is"),
+    ...cells.map(column => make("option", {value: column.label}, column.label)));
+  sorter.addEventListener("change", () => {
+    Object.assign(state, {sort: byLabel[sorter.value] ?? null, down: false});
+    refresh();
+  });
+  form.append(make("label", {className: "narrow"}, "sort by", sorter));  // where the table has no head to click
   const clear = make("button", {type: "button", id: "clear"}, "clear");
   clear.addEventListener("click", () => {
     Object.assign(state, {search: "", filters: {}, sort: null, down: false});

@@ -36,6 +36,7 @@ STYLES = set(
     "overflow-wrap padding text-align text-decoration vertical-align white-space width word-break".split()
 )
 PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
+NAME = 80  # characters of a line that can be the name of the picture below it
 LONGEST = 200_000  # characters of one output
 _CLEANER = bleach.Cleaner(TAGS, ATTRIBUTES, {"http", "https", "mailto"}, css_sanitizer=CSSSanitizer(STYLES))
 _DROPPED = re.compile(r"<(style|script)\b.*?</\1\s*>|<!--.*?-->", re.I | re.S)
@@ -135,7 +136,7 @@ def _picture(kind: str, encoded: str, name: str, number: int) -> str:
         content = b""
     if not content.startswith(PICTURES[kind]):
         return "<p>(an output that says it is a picture, and is none)</p>"
-    label = f"Figure {number}" + f": {name}" * bool(name)
+    label = f"Figure {number}" + f": {name}" * (0 < len(name) <= NAME)
     source = f"data:{kind};base64,{base64.b64encode(content).decode()}"
     return f'<figure><img src="{source}" alt="{label}"><figcaption>{label}</figcaption></figure>'
 

@@ -80,7 +80,7 @@ def _state(found: Sources) -> str:
     if not found.runs:
         return "".join([*parts, "<p>No sweep: notebooks and records with what they held when they were saved.</p>"])
     statuses = Counter(str(run.manifest.get("status") or "unknown") for run in found.runs)
-    versions = Counter((run.manifest.get("code") or {}).get("hash") or "unknown" for run in found.runs)
+    versions = {(run.manifest.get("code") or {}).get("hash") for run in found.runs} - {None}
     ran = ", ".join(f"{n} {status}" for status, n in sorted(statuses.items()))
     parts.append(f"<p>Runs of sweeps: {escape(ran)}.</p>")
     if len(versions) > 1:
