@@ -13,7 +13,7 @@ from selfeval import DATA, ROOT, models
 
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
 OWN = {"manifest.json", "parameters.yaml", "progress.json", "written.txt", "read.txt", "log.txt"}
-PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "xllamacpp")
+PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "scikit-learn", "matplotlib", "xllamacpp")
 
 
 def versions():
