@@ -19,11 +19,13 @@ from selfeval.providers import is_computed, require
 from selfeval.sweep import manifest, todo
 from selfeval.sweep.execute import Work, execute, signals
 from selfeval.sweep.launch import LocalProcesses
+from selfeval.sweep.parameters import declared_parameters
 from selfeval.sweep.runs import USABLE, Stage, Sweep
 from selfeval.sweep.show import Line, table
 
 ASKS = re.compile(r"\b(Client|EvalRunner|await|asyncio|openai|anthropic|httpx2?|requests|subprocess)\b|^\s*!", re.M)
 HEAD = ("MODEL", "STORED", "TO BUY", "TOKENS IN", "TOKENS OUT", "USD")
+RESAMPLES = 20  # of a bootstrap over stand-ins, whose intervals nobody reads
 STARTUP = "import selfeval  # with its guard, before anything that a notebook does\n"
 
 
@@ -105,7 +107,11 @@ def plan(sweep, wanted, base, workers, launcher, stop):
 
 def _as_plan(run, base, variables):
     folder = base / "runs" / run.stage / run.folder.name
-    return replace(run, folder=folder, variables=variables, status="waiting", reason="", cause="", manifest={})
+    fewer = (
+        {"n_resamples": RESAMPLES} if "n_resamples" in declared_parameters(run.notebook) else {}
+    )  # no call needs them
+    new = {"status": "waiting", "reason": "", "cause": "", "manifest": {}}
+    return replace(run, folder=folder, parameters=run.parameters | fewer, variables=variables, **new)
 
 
 class _Line(Line):

@@ -28,7 +28,7 @@ import yaml
 
 from selfeval import DATA, ROOT
 from selfeval.errors import InputError
-from selfeval.sweep.parameters import parameter_fault, suggest, type_fault
+from selfeval.sweep.parameters import declared_parameters, parameter_fault, suggest, type_fault
 from selfeval.sweep.runs import Run, Stage, Sweep
 
 MAX_RUNS = 10_000  # of one stage
@@ -142,10 +142,8 @@ def _declared(notebook, say):
     """Return {parameter: (annotation, default as it stands there)} of a notebook; None when it cannot be read."""
     if notebook is None:
         return None
-    from papermill import inspect_notebook
-
     try:
-        found = inspect_notebook(str(notebook))
+        found = declared_parameters(notebook)
         return {name: (each["inferred_type_name"], yaml.safe_load(each["default"])) for name, each in found.items()}
     except Exception as error:  # papermill and nbformat raise many kinds
         say(f"{notebook.name} is no readable notebook ({type(error).__name__})")

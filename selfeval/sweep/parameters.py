@@ -9,6 +9,13 @@ import re
 from selfeval.secrets import SECRET_VALUE, is_secret_name
 
 
+def declared_parameters(notebook):
+    """Return the parameters of a notebook as papermill sees them: {name: its annotation, default and help}."""
+    from papermill import inspect_notebook
+
+    return inspect_notebook(str(notebook))
+
+
 def parameter_fault(name, value, declared):
     """Return what forbids to pass a parameter on: papermill injects names as code and stores values three times."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
