@@ -79,7 +79,8 @@ def main() -> int:
     os.environ["SELFEVAL_FAULTS"] = "full"
     table = Table()
     tests = Path(__file__).parent
-    status = pytest.main(["-q", "-m", "fault and not model", "--rootdir", str(tests.parent), str(tests)], [table])
+    options = ["-q", "-m", "fault and not model", "--rootdir", str(tests.parent), *sys.argv[1:]]  # -k kill: a part
+    status = pytest.main([*options, str(tests)], [table])
     print(f"\n{table}")
     return int(bool(status or table.missed()))
 

@@ -23,6 +23,7 @@ from selfeval import ROOT, models
 from selfeval.scan import PIECE, scan
 from selfeval.secrets import KINDS, is_secret_name, redact
 
+FULL = os.environ.get("SELFEVAL_FAULTS") == "full"
 OWN = "pass+word/with \"odd' ÿ signs 12"
 SHAPED = {  # in pieces, so that the repository holds none
     "API key (sk-)": [
@@ -184,7 +185,8 @@ broken({"Authorization": "Bearer " + get("openai:m").provider.key}, dict(os.envi
 
 
 @pytest.mark.fault("key")
-def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, monkeypatch, counted):
+@pytest.mark.parametrize("engine", ["forked", "ordinary"] if FULL else ["forked"])
+def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, counted, engine):
     """A cell prints the environment, another fails with the key in its locals and its message, the server echoes it."""
     code = LEAKS.replace("from selfeval import Client", "from selfeval.client import Client")
     make_notebook(tmp_path / "leaky.ipynb", code, ASK, SHOW, FAIL)
@@ -193,7 +195,8 @@ def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, mon
         environment = os.environ | {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "PYTHONFAULTHANDLER": "1"}
         environment |= {"SELFEVAL_STORE": str(tmp_path / "store.sqlite"), "OTHER_SECRET": f"other-{KEY[::-1]}"}
         code = "import sys; from selfeval.cli import main; main()"
-        command = [sys.executable, "-c", code, "sweep", str(tmp_path / "sweep.yaml"), "--out", str(tmp_path / "runs")]
+        options = ["--out", str(tmp_path / "runs"), "--engine", engine]
+        command = [sys.executable, "-c", code, "sweep", str(tmp_path / "sweep.yaml"), *options]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     (tmp_path / "said.txt").write_text(result.stdout + result.stderr)
     assert result.returncode == 1 and "ValueError: refused" in result.stdout

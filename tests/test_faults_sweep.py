@@ -54,7 +54,8 @@ def sweep(tmp_path):
         folder.mkdir(exist_ok=True)
         environment = os.environ | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "x" * 8, "SELFEVAL_STORE": f"{folder}/s"}
         code = "from selfeval.cli import main; main()"
-        command = [sys.executable, "-c", code, "sweep", str(tmp_path / "sweep.yaml"), "--out", f"{folder}/runs"]
+        engine = ["--engine", ("ordinary", "forked")[len(processes) % 2]]  # by turns
+        command = [sys.executable, "-c", code, "sweep", f"{tmp_path}/sweep.yaml", "--out", f"{folder}/runs", *engine]
         with (folder / "said.txt").open("ab") as said:
             process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, cwd=tmp_path)
         processes.append(process)
