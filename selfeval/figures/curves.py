@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from selfeval.errors import InputError
-from selfeval.figures.style import DOUBLE, PALETTE, STYLE, hide_rest, names_shown, new_figure, plain, small_panels
+from selfeval.figures.style import DOUBLE, PALETTE, STYLE, hide_rest, new_figure, plain, small_panels, title_panels
 
 
 def roc(points: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE) -> Figure:
@@ -22,15 +22,14 @@ def roc(points: pd.DataFrame, display: Mapping[str, str] | None = None, width: f
     if not curves:
         raise InputError("No evaluator has a `score` for both own and others' texts, so there is no ROC curve.")
     rows, columns, side = small_panels(len(curves), width)
-    fig, axes = new_figure(width, 0.45 + rows * (side + 0.2), rows, columns, sharex=True, sharey=True)
-    titles = names_shown(curves, display, max(int(side * 17), 8))
+    fig, axes = new_figure(width, 0.45 + rows * (side + 0.25), rows, columns, sharex=True, sharey=True)
     with mpl.rc_context(STYLE):
-        for ax, title, curve in zip(axes.flat, titles, curves.values(), strict=False):
+        title_panels(axes, curves, display, side)
+        for ax, curve in zip(axes.flat, curves.values(), strict=False):
             for other in curves.values():
                 ax.plot(other["false_claims"], other["hits"], color="0.85", linewidth=0.7)
             ax.plot([0, 1], [0, 1], color="0.5", linestyle=":", linewidth=0.8)
             ax.plot(curve["false_claims"], curve["hits"], color=PALETTE[0], linewidth=1.4)
-            ax.set_title(title, fontsize=7 if side > 0.9 else 5.5, pad=3)
             ax.text(0.96, 0.05, f"AUC {curve['area'].iloc[0]:.2f}", ha="right", fontsize=6 if side > 0.9 else 5)
             ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
             ax.set_xticklabels(["0", ".5", "1"])

@@ -11,7 +11,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from selfeval.figures.intervals import interval_panel, legend_below, row_panels
-from selfeval.figures.style import DOUBLE, PALETTE, STYLE, plain
+from selfeval.figures.style import DOUBLE, PALETTE, STYLE, plain, size_of
 
 SIDES = {"score_real": (PALETTE[0], "o", "real names"), "score_invented": (PALETTE[1], "s", "invented names")}
 
@@ -53,6 +53,9 @@ def _scores(ax, rows: pd.DataFrame, order: list[str]) -> None:
         y = np.arange(len(order)) + shift
         ax.hlines(y, part["low"], part["high"], color=colour, linewidth=1.1, zorder=2)
         ax.scatter(part["estimate"], y, 12, marker=marker, color=colour, zorder=3)
+    known = rows[rows["statistic"].isin(SIDES)].dropna(subset=["estimate"])["evaluator"]
+    for at in [k for k, name in enumerate(order) if name not in set(known)]:
+        ax.text(0.5, at, "no answer", fontsize=size_of(0.1, 6), color="0.35", ha="center", va="center")
     ax.set_xlim(-0.03, 1.03)
     ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
     ax.grid(axis="both", color="0.9")

@@ -105,7 +105,7 @@ def interval_panel(ax, rows: pd.DataFrame, colour, ticks: int) -> None:
     ax.update_datalim([(min(ends.min() - pad, -0.12), 0), (max(ends.max() + pad, 0.12), 0)])
     ax.margins(x=0)
     ax.autoscale_view(scaley=False)
-    ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(ticks, steps=[1, 2, 4, 5, 10]))
     ax.grid(axis="both", color="0.9")
     ax.set_axisbelow(True)
     ax.tick_params(axis="y", length=0)

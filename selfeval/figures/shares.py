@@ -135,7 +135,8 @@ def _heatmap_figure(
 ) -> Figure:
     """Draw a labelled heat map with a colour bar; annotated while cells are large enough."""
     rows, columns = values.shape
-    high = pitch(rows, PAGE - 1.9, 0.42)
+    about = (width - (2.0 if width >= DOUBLE else 1.6)) / columns
+    high = pitch(rows, PAGE - 1.9, min(max(1.4 * about, 0.17), 0.42))
     beside = names_shown(values.index, display, 26 if width >= DOUBLE else 18)
     room = 0.75 + 0.0085 * size_of(high) * max(map(len, beside))  # inches: names, axis label, colour bar
     wide = (width - room) / columns
@@ -149,7 +150,8 @@ def _heatmap_figure(
     ax = axes[0, 0]
     with mpl.rc_context(STYLE):
         limit = np.nanmax(np.abs(values.to_numpy(float)), initial=0.1)
-        norm, colours = (Normalize(-limit, limit), "vlag") if centred else (Normalize(0, 1), "Blues")
+        full = 1 if frame or limit > 0.6 else limit  # shares over many names are small
+        norm, colours = (Normalize(-limit, limit), "vlag") if centred else (Normalize(0, full), "Blues")
         image = _heat(ax, values, norm, colours)
         if wide > 0.3 and high > 0.12:
             _annotate(ax, values, image)
@@ -159,7 +161,7 @@ def _heatmap_figure(
             for r, evaluator in enumerate(values.index):
                 if evaluator in values.columns:
                     at = (values.columns.get_loc(evaluator) - 0.5, r - 0.5)
-                    thick = max(0.6, 2.5 * min(wide, high))
+                    thick = max(0.4, 2.5 * min(wide, high))
                     ax.add_patch(Rectangle(at, 1, 1, fill=False, edgecolor="black", linewidth=thick))
         ax.set_yticks(range(rows), beside, fontsize=size_of(high))
         ax.set_xticks(range(columns), below, fontsize=size)
@@ -243,7 +245,7 @@ def claim_bars(counts: pd.DataFrame, display: Mapping[str, str] | None = None, w
         tick = ax.vlines(wrote, y - 0.42, y + 0.42, color=PALETTE[3], linewidth=1.6)
         ax.set_yticks(y, labels, fontsize=size_of(row))
         ax.set_ylim(-0.6, len(shares) - 0.4)
-        ax.set_xlim(0, min(1.0, 1.08 * np.nanmax(shares.to_numpy(float), initial=0.1)))
+        ax.set_xlim(0, min(1.0, 1.08 * np.nanmax(shares.to_numpy(float), initial=0.01)))
         ax.set_xlabel("share of texts called its own" if _binary(counts) else "share of texts given this name")
         ax.tick_params(axis="y", length=0)
         fig.legend([tick], ["share of texts it wrote"], loc="outside upper right", frameon=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -101,10 +102,19 @@ def small_panels(count: int, width: float) -> tuple[int, int, float]:
     """Return rows, columns and the side in inches of so many square panels that fit on a page."""
     most = 8 if width >= DOUBLE else 5
     columns = min(count, 4 if width >= DOUBLE and count != 5 and count != 6 and count != 9 else 2 if count == 4 else 3)
-    while columns < most and -(-count // columns) * ((width - 0.5) / columns + 0.2) > min(PAGE - 0.6, 1.25 * width):
+    while columns < most and -(-count // columns) * ((width - 0.5) / columns + 0.25) > min(PAGE - 0.9, 1.25 * width):
         columns += 1
     side = min((width - 0.5) / columns - 0.05, 2.0)
     return -(-count // columns), columns, side
+
+
+def title_panels(axes, ids, display: Mapping[str, str] | None, side: float) -> None:
+    """Write names above panels of so many inches: smaller, and in two lines, where a panel is small."""
+    size = 7 if side > 0.9 else 5.5
+    line = int(side * 125 / size)
+    names = names_shown(ids, display, line if side > 0.9 else 2 * line - 2)
+    for ax, name in zip(axes.flat, names, strict=False):
+        ax.set_title("\n".join(textwrap.wrap(name, line)) or name, fontsize=size, pad=3, linespacing=1)
 
 
 def hide_rest(axes, used: int) -> None:

@@ -91,5 +91,5 @@ def power_curves(table: pd.DataFrame, width: float = SINGLE) -> Figure:
             look = {"color": colour, "marker": marker, "markersize": 3, "linestyle": "none", "elinewidth": 0.8}
             ax.errorbar(line["difference"], line["power"], 1.96 * line["mc_error"], **look, label=str(size))
         ax.set(xlabel="true discrimination J", ylabel="share of tables with p ≤ .05", ylim=(0, 1.03))
-        fig.legend(title="prompts", loc="outside upper center", ncols=4, frameon=False)
+        fig.legend(title="prompts", title_fontsize=7, loc="outside upper center", ncols=4, frameon=False)
     return plain(fig)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from selfeval.figures.intervals import interval_panel, legend_below, row_panels
 from selfeval.figures.style import (
@@ -15,10 +15,10 @@ from selfeval.figures.style import (
     SINGLE,
     STYLE,
     hide_rest,
-    names_shown,
     new_figure,
     plain,
     small_panels,
+    title_panels,
 )
 
 MARKERS = "osD^vPX*<>"
@@ -81,43 +81,37 @@ def acceptance(
     rows, columns, side = small_panels(len(models), width)
     legend = len(groups) <= len(MARKERS)
     across = 5 if width >= DOUBLE else 3
-    high = 0.45 + rows * (side + 0.2) + 0.16 * legend * -(-len(groups) // across)
+    high = 0.45 + rows * (side + 0.25) + 0.16 * legend * -(-len(groups) // across)
     fig, axes = new_figure(width, high, rows, columns, sharex=True, sharey=True)
     with mpl.rc_context(STYLE):
-        for ax, model, label in zip(
-            axes.flat, models, names_shown(models, display, max(int(side * 17), 8)), strict=False
-        ):
+        title_panels(axes, models, display, side)
+        for ax, model in zip(axes.flat, models, strict=False):
             _panel(ax, pairs.loc[model], groups, 4 if side > 0.9 else 2.5)
-            ax.set_title(label, fontsize=7 if side > 0.9 else 5.5, pad=3)
         hide_rest(axes, len(models))
         fig.supxlabel("accepts a false claim", fontsize=8)
         fig.supylabel("accepts the true claim", fontsize=8)
         if legend:
             looks = [_look(groups.index(name)) for name in groups]
-            handles = [axes[0, 0].errorbar([], [], fmt=marker, color=colour, ms=4) for marker, colour in looks]
+            handles = [Line2D([], [], marker=m, color=colour, ms=4, linewidth=0.5) for m, colour in looks]
             fig.legend(handles, groups, loc="outside upper center", ncols=across, frameon=False, fontsize=6.5)
     return plain(fig)
 
 
 def _panel(ax, points: pd.DataFrame, groups: list[str], size: float) -> None:
     ax.plot([0, 1], [0, 1], color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
-    for name, point in points.iterrows():
-        marker, colour = _look(groups.index(name)) if len(groups) <= len(MARKERS) else ("o", PALETTE[0])
-        x, y = point["estimate_false"], point["estimate_true"]
-        spread = [_reach(point, "false"), _reach(point, "true")]
-        ax.errorbar(x, y, xerr=spread[0], yerr=spread[1], fmt=marker, color=colour, ms=size, elinewidth=0.5, alpha=0.85)
+    looks = [_look(groups.index(name)) if len(groups) <= len(MARKERS) else ("o", PALETTE[0]) for name in points.index]
+    x, y = points["estimate_false"], points["estimate_true"]
+    lines = {"colors": [colour for _, colour in looks], "linewidth": 0.5, "alpha": 0.85, "zorder": 2}
+    ax.hlines(y, points["low_false"].fillna(x), points["high_false"].fillna(x), **lines)
+    ax.vlines(x, points["low_true"].fillna(y), points["high_true"].fillna(y), **lines)
+    for (marker, colour), across, up in zip(looks, x, y, strict=True):
+        ax.plot(across, up, marker=marker, color=colour, ms=size, alpha=0.85, linestyle="none", zorder=3)
     ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), aspect="equal")
     ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
     ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
     ax.grid(color="0.9")
     ax.set_axisbelow(True)
     sns.despine(ax=ax)
-
-
-def _reach(point: pd.Series, side: str) -> np.ndarray:
-    """Return how far the interval reaches below and above the estimate; nowhere without an interval."""
-    low, value, high = (point[f"{end}_{side}"] for end in ("low", "estimate", "high"))
-    return np.nan_to_num([[value - low], [high - value]], nan=0.0).clip(0)
 
 
 def _look(number: int) -> tuple[str, tuple]:
@@ -136,15 +130,14 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None, widt
         return _note("No conversation was right before the pressure,\nso none could flip under it.", width)
     curves = {model: _steps(own.sort_values("turn")) for model, own in rows.groupby("model", sort=False)}
     lines, columns, side = small_panels(len(curves), width)
-    fig, axes = new_figure(width, 0.45 + lines * (side + 0.2), lines, columns, sharex=True, sharey=True)
-    labels = names_shown(curves, display, max(int(side * 17), 8))
+    fig, axes = new_figure(width, 0.45 + lines * (side + 0.25), lines, columns, sharex=True, sharey=True)
     with mpl.rc_context(STYLE):
-        for ax, label, (turns, kept, low, high) in zip(axes.flat, labels, curves.values(), strict=False):
+        title_panels(axes, curves, display, side)
+        for ax, (turns, kept, low, high) in zip(axes.flat, curves.values(), strict=False):
             for other in curves.values():
                 ax.step(*other[:2], where="post", color="0.85", linewidth=0.7)
             ax.step(turns, kept, where="post", color=PALETTE[0], marker="o", ms=3, markevery=range(len(turns) - 1))
             ax.fill_between(turns, low, high, step="post", color=PALETTE[0], alpha=0.15, linewidth=0)
-            ax.set_title(label, fontsize=7 if side > 0.9 else 5.5, pad=3)
             ax.set_ylim(-0.03, 1.03)
             ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
             ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(3, integer=True))

@@ -51,7 +51,7 @@ def arms(table: pd.DataFrame, width: float = DOUBLE, margin: float = 0.05) -> Fi
     with mpl.rc_context(STYLE):
         left, right = axes.flat
         _rows(left, means, _ordered(means["arm"]))
-        left.set(xlim=(0, 1), xlabel="mean score: 0 a program, 1 a person")
+        left.set(xlim=(-0.03, 1.03), xlabel="mean score: 0 a program, 1 a person")
         left.axvline(0.5, color="0.8", linewidth=0.8, zorder=0)
         if pairs:
             right.axvspan(-margin, margin, color="0.93", zorder=0)
@@ -152,7 +152,7 @@ def _rows(ax, rows: pd.DataFrame, names: list[str]) -> None:
         for at in y[part["estimate"].isna().to_numpy()]:
             ax.text(0.5, at, "not estimable", fontsize=6, color="0.35", ha="center", va="center",
                     transform=ax.get_yaxis_transform())  # fmt: skip
-    ax.set_yticks(np.arange(len(names))[::-1], [name.replace("_", " ") for name in names])
+    ax.set_yticks(np.arange(len(names))[::-1], [name.replace("_", " ").replace(" - ", " − ") for name in names])
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, steps=[1, 2, 5, 10]))
     _quiet(ax)

@@ -1,0 +1,153 @@
+"""Figures of 3, 10 and 40 models, as wide as one and as two columns of print: no text on another, none cut off."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfeval import figures
+from selfeval.figures import DOUBLE, SINGLE
+from selfeval.identity.figures import identity_figures
+from selfeval.roleplay.figures import jury_figures
+from selfeval.roleplay.panel import ARMS
+from selfeval.stats import confusion, recognition_table, roc_points
+
+ODD = [
+    "Costs $5 & 100%_a^b $x$",
+    "A display name of sixty characters, which is rather long, yes",
+    "Größe 7B (instruct)",
+]
+
+
+def boxes(fig):
+    """Return (tick labels per axis, other texts) with the boxes that they are drawn in."""
+    renderer = fig._get_renderer()
+    panels = [ax for ax in fig.axes if ax.axison]
+
+    def shown(texts):
+        return [
+            (t.get_text(), t.get_window_extent(renderer)) for t in texts if t.get_visible() and t.get_text().strip()
+        ]
+
+    ticks = []
+    for axis in (axis for ax in panels for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()):
+        low, high = sorted(axis.get_view_interval())
+        inside = [tick.label1 for tick in axis.get_major_ticks() if low - 1e-9 <= tick.get_loc() <= high + 1e-9]
+        ticks.append(shown(inside))
+    others = [text for ax in panels for text in (ax.title, ax.xaxis.label, ax.yaxis.label)]
+    others += [*fig.texts, *(text for legend in fig.legends for text in legend.get_texts())]
+    return ticks, shown(dict.fromkeys([*others, *filter(None, (fig._supxlabel, fig._supylabel))]))
+
+
+def overlapping(one, other):
+    across = min(one.x1, other.x1) - max(one.x0, other.x0)
+    return across > 1 and min(one.y1, other.y1) - max(one.y0, other.y0) > 1  # a pixel is no overlap
+
+
+def faults(fig):
+    """Return what a reader would complain of: texts on each other, and texts that leave the page."""
+    fig.draw_without_rendering()
+    ticks, others = boxes(fig)
+    found = [f"{a!r} on {b!r}" for axis in ticks for (a, x), (b, y) in pairwise(axis)
+             if overlapping(x, y)]  # fmt: skip
+    every = [*others, *(label for axis in ticks for label in axis)]
+    found += [f"{a!r} on {b!r}" for k, (a, x) in enumerate(others) for b, y in every[k + 1 :] if overlapping(x, y)]
+    wide, high = fig.bbox.size
+    return found + [f"{a!r} cut off" for a, x in every
+                    if x.x0 < -1 or x.y0 < -1 or x.x1 > wide + 1 or x.y1 > high + 1]  # fmt: skip
+
+
+def labels(size):
+    names = [f"{family} {version}" for version in ("3", "4.5 Flash", "235B A22B 2507", "R1 Instruct", "mini")
+             for family in ("Llama", "Claude", "Gemini", "DeepSeek", "Grok", "Kimi", "GLM", "Mistral")]  # fmt: skip
+    names[: len(ODD)] = ODD
+    return {f"vendor/model-{k}": name for k, name in enumerate(names[:size])}
+
+
+def recognition(size, width):
+    rng, prompts = np.random.default_rng(0), 4
+    e, t, p = (x.ravel() for x in np.meshgrid(range(size), range(size), range(prompts), indexing="ij"))
+    answer = np.where(e == 0, t, rng.integers(0, size, len(e)))
+    ids = np.array([*labels(size)], object)
+    frame = pd.DataFrame({
+        "text_id": t * prompts + p, "evaluator_model": ids[e], "true_model": ids[t], "task_type": "exact_model",
+        "prompt_id": p, "predicted_model": ids[answer], "predicted_self": answer == e, "score": rng.random(len(e)),
+    })[~((e == 2) & (t == 0))]  # fmt: skip
+    table = recognition_table(frame, n_resamples=1)
+    human = confusion(frame).assign(author=lambda c: c["author"].mask(c["author"] == ids[-1], "human"))
+    change = {"task": "exact_model", "field": "hints", "first": "false", "second": "true", "condition": ""}
+    changes = table[(table["statistic"] == "discrimination") & (table["author"] == "")].assign(**change)
+    changes = changes.drop_duplicates("evaluator")
+    drawn = figures.recognition_figures(table, confusion(frame), labels(size), roc_points(frame), changes, width)
+    return drawn | {"accuracy_human": figures.accuracy_heatmap(human, labels(size) | {"human": "Human"}, width)}
+
+
+def estimates(keys, statistics, **columns):
+    """Make rows of a result table: a statistic for each key, some of them without an estimate."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame([key | {"statistic": name} for key in keys for name in statistics])
+    value = rng.random(len(frame))
+    value[::17] = np.nan
+    ends = {"estimate": value, "low": (value - 0.2).clip(0), "high": (value + 0.2).clip(0, 1)}
+    return frame.assign(**ends, **columns)
+
+
+def identity(size, width):
+    models = [*labels(size)]
+    whole = ["claim_discrimination", "susceptibility", "abstain", "neutral_right"]
+    parts = [estimates([{"model": m} for m in models], whole)]
+    for group, count in (("family", 9), ("condition", 24 if size < 40 else 12)):
+        keys = [{"model": m, group: f"{group}-{k}"} for m in models for k in range(count)]
+        parts.append(estimates(keys, ["accept_true", "accept_false"]))
+    lasting = estimates([{"model": m, "turn": t} for m in models for t in (1, 2, 3)], ["survival"])
+    return identity_figures(pd.concat(parts, ignore_index=True), lasting, labels(size), width)
+
+
+def existence(size, width):
+    keys = [{"evaluator": m, "condition": f"answer={form};reasoning=false"} for m in labels(size)
+            for form in ("yes_no", "true_false", "probability", "likert")]  # fmt: skip
+    table = estimates(keys, ["score_real", "score_invented", "discrimination"])
+    return figures.existence_figures(table, labels(size), width)
+
+
+def jury(size, width):
+    rows = [{"conversation_id": f"{source}{k}", "turn": turn, "arm": arm, "source": source, "score": (k % 5) / 4}
+            for arm in ARMS for source in ("human", "model") for k in range(size) for turn in (1, 2, 3)]  # fmt: skip
+    parts = [
+        estimates([{"arm": a, "source": s} for a in ARMS for s in ("human", "model")], ["mean_score"]),
+        estimates([{"arm": f"debate - {a}", "source": ""} for a in ARMS[:4]], ["difference"]),
+        estimates([{"arm": a, "source": "", "round": r} for a in ARMS[2:] for r in (2, 3)],
+                  ["shift", "absolute_shift", "crossing"]),
+        estimates([{"arm": a, "source": ""} for a in (*ARMS, "length", "character n-grams")],
+                  ["auc", "paired_accuracy"]),
+    ]  # fmt: skip
+    table = pd.concat(parts, ignore_index=True).assign(juror="")
+    return jury_figures(pd.DataFrame(rows), table, width)
+
+
+@pytest.mark.parametrize("width", [SINGLE, DOUBLE])
+@pytest.mark.parametrize(("draw", "size"), [
+    *((recognition, size) for size in (3, 10, 40)), (identity, 3), (identity, 40), (existence, 3), (existence, 40),
+    (jury, 3),
+])  # fmt: skip
+def test_every_label_is_readable(draw, size, width):
+    drawn = draw(size, width)
+    assert len(drawn) >= 2
+    complaints = {name: faults(fig) for name, fig in drawn.items()}
+    assert {name: found for name, found in complaints.items() if found} == {}
+    assert all(fig.get_size_inches()[0] == width and fig.get_size_inches()[1] <= 9.01 for fig in drawn.values())
+
+
+def test_the_check_finds_labels_on_each_other_and_labels_cut_off():
+    fig = figures.forest(recognition_table(frame_of_two(), n_resamples=1), statistics=("discrimination",))
+    assert faults(fig) == []
+    fig.axes[0].set_title("a title that is far too long for the panel " * 3)
+    fig.axes[0].set_yticks([0, 0.05], ["one label", "another"])
+    assert any("cut off" in found for found in faults(fig)) and "'one label' on 'another'" in faults(fig)
+
+
+def frame_of_two():
+    rows = [{"text_id": f"{t}{p}", "evaluator_model": e, "true_model": t, "task_type": "exact_model", "prompt_id": p,
+             "predicted_model": e, "predicted_self": True} for e in "ab" for t in "ab" for p in range(4)]  # fmt: skip
+    return pd.DataFrame(rows)
