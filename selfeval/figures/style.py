@@ -49,7 +49,7 @@ def save(fig: Figure, folder: Path | str, name: str) -> list[Path]:
     paths = []
     with mpl.rc_context(STYLE):
         fig.draw_without_rendering()
-        fig.set_layout_engine("none")  # what was laid out once stays, whatever the resolution
+        fig.set_layout_engine(None)  # what was laid out once stays, whatever the resolution
         for kind, metadata in DATELESS.items():
             content = io.BytesIO()
             fig.savefig(content, format=kind, dpi=200, metadata=metadata)
