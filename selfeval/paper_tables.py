@@ -149,5 +149,7 @@ def _side_by_side(
     printed = pd.DataFrame(shown)
     if "condition" in printed:
         printed["condition"] = printed["condition"].map(varying_parts(printed["condition"].unique()))
-    empty = [name for name in printed if (printed[name] == "").all()]
+    empty = {name for name in printed if (printed[name] == "").all()}
+    if empty >= set(kinds.values()):
+        return pd.DataFrame(), pd.DataFrame()
     return pd.DataFrame(numbers), printed.drop(columns=empty)
