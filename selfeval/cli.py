@@ -55,7 +55,9 @@ def main() -> None:
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Notebooks at a time.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Notebooks at a time; by default 2, or all that a cluster takes."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the runs instead of data/runs/NAME.")
 @click.option(
     "--only",
@@ -82,12 +84,13 @@ def main() -> None:
     type=click.Choice(["auto", "forked", "ordinary"]),
     help="Fork the runs from one process that has the imports done, or start each anew; auto: fork from four runs on.",
 )
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Only print what would be executed, and how many calls, tokens and dollars that would take; buys nothing.",
 )
-def sweep(file: Path, workers: int, out: Path | None, **options) -> None:
+def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
     """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
 
     A run that ended ok is skipped while nothing that it depends on has changed; if one fails, only what needs it is not

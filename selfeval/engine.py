@@ -9,6 +9,8 @@ import functools
 import os
 import subprocess
 import sys
+import tempfile
+import uuid
 from pathlib import Path
 
 from jupyter_client.manager import AsyncKernelManager
@@ -32,7 +34,15 @@ class ForkedEngine(NBClientEngine):
 
 
 class ForkedKernelManager(AsyncKernelManager):
-    """A kernel manager whose kernel comes out of the warm process."""
+    """A kernel manager whose kernel comes out of the warm process, and talks over Unix sockets.
+
+    A free TCP port may be taken by another program before the kernel binds it; among many kernels that happens.
+    """
+
+    def __init__(self, **options):
+        address = f"{tempfile.gettempdir()}/selfeval-{uuid.uuid4().hex[:12]}"
+        unix = {"transport": "ipc", "ip": address} if len(address) < 90 else {}  # the longest path is 107 bytes
+        super().__init__(**options, **unix)
 
     async def _async_launch_kernel(self, kernel_cmd, **kw):
         if not _is_ours(kernel_cmd):

@@ -1,14 +1,30 @@
 """Stores of several hosts merged into one, and a sweep on a cluster of three hosts of which one is killed."""
 
+import json
+import os
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
 
+import psutil
 import pytest
 from click.testing import CliRunner
+from conftest import KEY, is_loopback
+from fake_server import FakeServer, default_reply
+from sweep_files import make_notebook, write
 
+from selfeval import DATA, ROOT, sweep
 from selfeval.cache import Store
 from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.recordings import canonical, key_of
+from selfeval.sweep import cluster as clusters
+from selfeval.sweep import manifest
 
 # Merging
 
@@ -67,3 +83,166 @@ def test_the_command_merges_and_counts(tmp_path, monkeypatch):
     files = [str(fill(tmp_path / f"{name}.sqlite", name).path) for name in ("ab", "bc")]
     said = CliRunner().invoke(main, ["store", "merge", *files]).output
     assert "ab.sqlite: 2 new replies, 0 already stored" in said and "bc.sqlite: 1 new replies, 1 already" in said
+
+
+# The cluster
+
+ASK = """import json, pathlib
+from selfeval.client import Client, Request
+from selfeval.models import get
+async with Client(IN_FLIGHT) as client:
+    requests = [Request(get("openai:fake"), [{"role": "user", "content": f"{x} {i}"}]) for i in range(CALLS)]
+    replies = await client.chat_all(requests)
+pathlib.Path(out, "rows.json").write_text(json.dumps([reply.text for reply in replies]))"""
+RUNS, CALLS, IN_FLIGHT = 4, 12, 2
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """A fake server that the notebooks ask, also those on the workers."""
+    with FakeServer(latency=0.25) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", KEY)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def cluster(asked, tmp_path_factory):
+    """Three hosts, one worker each, with a store each; all of it on loopback."""
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
+    folder = tmp_path_factory.mktemp("hosts")
+
+    def nanny(host):
+        options = {"host": host, "nthreads": 1, "dashboard_address": f"{host}:0", "local_directory": str(folder)}
+        options |= {"memory_limit": 0, "env": {"SELFEVAL_STORE": str(folder / host / "store.sqlite")}}
+        return {"cls": distributed.Nanny, "options": options}
+
+    options = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": distributed.Scheduler, "options": options}
+    workers = {f"worker-{i}": nanny(f"127.0.0.{i}") for i in (1, 2, 3)}
+    with distributed.SpecCluster(workers, scheduler, silence_logs=50) as cluster:
+        cluster.folder = folder
+        yield cluster
+
+
+@pytest.fixture
+def swept(tmp_path, monkeypatch, asked):
+    """A function that runs the sweep into a folder; it returns the exit status and the main store."""
+    cell = ASK.replace("IN_FLIGHT", str(IN_FLIGHT)).replace("CALLS", str(CALLS))
+    make_notebook(tmp_path / "ask.ipynb", cell, parameters='x: int = 0\nout: str = ""')
+    path = write(tmp_path, {"notebook": "ask", "grid": {"x": list(range(RUNS))}})
+
+    def swept(name, **options):
+        monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "main.sqlite"))
+        return sweep.run_file(path, out=tmp_path / name, **options), Store()
+
+    return swept
+
+
+def client_of(address):
+    from distributed import Client
+
+    return Client(address, set_as_default=False)
+
+
+def kill_one(address, ledger, killed):
+    """Kill a worker once the run on it has bought some of its replies."""
+    with client_of(address) as client:
+        while len(ledger) < 3 * CALLS // 2:
+            time.sleep(0.05)
+        at_work = {worker: folders for worker, folders in client.run(clusters.running).items() if folders}
+        worker, [folder] = sorted(at_work.items())[0]
+        killed.append(folder)
+        os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+
+
+def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twice(swept, asked, cluster, tmp_path):
+    for process in (each := psutil.Process(), *each.children(recursive=True)):
+        assert all(is_loopback(c.laddr.ip) for c in process.net_connections() if c.status == "LISTEN")
+    killed, ledger = [], asked.ledger
+    ledger.clear()
+    killer = threading.Thread(target=kill_one, args=(cluster.scheduler_address, ledger, killed))
+    killer.start()
+    status, store = swept("cluster", scheduler=cluster.scheduler_address)
+    killer.join()
+    assert status == 0 and len(killed) == 1
+    bought = Counter(json.dumps(entry["body"]["messages"]) for entry in ledger)
+    assert len(bought) == RUNS * CALLS
+    assert sum(bought.values()) - len(bought) <= IN_FLIGHT, "more was bought twice than was in flight"
+    assert len(list(store.rows())) == RUNS * CALLS
+    stores = list(cluster.folder.rglob("store.sqlite"))
+    assert len(stores) == 3 and all(0 < len(list(Store(path).rows())) < RUNS * CALLS for path in stores)
+    manifests = [json.loads(file.read_text()) for file in (tmp_path / "cluster").rglob("manifest.json")]
+    assert [each["status"] for each in manifests] == ["ok"] * RUNS
+    assert {each["host"] for each in manifests} == {socket.gethostname()}
+    assert not (tmp_path / "cluster" / "replies").exists() and not list((DATA / "runs").glob("sweep-*.part"))
+
+    for x in range(RUNS):
+        [file] = (tmp_path / "cluster" / "ask").glob(f"x-{x}_*/rows.json")
+        messages = [[{"role": "user", "content": f"{x} {i}"}] for i in range(CALLS)]
+        assert json.loads(file.read_text()) == [default_reply({"messages": each}) for each in messages]
+
+    before = len(ledger)  # what the main store holds is free on every host
+    assert swept("again", scheduler=cluster.scheduler_address, only=("ask/x-[01]*",))[0] == 1, "two runs are left out"
+    assert len(list((tmp_path / "again").rglob("rows.json"))) == 2 and len(ledger) == before
+    assert swept("cluster")[0] == 0 and len(ledger) == before, "on one machine nothing is left to do"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_runs_on_workers_end_with_the_sweep(swept, asked, cluster, tmp_path, number):
+    asked.ledger.clear()
+    command = [sys.executable, "-c", "from selfeval.cli import main; main()", "sweep", "sweep.yaml", "--out", "out"]
+    command += ["--scheduler", cluster.scheduler_address, "--only", "ask/x-0*"]
+    env = os.environ | {"SELFEVAL_STORE": str(tmp_path / "main.sqlite")}
+    path = tmp_path / "ask.ipynb"
+    path.write_text(path.read_text().replace("await client.chat_all", "await __import__('asyncio').sleep(60)"))
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+    with client_of(cluster.scheduler_address) as client:
+        family = wait_for(papermill_and_kernel)
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=10)
+        assert psutil.wait_procs(family, timeout=10)[1] == []
+        assert wait_for(lambda: not any(client.run(clusters.running).values()))
+    if number == signal.SIGTERM:
+        assert process.returncode == 128 + number and "run the same command again" in said
+        assert not list((DATA / "runs").glob("sweep-*.part"))
+    for left in (DATA / "runs").glob("sweep-*.part"):
+        left.unlink()
+
+
+def papermill_and_kernel():
+    """Return the two processes that a worker's warm one has forked, once they are there."""
+    warm = {each.pid for each in psutil.Process().children(recursive=True) if "selfeval.warm" in str(each.cmdline())}
+    forked = [each for each in map(psutil.Process, warm) if each.ppid() in warm]
+    return forked if len(forked) == 2 else []
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited for a minute"
+        time.sleep(0.1)
+    return found
+
+
+def test_a_host_that_cannot_run_the_sweep_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(clusters, "SEEN", 0)
+    token = tmp_path / "token"
+    token.write_text("x")
+    common = {"root": str(ROOT), "token": str(token), "id": "x", "versions": manifest.versions()}
+    assert clusters.check(common) is None
+    assert "both must see the same folder" in clusters.check(common | {"root": "/elsewhere"})
+    assert "its data/ is another one" in clusters.check(common | {"id": "y"})
+    code, packages = {"code": {"commit": "a", "hash": "b"}}, {"packages": {"pandas": "1.0"}}
+    assert "another version of the code" in clusters.check(common | {"versions": common["versions"] | code})
+    assert "pandas is" in clusters.check(common | {"versions": common["versions"] | packages})
+
+
+def test_no_scheduler_and_no_dask_are_said_in_one_sentence(tmp_path, monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        with pytest.raises(InputError, match="no Dask scheduler answers at"):
+            clusters.Cluster(f"tcp://127.0.0.1:{closed.getsockname()[1]}", tmp_path, patience=0.5)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match="--scheduler needs Dask"):
+        clusters.Cluster("tcp://127.0.0.1:1", tmp_path)

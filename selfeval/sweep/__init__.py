@@ -21,11 +21,12 @@ __all__ = ["load", "run", "run_file"]
 WORTH_WARMING = 4  # runs: for fewer, the imports of a warm process cost more than they save
 
 
-def run_file(path, workers=2, out=None, engine="auto", *, dry_run=False, **options):
+def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry_run=False, **options):
     """Execute the sweep file at `path` and return the exit status (`execute.run`, which takes the options).
 
     out: a folder that replaces `data/runs/<name>`. engine: `forked`, `ordinary`, or `auto`, which forks the runs of all
-    but the smallest sweeps. dry_run: only print what would be done, and what it would cost.
+    but the smallest sweeps. scheduler: the address of a Dask scheduler whose workers execute the runs. workers: runs at
+    a time, by default 2, or what the cluster takes. dry_run: only print what would be done, and what it would cost.
     """
     sweep = load(path, out)
     forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_WARMING)
@@ -34,4 +35,9 @@ def run_file(path, workers=2, out=None, engine="auto", *, dry_run=False, **optio
         from selfeval.sweep import dryrun
 
         return dryrun.dry_run(sweep, workers, launcher, options.get("only", ()), options.get("retry_failed", False))
+    if scheduler:
+        from selfeval.sweep.cluster import Cluster
+
+        with Cluster(scheduler, sweep.folder, forked=engine != "ordinary") as cluster:
+            return run(sweep, cluster.places() if workers is None else workers, cluster.launch, **options)
     return run(sweep, workers, launcher, **options)
