@@ -1,5 +1,6 @@
 """Stores of several hosts merged into one, and a sweep on a cluster of three hosts of which one is killed."""
 
+import contextlib
 import json
 import os
 import signal
@@ -183,7 +184,7 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
         assert json.loads(file.read_text()) == [default_reply({"messages": each}) for each in messages]
 
     before = len(ledger)  # what the main store holds is free on every host
-    assert swept("again", scheduler=cluster.scheduler_address, only=("ask/x-[01]*",))[0] == 1, "two runs are left out"
+    assert swept("again", scheduler=cluster.scheduler_address, only=("ask/x-[01]*",))[0] == 0
     assert len(list((tmp_path / "again").rglob("rows.json"))) == 2 and len(ledger) == before
     assert swept("cluster")[0] == 0 and len(ledger) == before, "on one machine nothing is left to do"
 
@@ -212,8 +213,12 @@ def test_runs_on_workers_end_with_the_sweep(swept, asked, cluster, tmp_path, num
 
 def papermill_and_kernel():
     """Return the two processes that a worker's warm one has forked, once they are there."""
-    warm = {each.pid for each in psutil.Process().children(recursive=True) if "selfeval.warm" in str(each.cmdline())}
-    forked = [each for each in map(psutil.Process, warm) if each.ppid() in warm]
+    warm, forked = set(), []
+    for each in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # one that has ended meanwhile
+            if "selfeval.warm" in str(each.cmdline()):
+                warm.add(each.pid)
+                forked += [each] * (each.ppid() in warm)
     return forked if len(forked) == 2 else []
 
 
