@@ -31,13 +31,14 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     sweep = load(path, out)
     forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_WARMING)
     launcher = ForkedProcesses if forked else LocalProcesses
-    if dry_run:
-        from selfeval.sweep import dryrun
-
-        return dryrun.dry_run(sweep, workers, launcher, options.get("only", ()), options.get("retry_failed", False))
-    if scheduler:
+    if scheduler and not dry_run:
         from selfeval.sweep.cluster import Cluster
 
         with Cluster(scheduler, sweep.folder, forked=engine != "ordinary") as cluster:
             return run(sweep, cluster.places() if workers is None else workers, cluster.launch, **options)
+    workers = 2 if workers is None else workers
+    if dry_run:
+        from selfeval.sweep import dryrun
+
+        return dryrun.dry_run(sweep, workers, launcher, options.get("only", ()), options.get("retry_failed", False))
     return run(sweep, workers, launcher, **options)
