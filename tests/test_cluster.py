@@ -244,6 +244,7 @@ def test_a_host_that_cannot_run_the_sweep_is_refused_in_one_sentence(tmp_path, m
 
 
 def test_no_scheduler_and_no_dask_are_said_in_one_sentence(tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         with pytest.raises(InputError, match="no Dask scheduler answers at"):
