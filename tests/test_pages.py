@@ -46,7 +46,9 @@ def text_of(page):
 
 def blocks(page, language):
     """Return the fenced blocks of a page in a language; "" for plain ones, which hold commands."""
-    return re.findall(rf"^```{language}\n(.*?)^```", text_of(page), re.M | re.S)
+    return [
+        block for kind, block in re.findall(r"^```(\w*)\n(.*?)^```$", text_of(page), re.M | re.S) if kind == language
+    ]
 
 
 def prose(page):
