@@ -9,7 +9,6 @@ import functools
 import os
 import subprocess
 import sys
-import tempfile
 import uuid
 from pathlib import Path
 
@@ -40,9 +39,8 @@ class ForkedKernelManager(AsyncKernelManager):
     """
 
     def __init__(self, **options):
-        address = f"{tempfile.gettempdir()}/selfeval-{uuid.uuid4().hex[:12]}"
-        unix = {"transport": "ipc", "ip": address} if len(address) < 90 else {}  # the longest path is 107 bytes
-        super().__init__(**options, **unix)
+        name = f"@selfeval-{uuid.uuid4().hex}"  # in Linux's abstract namespace: no file to leave behind
+        super().__init__(**options, transport="ipc", ip=name)
 
     async def _async_launch_kernel(self, kernel_cmd, **kw):
         if not _is_ours(kernel_cmd):
