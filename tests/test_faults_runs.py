@@ -166,12 +166,12 @@ def test_a_sweep_in_a_storm_of_every_fault_ends_as_in_calm(tmp_path, counted):
         folder = tmp_path / name
         folder.mkdir()
         corpora = [f"{folder}/corpus-{model[-1]}" for model in ids]
-        pairs = {"zip": {"evaluators": ids, "corpus": corpora}}
+        asks = {"grid": {"evaluators": ids}}
         path = write_sweep(
             folder,
             {"notebook": "01_generate_texts", "zip": {"models": ids, "corpus": corpora}, "parameters": {"limit": 8}},
-            {"notebook": "02_collect_predictions", **pairs, "parameters": {"tasks": ["binary_self"], "answer": "free"}},
-            {"notebook": "07_existence", "grid": {"evaluators": ids}, "parameters": {"iterations": 1}},
+            {"notebook": "02_collect_predictions", **asks, "parameters": {"tasks": ["binary_self"], "answer": "free"}},
+            {"notebook": "07_existence", **asks, "parameters": {"iterations": 1}},
         )
         faults = {"fault_rate": rate, "fault_names": PASSING, "seed": 3, "retry_after": 0.3, "hang": 8}
         with FakeServer(**faults) as server:
