@@ -173,13 +173,13 @@ class Purse:
             return False
         if self._unknown:
             raise BudgetError(
-                f"The ceiling of ${self.ceiling:.2f} cannot be kept: `{self._unknown.provider.name}` does not say what "
+                f"The ceiling of ${self.ceiling:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
                 f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
                 "without a ceiling."
             )
         part = f", the share of one of {share()} hosts" if share() > 1 else ""
         raise BudgetError(
-            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.ceiling:.2f}{part} are "
+            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.ceiling:.6g}{part} are "
             "spent. Every reply so far is stored: run the same again with a higher one."
         )
 

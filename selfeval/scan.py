@@ -93,8 +93,10 @@ def _files(paths: Iterable[Path], report: Report) -> Iterator[Path]:
     for path in paths:
         if not path.exists():
             report.unreadable.append(f"{path}: there is no such file or folder")
-        elif not path.is_dir():
+            continue
+        if not path.is_dir():
             yield path
+            continue
         for folder, folders, names in os.walk(path, onerror=lambda e: report.unreadable.append(str(e))):
             here = Path(folder)
             report.skipped += [str(here / name) for name in folders if name in SKIPPED]

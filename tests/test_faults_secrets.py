@@ -140,6 +140,8 @@ def test_the_command_says_what_it_found_skipped_and_could_not_read(planted, monk
     clean = selfeval("scan", planted)
     assert clean.exit_code == 0 and "0 keys in 1 files" in clean.output
     assert f"skipped: {planted / '.git'}" in clean.output
+    one = selfeval("scan", planted / "fine.txt")
+    assert one.exit_code == 0 and one.output.strip() == "0 keys in 1 files, 0.0 MB"
     gone = selfeval("scan", planted, planted / "gone")
     assert gone.exit_code == 2 and "gone: there is no such file or folder" in gone.output
     (planted / "bad\x1b[31m.txt").write_text(f"1\n2 says t0ken-value and {KEY}\n")

@@ -123,7 +123,7 @@ def test_a_ceiling_stops_cleanly_and_a_higher_one_goes_on(store, server, registr
     fake = server(cost=0.01, latency=0.05)
     asked = questions(mine(registry, fake), 40)
     monkeypatch.setenv("SELFEVAL_BUDGET", "0.105")
-    with pytest.raises(BudgetError, match=r"may cost \$0.0100, and \$0.1000 of the ceiling of \$0.10 are spent"):
+    with pytest.raises(BudgetError, match=r"may cost \$0.0100, and \$0.1000 of the ceiling of \$0.105 are spent"):
         ask(store, asked)
     assert len(fake.ledger) == len(list(store.rows())) == 10
     monkeypatch.setenv("SELFEVAL_BUDGET", "1")
