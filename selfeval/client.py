@@ -213,9 +213,7 @@ class Client(Rich):
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):  # whoever asked was stopped; the reply may be billed
-                self.store.record_attempt(key, "abandoned", "broken off while it waited for a reply")
+        except BaseException:
             self.store.release(key)
             raise
         # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
@@ -230,19 +228,22 @@ class Client(Rich):
         def note(failure: Failure) -> None:
             self.store.record_attempt(request.key, failure.outcome, failure.detail)
 
-        if purse is None:
-            return await endpoint.ask(model, messages, parameters, note)
-        amount = purse.price(model, *estimate(messages, parameters, model.provider))
-        await purse.reserve(amount)
-        cost = amount  # of a call that is broken off: it may be billed
+        amount = purse.price(model, *estimate(messages, parameters, model.provider)) if purse else 0.0
+        if purse:
+            await purse.reserve(amount)
+        cost = amount
         try:
             response = await endpoint.ask(model, messages, parameters, note)
             cost = response.cost
         except Failure:
             cost = 0.0
             raise
+        except asyncio.CancelledError:  # whoever asked was stopped; the reply may be billed
+            self.store.record_attempt(request.key, "abandoned", "broken off while it waited for a reply")
+            raise
         finally:
-            purse.settle(model, amount, cost)
+            if purse:
+                purse.settle(model, amount, cost)
         return response
 
     def _endpoint(self, model: Model) -> Endpoint:
