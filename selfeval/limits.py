@@ -234,7 +234,7 @@ class Breaker:
 
     def __init__(self):
         self.given_up: str | None = None  # why no further call makes sense
-        self._proven, self._answered, self._failed, self._trials = False, False, 0, 0
+        self._proven, self._answered, self._failed, self._trials, self._last = False, False, 0, 0, ""
         self._one = asyncio.Lock()
 
     @contextlib.asynccontextmanager
@@ -244,10 +244,15 @@ class Breaker:
             yield
             return
         async with self._one:
-            if self._answered and not self._proven and not self.given_up:
+            trial = self._answered and not self._proven
+            if trial and not self.given_up:
                 await asyncio.sleep(PAUSES[self._trials])
             if not self._proven:
                 yield
+                if trial and not self._proven:  # those that were in flight when the failures began are no trials
+                    self._trials += 1
+                    if self._trials == len(PAUSES):
+                        self.given_up = self._last
                 return
         yield
 
@@ -262,14 +267,12 @@ class Breaker:
         """
         if outcome in ("fatal", "throttled"):
             self.given_up = detail
+        if outcome == "rejected" and self._answered:
+            self.succeeded()  # of this request alone: the service is there
         if outcome != "transient":
             return
-        self._failed += 1
-        if self._proven:
-            self._proven = self._failed < IN_A_ROW
-        elif self._answered:
-            self._trials += 1
-            if self._trials == len(PAUSES):
-                self.given_up = detail
-        elif self._failed >= UNPROVEN:
+        self._failed, self._last = self._failed + 1, detail
+        if self._failed >= IN_A_ROW:
+            self._proven = False
+        if not self._answered and self._failed >= UNPROVEN:
             self.given_up = detail

@@ -227,6 +227,14 @@ def test_an_outage_costs_a_few_calls_and_the_rest_waits_for_its_end(store, serve
     assert len(fake.ledger) == 100
 
 
+def test_calls_in_flight_when_an_outage_begins_are_no_trials(store, server, registry, monkeypatch):
+    monkeypatch.setattr(limits, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
+    fake = server(faults=outage(1, 1 + 30), latency=0.05)
+    responses, tally = ask(store, questions(mine(registry, fake), 80), concurrency=30)
+    assert tally.failed == 30 and [r.status for r in responses].count("ok") == 50
+
+
 def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
     monkeypatch.setattr(limits, "PAUSES", (0.1, 0.1, 0.1))
     monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
