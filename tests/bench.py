@@ -14,7 +14,7 @@ from pathlib import Path
 from bench_identity import identity, planted_identity, planted_suite
 from bench_recognition import coverage, planted
 from bench_roleplay import jury, planted_jury, prompt_cache
-from bench_sweep import kernels
+from bench_sweep import kernels, throughput
 from fake_server import served
 from time_statistics import million, statistics
 
@@ -63,7 +63,7 @@ PARTS = {
     part.__name__: part
     for part in (
         client, statistics, million, planted, coverage, identity, planted_identity, planted_suite, jury, prompt_cache,
-        planted_jury, kernels,
+        planted_jury, kernels, throughput,
     )
 }  # fmt: skip
 

@@ -9,29 +9,68 @@ import time
 from pathlib import Path
 
 import nbformat
+from fake_server import served
 
 RUNS, WORKERS = 16, 2
+ASKING, CALLS, LATENCY = 6, 500, 0.1  # runs of one notebook, calls of each, seconds that a reply takes
+ASK = f"""from selfeval.client import Client, Request
+from selfeval.models import get
+
+async with Client(64) as client:
+    text = "word " * 100
+    asked = [[{{"role": "user", "content": f"{{x}} {{i}} {{text}}"}}] for i in range({CALLS})]
+    replies = await client.chat_all([Request(get("openai:bench"), messages) for messages in asked])
+assert all(reply.status == "ok" for reply in replies)"""
 
 
 def kernels() -> dict:
     """Run a notebook of heavy imports 16 times, two at a time: with the command `papermill`, and as a sweep."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        heavy = "import openai\nimport pandas as pd\nimport scipy.stats\nimport seaborn"
-        cells = ["x: int = 0  # a number", heavy, "x"]
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        notebook.cells[0].metadata["tags"] = ["parameters"]
-        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(notebook, folder / "heavy.ipynb")
-        sweep = {"name": "bench", "stages": [{"notebook": "heavy", "grid": {"x": list(range(RUNS))}}]}
-        (folder / "sweep.yaml").write_text(json.dumps(sweep))
+        _write(folder, "import openai\nimport pandas as pd\nimport scipy.stats\nimport seaborn", RUNS)
         seconds = {
             "papermill_command": _commands(folder),
-            "sweep_ordinary": _sweep(folder, "ordinary"),
-            "sweep_forked": _sweep(folder, "forked"),
+            "sweep_ordinary": _sweep(folder, "ordinary", RUNS, "--workers", str(WORKERS), "--engine", "ordinary"),
+            "sweep_forked": _sweep(folder, "forked", RUNS, "--workers", str(WORKERS), "--engine", "forked"),
         }
     ratio = seconds["sweep_forked"] / seconds["papermill_command"]
     return {"runs": RUNS, "at_a_time": WORKERS, "seconds": seconds, "forked_to_papermill_command": round(ratio, 3)}
+
+
+def throughput() -> dict:
+    """Ask 3,000 questions by a sweep of six runs, 64 calls in flight in each, at 100 ms a reply: calls a second.
+
+    One, two or three notebooks at a time on this machine, then on three Dask workers of this machine with a store each.
+    """
+    from local_cluster import three_hosts
+
+    def rate(seconds: float) -> float:
+        return round(ASKING * CALLS / seconds)
+
+    with tempfile.TemporaryDirectory() as name, served(LATENCY) as url:
+        folder = Path(name)
+        _write(folder, ASK, ASKING)
+        os.environ |= {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
+        found = {}
+        for workers in (1, 2, 3):
+            os.environ["SELFEVAL_STORE"] = str(folder / f"{workers}.sqlite")
+            found[f"{workers} at a time"] = rate(_sweep(folder, f"w{workers}", ASKING, "--workers", str(workers)))
+        with three_hosts(folder / "hosts") as cluster:
+            os.environ["SELFEVAL_STORE"] = str(folder / "main.sqlite")
+            seconds = _sweep(folder, "cluster", ASKING, "--scheduler", cluster.scheduler_address)
+            found["3 Dask workers"] = rate(seconds)
+    return {"calls": ASKING * CALLS, "calls_a_second": found, "cores": os.cpu_count()}
+
+
+def _write(folder: Path, cell: str, runs: int) -> None:
+    """Write a notebook of one cell, and the sweep that runs it so many times."""
+    cells = ["x: int = 0  # a number", cell, "x"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    notebook.cells[0].metadata["tags"] = ["parameters"]
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "heavy.ipynb")
+    sweep = {"name": "bench", "stages": [{"notebook": "heavy", "grid": {"x": list(range(runs))}}]}
+    (folder / "sweep.yaml").write_text(json.dumps(sweep))
 
 
 def _commands(folder: Path) -> float:
@@ -49,11 +88,10 @@ def _commands(folder: Path) -> float:
     return round(time.perf_counter() - began, 2)
 
 
-def _sweep(folder: Path, engine: str) -> float:
+def _sweep(folder: Path, out: str, runs: int, *options: str) -> float:
     """Return the seconds that the sweep takes, with its start and its end."""
     began = time.perf_counter()
-    command = [sys.executable, "-c", "from selfeval.cli import main; main()", "sweep", "sweep.yaml", "--out", engine]
-    command += ["--workers", str(WORKERS), "--engine", engine]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ, check=True)
-    assert f"{RUNS} ok, 0 failed" in done.stdout, done.stdout
+    command = [sys.executable, "-c", "from selfeval.cli import main; main()", "sweep", "sweep.yaml", "--out", out]
+    done = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, env=os.environ)
+    assert f"{runs} ok, 0 failed" in done.stdout, done.stdout + done.stderr
     return round(time.perf_counter() - began, 2)

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import KEY, is_loopback
 from fake_server import FakeServer, default_reply
+from local_cluster import three_hosts
 from sweep_files import make_notebook, write
 
 from selfeval import DATA, ROOT, sweep
@@ -110,18 +111,9 @@ def asked():
 @pytest.fixture(scope="module")
 def cluster(asked, tmp_path_factory):
     """Three hosts, one worker each, with a store each; all of it on loopback."""
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
     folder = tmp_path_factory.mktemp("hosts")
-
-    def nanny(host):
-        options = {"host": host, "nthreads": 1, "dashboard_address": f"{host}:0", "local_directory": str(folder)}
-        options |= {"memory_limit": 0, "env": {"SELFEVAL_STORE": str(folder / host / "store.sqlite")}}
-        return {"cls": distributed.Nanny, "options": options}
-
-    options = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
-    scheduler = {"cls": distributed.Scheduler, "options": options}
-    workers = {f"worker-{i}": nanny(f"127.0.0.{i}") for i in (1, 2, 3)}
-    with distributed.SpecCluster(workers, scheduler, silence_logs=50) as cluster:
+    with three_hosts(folder) as cluster:
         cluster.folder = folder
         yield cluster
 
@@ -157,6 +149,7 @@ def kill_one(address, ledger, killed):
         os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
 
 
+@pytest.mark.fault("loopback")
 def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twice(swept, asked, cluster, tmp_path):
     for process in (each := psutil.Process(), *each.children(recursive=True)):
         assert all(is_loopback(c.laddr.ip) for c in process.net_connections() if c.status == "LISTEN")
