@@ -188,7 +188,7 @@ def _common(conditions: Iterable[str]) -> dict[str, str]:
 
 
 def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[ResultSet]:
-    """Return all sets below folders (relative ones below data/), by kind and name; raise where there is none.
+    """Return all sets below folders (relative ones below data/), real models first; raise where there is none.
 
     only: names of sets, to leave out the others.
     """
@@ -211,8 +211,14 @@ def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[R
     if missing := [name for name in only if name not in found]:
         raise InputError(f"There is no set of results {missing[0]!r}; found {', '.join(found)}.")
     found = {name: one for name, one in found.items() if not only or name in only}
-    order = list(KINDS)
-    return sorted(found.values(), key=lambda one: (order.index(one.kind), "human" in one.name, one.name))
+    return sorted(found.values(), key=_rank)
+
+
+def _rank(one: ResultSet) -> tuple:
+    """Put the evaluations in their order; within one, real models come before simulated ones."""
+    ids = [model["id"] for model in one.about["models"]]
+    simulated = bool(ids) and all(name.startswith("sim/") for name in ids)
+    return [*KINDS].index(one.kind), simulated, "human" in one.name, one.name
 
 
 def _read(folder: Path, name: str) -> ResultSet:

@@ -26,7 +26,7 @@ def body(found: Sources, shown: Shown, answers: pd.DataFrame, browsed: Mapping[s
         counts.append((f"{number:,}", f"{table.noun}{'s' * (number != 1)}"))
     parts = [pages.numbers(counts), _state(found)]
     if shown.figures:
-        main = "".join(_figure(one, found.clean) for one in main_ones(shown.figures))
+        main = "".join(_figure(one, found.clean, f"{one.set}: ") for one in main_ones(shown.figures))
         more = f'<p><a href="figures.html">All {len(shown.figures)} figures and {len(shown.tables)} tables</a></p>'
         parts.append(f'<h2>Main figures</h2><div class="figures">{main}</div>{more}')
     concluding = [book for book in books if book.conclusions]
@@ -57,8 +57,8 @@ def all_figures(shown: Shown, clean: Callable[[str], str]) -> str:
     return "\n".join(parts)
 
 
-def _figure(one: Figure, clean: Callable[[str], str]) -> str:
-    return pages.figure(one.file, clean(one.name), clean(one.caption))
+def _figure(one: Figure, clean: Callable[[str], str], before: str = "") -> str:
+    return pages.figure(one.file, clean(one.name), clean(before + one.caption))
 
 
 def _conclusions(book) -> str:
