@@ -198,7 +198,7 @@ def test_a_sweep_in_a_storm_of_every_fault_ends_as_in_calm(tmp_path, counted):
 
 
 @pytest.mark.fault("loopback")
-@pytest.mark.parametrize("engine", ["ordinary", "forked"] if FULL else ["forked"])
+@pytest.mark.parametrize("engine", ["ordinary", "forked"] if FULL else ["ordinary"])
 def test_nothing_of_a_sweep_listens_but_on_loopback(tmp_path, engine):
     make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, parameters=PARAMETERS)
     path = write_sweep(tmp_path, {"notebook": "ask", "grid": {"model": ["openai:a", "openai:b"]}})
@@ -211,7 +211,8 @@ def test_nothing_of_a_sweep_listens_but_on_loopback(tmp_path, engine):
         finally:
             process.terminate()
             process.wait(20)
-    assert len(found) > 5 and {address.ip for address in found} <= {"127.0.0.1", "::1"}
+    most = 5 if engine == "ordinary" else 0  # forked kernels have no port at all; the fake server has
+    assert len(found) > most and {address.ip for address in found} <= {"127.0.0.1", "::1"}
 
 
 def listening(process):
