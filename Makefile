@@ -30,9 +30,12 @@ EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --exe
 lab: .venv/.ready
 	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $(LAB_FLAGS) notebooks/00_tour.ipynb
 
-# One notebook at a time: they share the embedded model's one slot, and its prefix cache works best in order.
+# What asks the embedded model runs one notebook at a time: they share its one slot, and its prefix cache works best in
+# order. Then all others, and what is left.
 figures: .venv/.ready
-	@$(BIN)/selfeval sweep notebooks/sweeps/demo.yaml --workers 1
+	@$(BIN)/selfeval sweep notebooks/sweeps/demo.yaml --workers 1 \
+	  --only texts --only asked --only asked-human --only identity --only jury --only existence
+	@$(BIN)/selfeval sweep notebooks/sweeps/demo.yaml --workers $(WORKERS)
 	@echo "figures/README.md shows all figures and tables and says what made them"
 
 test: .venv/.ready

@@ -4,7 +4,10 @@
 """
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -66,15 +69,13 @@ def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
     `single/`; tables as CSV and LaTeX in `tables/`. command: what makes them, for the index. What an earlier index
     names and this one does not is removed.
     """
-    index = []
+    index, saved = [], _draw_all(sets, out)
     for one in sets:
         entry = {"set": one.name, "kind": one.kind, "date": one.about["date"], "notebook": one.about["notebook"]}
         entry |= {"data": one.source, "command": command}
-        drawn = {size: draw(one, width) for size, width in WIDTHS.items()}
-        for name in drawn["double"]:
-            called, files = file_name(one, name), []
-            for size, folder in (("double", out), ("single", out / "single")):
-                files += [path.relative_to(out) for path in figures.save(drawn[size][name], folder, called)]
+        for name in saved[one.name, "double"]:
+            called = file_name(one, name)
+            files = [path.relative_to(out) for size in WIDTHS for path in saved[one.name, size][name]]
             index.append(
                 {
                     "type": "figure",
@@ -97,6 +98,24 @@ def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
     write_whole(out / "index.json", json.dumps(index, indent=1, ensure_ascii=False) + "\n")
     write_whole(out / "README.md", _readme(sets, index, command))
     return index
+
+
+def _draw_all(sets: Sequence[ResultSet], out: Path) -> dict[tuple[str, str], dict[str, list[Path]]]:
+    """Draw and write the figures of all sets at all widths, in as many processes as there are cores.
+
+    Returns {(set, width): {figure: its files}}.
+    """
+    jobs = [(one, size, out) for one in sets for size in WIDTHS]
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), figures.use_style) as pool:
+        found = list(pool.map(_draw_set, *zip(*jobs, strict=True)))
+    return {(one.name, size): files for (one, size, _), files in zip(jobs, found, strict=True)}
+
+
+def _draw_set(one: ResultSet, size: str, out: Path) -> dict[str, list[Path]]:
+    """Write a set's figures at one width; return their files."""
+    folder = out if size == "double" else out / size
+    drawn = draw(one, WIDTHS[size])
+    return {name: figures.save(figure, folder, file_name(one, name)) for name, figure in drawn.items()}
 
 
 def file_name(one: ResultSet, figure: str) -> str:
