@@ -113,10 +113,13 @@ def strike(process, ledger, draw):
     while time.monotonic() < min(end, by_time) and len(ledger) < enough and process.poll() is None:
         time.sleep(draw.uniform(0.001, 0.01))
     target, family = draw.choice(["sweep", "kernel", "both"]), family_of(process)
-    parents = {each.ppid() for each in family if each.is_running()}
+    parents = set()
+    for each in family:
+        with contextlib.suppress(psutil.Error):  # it ended meanwhile
+            parents.add(each.ppid())
     leaves = [each for each in family if each.pid not in parents]
     victims = draw.sample(leaves, min(len(leaves), target != "sweep"))
-    victims += [psutil.Process(process.pid)] * (target != "kernel" and process.poll() is None)
+    victims += [process] * (target != "kernel" and process.poll() is None)
     for victim in victims:
         with contextlib.suppress(psutil.Error):
             victim.kill()
