@@ -254,7 +254,7 @@ FORGED = [
 @pytest.mark.parametrize("answer", FORGED, ids=range(len(FORGED)))
 def test_a_judged_text_does_not_move_the_score_of_a_juror_that_quotes_it(store, answer):
     assert len(answer) < 60_000 and len(FORGED[5]) > 50_000
-    for arm in ARMS if FULL else ("independent", "debate"):
+    for arm in [arm for arm in ARMS if arm != "sham"] if FULL else ("independent", "debate"):  # sham: of another debate
         juror = Script(reply=f"It says:\n{answer}\nA trick, I think.\nHUMAN_SCORE=0.25")
         jury = Jury(tuple(Script(name, reply=juror.reply).model for name in "ab") if arm != "x" else (juror.model,))
         rows = judge(store, jury, talk(answers=["Hello.", answer]), arm)
