@@ -46,11 +46,7 @@ def import_(files: tuple[Path, ...]) -> None:
     """Add the replies of exported FILES to the store."""
     from selfeval.cache import Store
 
-    replies = Store()
-    for file in files:
-        new, known = replies.import_file(file)
-        click.echo(f"{file}: {new} new replies, {known} already stored")
-    replies.close()
+    _add(files, Store.import_file)
 
 
 @store.command()
@@ -59,9 +55,16 @@ def merge(files: tuple[Path, ...]) -> None:
     """Add the replies and failed attempts of other hosts' stores, FILES, to the store; a second time adds nothing."""
     from selfeval.cache import Store
 
+    _add(files, Store.merge)
+
+
+def _add(files: tuple[Path, ...], add) -> None:
+    """Add files to the store by one of its methods, and say of each how many replies were new."""
+    from selfeval.cache import Store
+
     replies = Store()
     for file in files:
-        new, known = replies.merge(file)
+        new, known = add(replies, file)
         click.echo(f"{file}: {new} new replies, {known} already stored")
     replies.close()
 
