@@ -3,6 +3,7 @@
 import contextlib
 import ipaddress
 import os
+import resource
 import socket
 import tempfile
 
@@ -74,6 +75,17 @@ def store(tmp_path):
     store = Store(tmp_path / "store.sqlite", recorded=tmp_path / "recorded")
     yield store
     store.close()
+
+
+@contextlib.contextmanager
+def small_disk(size):
+    """Let this process write files of `size` bytes at most: pytest's own output too, so end it before a test ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture

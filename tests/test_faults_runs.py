@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import time
 
 import psutil
 import pytest
+from conftest import small_disk
 from fake_server import FAULTS, FakeServer
 from matplotlib.figure import Figure
 from test_client import Limited, too_early
@@ -43,27 +43,19 @@ def selfeval(folder, env, *arguments, code=CODE, timeout=200):
 # disk -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk():
-    """A function that lets this process write files of so many bytes at most, until the test ends."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 @pytest.mark.fault("disk full")
-def test_a_figure_table_or_record_that_finds_no_room_is_named_and_the_old_one_stays(tmp_path, small_disk):
+def test_a_figure_table_or_record_that_finds_no_room_is_named_and_the_old_one_stays(tmp_path):
     figure, rows = Figure(), [{"text": "x" * 5000}]
     figure.subplots().plot([0, 1])
     records.write_jsonl(tmp_path / "rows.jsonl", [{"text": "old"}])
     old = figures.save(figure, tmp_path, "figure")[0].read_bytes()
-    small_disk(1000)
-    with pytest.raises(InputError, match=r"figure\.pdf cannot be written: File too large; make room"):
-        figures.save(figure, tmp_path, "figure")
-    with pytest.raises(InputError, match=r"rows\.jsonl cannot be written: File too large; make room"):
-        records.write_jsonl(tmp_path / "rows.jsonl", rows)
-    with pytest.raises(InputError, match=r"t\.csv cannot be written"):
-        figures.save_table(__import__("pandas").DataFrame(rows), tmp_path, "t")
+    with small_disk(1000):
+        with pytest.raises(InputError, match=r"figure\.pdf cannot be written: File too large; make room"):
+            figures.save(figure, tmp_path, "figure")
+        with pytest.raises(InputError, match=r"rows\.jsonl cannot be written: File too large; make room"):
+            records.write_jsonl(tmp_path / "rows.jsonl", rows)
+        with pytest.raises(InputError, match=r"t\.csv cannot be written"):
+            figures.save_table(__import__("pandas").DataFrame(rows), tmp_path, "t")
     assert (tmp_path / "figure.pdf").read_bytes() == old and not [*tmp_path.glob("*.part")]
     assert records.read_jsonl(tmp_path / "rows.jsonl") == [{"text": "old"}]
 

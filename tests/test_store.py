@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import random
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -13,6 +12,7 @@ import threading
 import time
 
 import pytest
+from conftest import small_disk
 from fake_server import default_reply
 from test_client import ask, questions, said
 
@@ -171,16 +171,10 @@ def test_a_full_disk_is_one_sentence_and_costs_nothing_that_is_stored(store, ser
     fake = server(reply=lambda body: default_reply(body) + "x" * 20_000)
     asked = questions(get("openai:m"), 60)
     ask(store, asked[:5])
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
-    try:
-        with pytest.raises(StoreError, match=rf"The response store {store.path} cannot be written: .* Make room"):
-            ask(store, asked, concurrency=4)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
-        with pytest.raises(StoreError, match=r"The export .*/out\.jsonl cannot be written: "):
-            store.export_file(store.path.with_name("out.jsonl"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with small_disk(400_000), pytest.raises(StoreError, match=f"{store.path} cannot be written: .* Make room"):
+        ask(store, asked, concurrency=4)
+    with small_disk(50_000), pytest.raises(StoreError, match=r"The export .*/out\.jsonl cannot be written: "):
+        store.export_file(store.path.with_name("out.jsonl"))
     kept, before = stored(store), len(fake.ledger)
     # Four calls were in flight, and a few replies on their way to a disk that other programs use too.
     assert 5 < len(kept) < 60 and before <= len(kept) + 16
