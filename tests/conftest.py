@@ -1,9 +1,11 @@
 """What all tests share: a store of their own, no real key, no address but loopback, a fake server to ask."""
 
+import atexit
 import contextlib
 import ipaddress
 import os
 import resource
+import shutil
 import socket
 import tempfile
 
@@ -22,15 +24,19 @@ for _provider in models.providers().values():
 for _name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_PROGRESS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
     os.environ.pop(_name, None)
     os.environ.pop(_name.lower(), None)
-_folder = tempfile.TemporaryDirectory(prefix="selfeval-tests-")
-os.environ["SELFEVAL_STORE"] = os.path.join(_folder.name, "store.sqlite")  # noqa: PTH118
+_session = os.environ.get("SELFEVAL_TESTS")  # the folder of the whole session, in a worker of pytest-xdist
+_folder = tempfile.mkdtemp(prefix="selfeval-tests-", dir=_session)
+os.environ["SELFEVAL_STORE"] = os.path.join(_folder, "store.sqlite")  # noqa: PTH118
+if not _session:
+    os.environ["SELFEVAL_TESTS"] = _folder
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 
 def pytest_sessionfinish(session):
     """Fail where anything that the tests wrote holds a key; a test that plants one on purpose removes it again."""
     folder = getattr(session.config, "_tmp_path_factory", None) and session.config._tmp_path_factory._basetemp
-    if folder:
-        report = scan([folder, _folder.name], {"the tests' key": KEY})
+    if folder and not _session:
+        report = scan([folder, _folder], {"the tests' key": KEY})
         if report.found:
             session.exitstatus = 1
             print("\nwhat the tests wrote holds keys:", *report.found, sep="\n")

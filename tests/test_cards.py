@@ -1,5 +1,6 @@
 """The model card and the data card state what the data, the registry and the notebooks hold."""
 
+import csv
 import importlib.metadata
 import importlib.util
 import json
@@ -18,6 +19,7 @@ from selfeval.roleplay.cast import personas, strategies
 from selfeval.roleplay.panel import personas as jurors
 from selfeval.roleplay.panel import rubrics
 
+ESTIMATE = re.compile(r"(-?\d\.\d\d) \[(-?\d\.\d\d), (-?\d\.\d\d)\]")
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 
@@ -71,6 +73,23 @@ def test_every_interval_on_the_cards_is_one_that_the_readme_or_a_notebook_shows(
     for name in ("MODEL_CARD.md", "DATA_CARD.md"):
         stated = intervals(card(name))
         assert stated and stated <= intervals(shown), f"{name}: {stated - intervals(shown)}"
+
+
+def test_every_estimate_of_the_readme_stands_in_a_table_of_the_paper_or_in_a_notebook():
+    known = set()
+    for path in sorted(ROOT.glob("figures/tables/*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                measures = [name.removesuffix("_low") for name in row if name.endswith("_low") and row[name]]
+                known |= {tuple(f"{float(row[m + end]):.2f}" for end in ("", "_low", "_high")) for m in measures}
+    notebooks = "".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("notebooks/*.ipynb")))
+    stated = ESTIMATE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    known |= {*ESTIMATE.findall(notebooks)}
+    assert len(stated) > 60 and not {zeroed(e) for e in stated} - {zeroed(e) for e in known}
+
+
+def zeroed(estimate):
+    return tuple(number.replace("-0.00", "0.00") for number in estimate)
 
 
 def test_the_data_card_counts_what_there_is():
