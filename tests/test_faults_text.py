@@ -138,6 +138,9 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
         told = f"{tmp_path}/res/conv/conversations.jsonl"
         made += [papermill(tmp_path, "06_jury", jurors=ids[:3], conversations=told, out=f"{tmp_path}/res/jury")]
         made += [papermill(tmp_path, "07_existence", evaluators=ids[:2], out=f"{tmp_path}/res/ex")]
+        drawn = {"results": f"{tmp_path}/res", "out": f"{tmp_path}/res/figures"}
+        made += [papermill(tmp_path, "09_paper_figures", **drawn)]
+        assert len([*(tmp_path / "res" / "figures").glob("*.pdf")]) > 10
     assert {text["text"] for text in records.read_texts(corpus)} <= {*TEXTS} and len(server.ledger) > 100
     for kind, text in (each for notebook in made for each in shown(notebook)):
         assert not ACTS.search(text.replace("\x1b[A", "")), (kind, text[:200])
