@@ -32,9 +32,10 @@ OPTIONS = {
     "likert": list(range(1, 6)),
 }
 _BARE = re.compile(r'\s*\{\s*"answer"\s*:\s*(\d+)\s*\}\s*')
-_NUMBER = re.compile(
-    r"(?<![\w.,-])(\d{1,3}(?:\.\d{1,6})?)(?! ?(?:%|percent))(?![\w.]*\d)|(\d{1,3}(?:\.\d{1,6})?) ?(?:%|percent)"
-)
+_SHARE = re.compile(r"(?<![\w.,:-])(\d{1,3}(?:\.\d+)?)(?: ?(%|percent)|(?![\w:%]|[.,]\d))")
+_PLACE = re.compile(rf"(?:the answer is )?\W*([1-5])?(?: ?(?:/|out of) ?5)?\W*(?:i )?({'|'.join(LIKERT.values())})?\W*")
+_STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
+_MARKED = re.compile(r"(?m)^\W*(?:(?:the|my|final) )*answer ?[:=]\W{0,3}(.*)")
 
 
 @dataclass(frozen=True)
@@ -174,24 +175,58 @@ def parse_existence(reply: str, answer_type: str) -> float | None:
     if answer_type == "true_false":
         said = scoring.parse_choice(reply, {"true": (), "false": ()})
         return None if said is None else float(said == "true")
-    if answer_type == "likert":
-        said = scoring.parse_choice(reply, {k: (v,) for k, v in LIKERT.items()})
-        return None if said is None else (int(said) - 1) / 4
-    return _percentage(reply)
+    return (_agreement if answer_type == "likert" else _probability)(scoring.plain_answer(reply))
 
 
-def _percentage(reply: str) -> float | None:
-    text = _after_answer(scoring.normalise(reply))
-    found = {(float(m[1] or m[2]), bool(m[2])) for m in _NUMBER.finditer(text)}
-    if len(found) != 1:
+def _agreement(text: str) -> float | None:
+    """Return the place on the scale that a text names, 0 to 1: marked as the answer, alone on a line, or in words.
+
+    The number of a list item is none, and a place beside words that say the opposite is no answer.
+    """
+    marked = _MARKED.findall(text)
+    places = {_place(line) for line in marked[-1:] or text.split("\n")} - {None}
+    if not places and not re.search(r"(?m)^\W*\d", text):
+        said = scoring.parse_choice(text, {number: (words,) for number, words in LIKERT.items()})
+        places = {int(said)} if said else places
+    if len(places) != 1:
         return None
-    [(value, marked)] = found
-    return value / 100 if value <= 100 and (marked or value == 0 or value >= 1) else None
+    [place] = places
+    leanings = {(place > 3) - (place < 3)} | ({*map(_leaning, _STANCE.finditer(text))} if not marked else set())
+    return (place - 1) / 4 if len(leanings) == 1 else None
 
 
-def _after_answer(text: str) -> str:
-    """Return what follows the last "answer:", or the whole text."""
-    return re.split(r"\banswer\W{1,4}", text)[-1]
+def _place(line: str) -> int | None:
+    """Return the place that a line names if it says nothing else, and nothing else by its words than by its number."""
+    found = _PLACE.fullmatch(line)
+    by_words = {words: int(number) for number, words in LIKERT.items()}
+    said = {int(found[1])} if found and found[1] else set()
+    said |= {by_words[found[2]]} if found and found[2] else set()
+    return said.pop() if len(said) == 1 else None
+
+
+def _leaning(stance: re.Match[str]) -> int:
+    """Return 1 for "agree", -1 for "disagree" and "not agree", 0 for "neither ... nor" and "not disagree"."""
+    if re.search(r"\b(?:neither|nor)\b", stance[1]):
+        return 0
+    denied, opposed = bool(re.search(r"\b(?:no|not|never|cannot)\b|n't", stance[1])), bool(stance[2])
+    return 0 if denied and opposed else -1 if denied or opposed else 1
+
+
+def _probability(text: str) -> float | None:
+    """Return the one percentage of a text, 0 to 1; a number without a percent sign only where it stands alone.
+
+    Names hold numbers too: the 4 of "Grok 4" is no answer.
+    """
+    marked = _MARKED.findall(text)
+    text = marked[-1] if marked else text
+    values = {float(m[1]) for m in _SHARE.finditer(text) if m[2]}
+    if not values:
+        alone = [line.removeprefix("the answer is ").strip(" .:-") for line in text.split("\n")]
+        found = _SHARE.finditer(text) if marked else filter(None, map(_SHARE.fullmatch, alone))
+        values = {float(m[1]) for m in found}
+        if any(0 < value < 1 for value in values):
+            return None  # a share or a percentage
+    return values.pop() / 100 if len(values) == 1 and max(values) <= 100 else None
 
 
 def _reason(reply: str) -> str | None:

@@ -34,10 +34,24 @@ def collect(reply, **options):
     ("0.5 %", "probability", 0.005), ("100", "probability", 1), ("0", "probability", 0), ("120", "probability", None),
     ("between 20 and 30", "probability", None), ("GPT-4.1 is known. Answer: 90 percent", "probability", 0.9),
     ('{"answer": 85}', "probability", 0.85), ("", "probability", None), ("nan", "probability", None),
-    ("ERROR: 429", "probability", None),
+    ("ERROR: 429", "probability", None), ("11:11:11:1", "probability", None), ("11.11.11", "probability", None),
+    ("100%\n\nThe probability of a model called Grok 4 is 100%.", "probability", 1), ("Grok 4.", "probability", None),
+    ("1.1%\n\nIt is 1.1%. This is very low.", "probability", 0.011), ("0.0000001% at most", "probability", 1e-9),
+    ("<think>50%?</think>20%", "probability", 0.2), ("GLM-4.5 is known", "probability", None),
+    ("1. No, I agree that a model called GPT-4.1 is not a real-world entity.", "likert", None),
+    ("1. No, I do not agree.\n2. No, I do not agree.\n\nThe answer is 5.", "likert", None),
+    ("1. The model called Mistweave Large has been released.", "likert", None), ("1. I agree.", "likert", None),
+    ("4. I agree.", "likert", 0.75), ("4 (agree)", "likert", 0.75), ("5/5", "likert", 1), ("**2**", "likert", 0.25),
+    ("I strongly agree that a model called Kimi K2 exists.", "likert", 1), ("I do not agree.", "likert", None),
+    ("It is new.\nAnswer: 4", "likert", 0.75), ("Some disagree. I am sure.\nAnswer: 5", "likert", 1),
+    ("4\n\nI agree, since it is well known.", "likert", 0.75), ("4\n\nI disagree.", "likert", None),
+    ("4 out of 5", "likert", 0.75), ("I'd say 4.", "likert", 0.75), ("5 (strongly disagree)", "likert", None),
+    ("Answer: about 80", "probability", 0.8), ("The answer is 80.", "probability", 0.8),
+    ("Neither agree nor disagree", "likert", 0.5), ("I neither agree nor disagree with that.", "likert", 0.5),
+    ("3", "likert", 0.5), ("", "likert", None),
 ])  # fmt: skip
 def test_replies_are_read_by_what_they_say(reply, kind, score):
-    assert existence.parse_existence(reply, kind) == score
+    assert existence.parse_existence(reply, kind) == (score if score is None else pytest.approx(score))
 
 
 def test_there_are_ten_ways_to_ask_and_no_invented_name_is_in_the_registry():
