@@ -454,3 +454,13 @@ def test_a_simulated_talker_carries_its_tell_and_unknown_parameters_are_errors(r
     registry("models: [{id: sim/odd, display: Odd, simulation: {role: roleplay, lenient: 1}}]")
     with pytest.raises(InputError, match="'sim/odd' has the unknown simulation parameter `lenient`; known are leni"):
         Simulated(get("sim/odd"))([{"role": "user", "content": "Hi?"}])
+
+
+def test_a_test_is_never_surer_than_its_clusters_can_be_exchanged():
+    """Three pairs and two further models can be exchanged in 2³ ways, three people among eight in 56."""
+    pairs = baseline_auc([1, 2, 3, 9, 8, 7, 6, 6], [1, 1, 1, 0, 0, 0, 0, 0], list("abcabcde"))
+    assert [*pairs.loc[pairs["p"].notna(), "p"]] == [0.25, 0.25]
+    apart = baseline_auc(range(80), [*[1] * 30, *[0] * 50], [f"c{i // 10}" for i in range(80)])
+    assert apart["p"].max() == 2 / 56
+    many = baseline_auc(range(80), [*[1] * 30, *[0] * 50], range(80))
+    assert many["p"].max() < 1e-9

@@ -61,8 +61,9 @@ def jury_table(
     Returns the columns `COLUMNS`; "" in arm, source and juror means all. The first row of a statistic is the default:
     t over conversations on the jackknife (slopes: with the effective number of conversations), Wilson at the effective
     sample size for rates and areas; then `percentile` and `bca` (`seed`). p tests no effect (.5 for auc and
-    paired_accuracy); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided
-    tests and the interval has level 2 * level - 1.
+    paired_accuracy, where it is never below what exchanging people and models among the clusters allows); p_holm
+    adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided tests and the interval has
+    level 2 * level - 1.
 
     Notes: not_estimable with the reason; few_conversations (below 40: intervals are optimistic); constant;
     bca_fallback_percentile; reliability, consensus; openings_seen (no private votes: the first round stands in);

@@ -135,7 +135,7 @@ def discriminating(score, units: Units) -> Iterator[tuple[str, Statistic]]:
     wins = (np.sign(both["h"] - both["m"]) + 1) / 2
     reason = "" if len(both) else "no_pairs"
     parts = np.stack([wins, np.ones(len(both))], 1)
-    more = {"null": 0.5, "bounded": True, "reason": reason}
+    more = {"null": 0.5, "bounded": True, "reason": reason, "arrangements": 2 ** both["cluster"].nunique()}
     yield "paired_accuracy", Statistic.of_sums(parts, mean_of, both["cluster"], **more)
 
 

@@ -8,6 +8,7 @@ effective sample size; then percentile and BCa.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +31,8 @@ class Statistic:
     rows: rows used. null: the value of no effect, if a test makes sense. bounded: it is a rate between 0 and 1.
     reason: why it cannot be estimated, where that is known beforehand. shown: a monotone function of it that is
     reported in its place, value and bounds; `value` and what follows from it are before that. effective: the number of
-    clusters that counts for the degrees of freedom of t, where that is not all of them.
+    clusters that counts for the degrees of freedom of t, where that is not all of them. arrangements: ways to exchange
+    people and models among the clusters; no test is surer than 2 / arrangements.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -41,6 +43,7 @@ class Statistic:
     reason: str = ""
     shown: Callable[[float], float] | None = None
     effective: float | None = None
+    arrangements: int | None = None
 
     @classmethod
     def of_sums(cls, parts, formula: Callable, cluster, rows: int | None = None, **more) -> Statistic:
@@ -92,7 +95,8 @@ class Statistic:
         if null is None or not self._spread:
             return np.nan
         if self.bounded:
-            return float(inverted_p(self.rate, null))
+            least = min(2 / self.arrangements, 1) if self.arrangements else 0
+            return max(float(inverted_p(self.rate, null)), least)
         return float(2 * sps.t.sf(abs(self.value - null) / np.sqrt(self.variance), self.df))
 
     @property
@@ -215,8 +219,9 @@ def difference_of(first: Callable, size: int, second: Callable) -> Callable:
 def auc(human, human_cluster, model, model_cluster, **more) -> Statistic:
     """Build P(a human's score is above a model's), ties half: the area under the ROC, over all pairs.
 
-    The clusters may hold both kinds (matched pairs) or one. Interval: Wilson at the effective sample size of the
-    clustered variance, which stays within 0 and 1 (for the AUC in general Kottas, Kuss and Zapf 2014).
+    The clusters may hold both kinds (matched pairs, which can change places) or one. Interval: Wilson at the effective
+    sample size of the clustered variance, which stays within 0 and 1 (for the AUC in general Kottas, Kuss and Zapf
+    2014).
     """
     human, model = np.asarray(human, float), np.asarray(model, float)
     names, codes = np.unique(np.concatenate([human_cluster, model_cluster]), return_inverse=True)
@@ -233,4 +238,8 @@ def auc(human, human_cluster, model, model_cluster, **more) -> Statistic:
             return ((wins @ weights) * weights).sum(0) / ((n1 @ weights) * (n0 @ weights))
 
     reason = "" if len(human) and len(model) else "one_source"
-    return Statistic(of, len(names), len(codes), null=0.5, bounded=True, reason=reason, **more)
+    both, people, programs = (
+        int(kind.sum()) for kind in ((n1 > 0) & (n0 > 0), (n1 > 0) & (n0 == 0), (n1 == 0) & (n0 > 0))
+    )
+    ways = 2**both * math.comb(people + programs, people)
+    return Statistic(of, len(names), len(codes), null=0.5, bounded=True, reason=reason, arrangements=ways, **more)
