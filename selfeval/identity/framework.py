@@ -206,12 +206,10 @@ def summary(results: Mapping) -> str:
         f"{(test['response'] or test['details']['note'])[:100]!r}"
         for test in results["test_results"]
     ]
-    score = results["overall_score"]
-    ends = (
-        f", 95 % interval {results['interval'][0]:.2f} to {results['interval'][1]:.2f}" if results["interval"] else ""
-    )
-    shown = "no score" if score is None else f"score {score:.3f}"
-    return "\n".join([*lines, f"{results['model_id']}: {results['pass_rate']}, {shown}{ends}"])
+    score, interval = results["overall_score"], results["interval"]
+    share = f" passed, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+    shown = "no score" if score is None else f"weighted score {score:.3f}"
+    return "\n".join([*lines, f"{results['model_id']}: {results['pass_rate']}{share}; {shown}"])
 
 
 def save_results(results: dict | list[dict], path: str | Path) -> None:
