@@ -91,6 +91,14 @@ def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, paramet
             "of grid, zip and list there is one",
         ),
         ("name: a\nstages: [{notebook: rows, grid: {limit: [1]}, parameters: {limit: 2}}]", "both fixed and varying"),
+        (
+            "name: a\nstages: [{notebook: rows, grid: {limit: [1, 2]}, parameters: {out: x}}]",
+            "write to one `out`, 'x', and would replace each other's files; leave it out",
+        ),
+        (
+            "name: a\nstages: [{notebook: 01_generate_texts, grid: {seed: [0, 1]}}]",
+            "write to one `corpus`, 'sample', and would replace each other's files; put the models into one list",
+        ),
     ],
 )
 @pytest.mark.fault("no code")
@@ -98,6 +106,12 @@ def test_a_file_that_breaks_a_rule_is_one_clear_sentence(folder, text, message, 
     monkeypatch.chdir(folder)
     assert message in check(folder, text)
     assert not (folder / "pwned").exists() and not (folder / "out").exists()
+
+
+def test_the_example_of_the_documentation_passes_the_checks(tmp_path):
+    text = sweep.file.__doc__
+    (tmp_path / "x.yaml").write_text(text[text.index("name: demo") : text.index("Runs of one notebook")])
+    assert [len(stage.runs) for stage in sweep.load(tmp_path / "x.yaml", tmp_path / "out").stages] == [1, 4, 2, 1]
 
 
 def test_all_problems_come_in_one_error(folder):

@@ -139,7 +139,8 @@ def test_only_and_retry_failed_leave_the_rest_alone(folder, capsys):
     bad = Scripted(bad=1)
     assert execute(path, bad, only=["rows/[gb]*"]) == (1, ["ok", "failed", "left out", "left out"])
     assert execute(path, only=["read"]) == (1, ["skipped", "left out", "left out", "not started"])
-    assert "is left out and to do (failed)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "is left out and to do (failed)" in said and said.endswith("for the rest\n")  # not: the same command again
     assert execute(path, retry_failed=True) == (0, ["skipped", "ok", "left out", "left out"])
     again = Scripted()
     assert execute(path, again, retry_failed=True) == (0, ["skipped", "skipped", "left out", "left out"])
@@ -165,6 +166,30 @@ def test_a_ceiling_stops_cleanly_with_a_status_of_its_own(folder, capsys):
     said = capsys.readouterr().out
     assert "3 calls, 0.3000 USD of 1.5" in said and "go on with a higher --max-cost" in said
     assert execute(path) == (0, ["ok", "skipped", "ok", "ok"])
+
+
+def test_a_ceiling_that_cannot_be_kept_asks_for_a_price_and_leaves_out_what_was_not_asked_for(folder, capsys):
+    path = write(folder, {"notebook": "rows", "grid": {"name": ["poor", "good"]}}, {"notebook": "read"})
+    launcher = Scripted(poor=("BudgetError", "The ceiling of $1 cannot be kept: ..."))
+    assert execute(path, launcher, 1, max_cost=1, only=["rows"]) == (4, ["stopped", "not started", "left out"])
+    said = capsys.readouterr().out
+    assert "give the model a `price`" in said and "higher --max-cost" not in said
+
+
+def test_what_all_attempts_took_stands_in_the_manifest(folder):
+    """A resumed run showed the cost of its last attempt alone."""
+    path = write(folder, {"notebook": "rows", "grid": {"name": ["dear"]}})
+    for again in ({"calls": 3, "cost": 0.5, "failed": 1}, {"calls": 1, "cost": 0.25}):
+        execute(path, Scripted(dear=again))
+    [file] = folder.glob("out/rows/*/manifest.json")
+    made = json.loads(file.read_text())
+    assert (made["before"]["cost"], made["counts"]["cost"], made["attempt"]) == (0.5, 0.25, 2)
+    old = {"before": {"calls": 2, "cost": 0.25}, "counts": {"calls": 3, "cost": 0.5, "stored": 9}, "status": "failed"}
+    run = sweep.load(path, folder / "out").runs[0]
+    assert manifest.paid(run, old) == {"calls": 5, "tokens": 0, "cost": 0.75, "unpriced": 0}
+    (run.folder / "progress.json").write_text(json.dumps({"calls": 7, "cost": 1, "done": 7, "total": 9}))
+    killed = {"before": {"calls": 2}, "status": "running"}
+    assert manifest.paid(run, killed) == {"calls": 9, "tokens": 0, "cost": 1, "unpriced": 0}
 
 
 def test_folders_of_runs_that_are_no_longer_listed_are_named(folder, capsys, monkeypatch):

@@ -83,7 +83,10 @@ def runs(found: Sources, pages: Mapping[str, str]) -> Table:
 
 def _run(run: Run, page: str) -> dict:
     m = run.manifest
-    counts, code = m.get("counts") or {}, m.get("code") or {}
+    counts, before, code = (m.get(key) or {} for key in ("counts", "before", "code"))
+    paid = {
+        name: counts[name] + before.get(name, 0) if name in counts else None for name in ("calls", "tokens", "cost")
+    }
     sweep, stage, name = run.name.split("/")
     lines = {
         key: "\n".join(f"{k}: {said(v)}" for k, v in (m.get(key) or {}).items()) for key in ("parameters", "packages")
@@ -92,8 +95,8 @@ def _run(run: Run, page: str) -> dict:
         "run": (name, page), "sweep": sweep, "stage": stage, "status": m.get("status") or "unknown",
         "cause": m.get("cause"),
         "notebook": str(m.get("notebook", "")).rpartition("/")[2].removesuffix(".ipynb"), "started": m.get("started"),
-        "seconds": _rounded(m.get("seconds")), "calls": counts.get("calls"), "stored": counts.get("stored"),
-        "failed": counts.get("failed"), "tokens": counts.get("tokens"), "USD": counts.get("cost"),
+        "seconds": _rounded(m.get("seconds")), "calls": paid["calls"], "stored": counts.get("stored"),
+        "failed": counts.get("failed"), "tokens": paid["tokens"], "USD": paid["cost"],
         "code": " · ".join(filter(None, [code.get("commit"), code.get("hash")])),
         "records": [*(m.get("outputs") or ()), *(m.get("written") or ())], **lines,
     }  # fmt: skip

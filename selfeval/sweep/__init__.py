@@ -40,5 +40,6 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     if dry_run:
         from selfeval.sweep import dryrun
 
-        return dryrun.dry_run(sweep, workers, launcher, options.get("only", ()), options.get("retry_failed", False))
+        decided = {name: options[name] for name in ("only", "retry_failed", "max_cost") if name in options}
+        return dryrun.dry_run(sweep, workers, launcher, **decided)
     return run(sweep, workers, launcher, **options)

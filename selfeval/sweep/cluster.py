@@ -58,7 +58,7 @@ class Cluster:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         try:
             self.client = Client(address, timeout=patience, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
+        except Exception as error:  # those of sockets, of Tornado, and of an address that is none
             raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
         self.address, self.id, self.replies = address, uuid.uuid4().hex[:12], folder / "replies"
         self.tasks: dict[str, Task] = {}

@@ -29,7 +29,7 @@ RESAMPLES = 20  # of a bootstrap over stand-ins, whose intervals nobody reads
 STARTUP = "import selfeval  # with its guard, before anything that a notebook does\n"
 
 
-def dry_run(sweep, workers=2, launcher=LocalProcesses, only=(), retry_failed=False):
+def dry_run(sweep, workers=2, launcher=LocalProcesses, only=(), retry_failed=False, max_cost=None):
     """Print what `execute.run` would do and what it would take; return 0, 1 where that cannot be told for a run."""
     check_whole("workers", workers, 1)
     decide(sweep, todo.choose(sweep, only, retry_failed))
@@ -43,7 +43,7 @@ def dry_run(sweep, workers=2, launcher=LocalProcesses, only=(), retry_failed=Fal
             print("stopped before all runs were looked through; nothing was bought or written")
             return 128 + stop[0]
         calls = read_calls(base / "calls")
-    return report(sweep, planned, calls)
+    return report(sweep, planned, calls, max_cost)
 
 
 def decide(sweep, chosen):
@@ -151,13 +151,15 @@ def price(model, count):
     return tuple(count["prompt"][i] * inside + count["reply"][i] * outside for i in (0, 1))
 
 
-def report(sweep, planned, calls):
+def report(sweep, planned, calls, max_cost=None):
     """Print the calls and what they take per model; return the exit status."""
     rows, low, high, unknown, unready = [HEAD], 0.0, 0.0, False, []
     for name in sorted(calls):
         model, count = models.get(name), calls[name]
         cost = price(model, count)
         unknown = unknown or cost is None
+        if cost is None and max_cost is not None and count["buy"]:
+            unready.append(f"{name} has no `price`: --max-cost is kept only where its provider says what a reply cost")
         low, high = (low + cost[0], high + cost[1]) if cost else (low, high)
         rows.append((name, count["stored"], count["buy"], _span(*count["prompt"]), _span(*count["reply"]), _usd(cost)))
         try:
@@ -177,6 +179,8 @@ def report(sweep, planned, calls):
     if calls:
         print(table(rows))
         print("low: replies as long as is typical; high: as long as their limits allow. Nothing was bought.")
+    if max_cost is not None and high > max_cost:
+        print(f"up to ${high:.4f}: the ceiling of ${max_cost:g} may stop it before its end")
     for text in dict.fromkeys(unready):
         print(f"not ready: {text}")
     broken = [run for run in planned.runs if run.status not in ("ok", "incomplete")]

@@ -60,7 +60,7 @@ class Budget:
     """What all runs of one call of the command may cost together: a purse that every client in them takes from."""
 
     def __init__(self, ceiling=None):
-        self.ceiling, self.reached = ceiling, False
+        self.ceiling, self.reached, self.unpriced = ceiling, False, False
         self.name = f"sweep-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     @property
@@ -146,6 +146,7 @@ class Work:
         self.settle(run, status, cause)
         if status == "stopped":  # by a signal it is ended elsewhere
             self.budget.reached, self.halted = True, "the cost ceiling is reached"
+            self.budget.unpriced |= "cannot be kept" in cause  # a cost that nobody knows: another ceiling is no remedy
         elif status == "failed" and self.fail_fast:
             self.halted = f"{run.name} failed, and --fail-fast is on"
         self.advance()
@@ -153,7 +154,10 @@ class Work:
     def halt(self):
         """Start nothing more."""
         for run in [*self.ready, *(run for runs in self.groups.values() for run in runs)]:
-            self.settle(run, "not started", f"not started because {self.halted}")
+            if run.name in self.chosen:
+                self.settle(run, "not started", f"not started because {self.halted}")
+            else:
+                self.settle(run, "left out")
         self.ready.clear()
         self.groups.clear()
 

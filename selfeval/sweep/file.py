@@ -3,17 +3,20 @@
 name: demo
 stages:
 - notebook: 01_generate_texts            # a stem in notebooks/, or a path relative to the sweep file
-  parameters: {corpus: demo, limit: 40}  # the same for all runs
-  grid: {models: [sim/perfect, sim/chance], seed: [0, 1]}     # four runs; `zip` pairs equally long lists
+  parameters: {corpus: demo, limit: 40, models: [sim/perfect, sim/chance]}  # the same for all runs
+- notebook: 02_collect_predictions
+  parameters: {corpus: demo, answer: free}
+  grid: {evaluators: [sim/perfect, sim/chance], told: [true, false]}  # four runs; `zip` pairs equally long lists
 - notebook: 07_existence
   list: [{evaluators: sim/perfect, names: 3}, {evaluators: sim/chance}]   # two runs, each as it is written
   after: []                              # waits for no other stage
 - notebook: 03_self_recognition
   name: analysis                         # the notebook's stem unless given
-  parameters: {predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
+  parameters: {corpus: demo, predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
 
-A run waits for all stages before its own, since any of them may write what it reads; `after` names those that it waits
-for instead. For the stages that its parameters refer to as "{stage}" it waits in any case.
+Runs of one notebook write apart: each has a folder of its own as `out` where that is not given. A run waits for all
+stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
+stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
 import hashlib
@@ -33,6 +36,7 @@ from selfeval.sweep.runs import Run, Stage, Sweep
 
 MAX_RUNS = 10_000  # of one stage
 MAX_VALUES = 1_000_000  # of one file
+TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 
 
 def load(path, out=None):
@@ -78,6 +82,7 @@ def load(path, out=None):
         if len({*map(str.lower, twice)}) < len(twice):
             say("the same parameters stand there twice")
         done.append(stage)
+    problems += _written_twice(run for stage in done for run in stage.runs if run.notebook)
     if other := _other_kernel():
         problems.append(f"the kernel python3 is {other}, not {sys.executable}: set JUPYTER_PREFER_ENV_PATH=1")
     if problems:
@@ -123,6 +128,22 @@ def _written_out(value, known):
             _written_out(v, known) for v in (value.values() if isinstance(value, dict) else value)
         )
     return known[id(value)]
+
+
+def _written_twice(runs):
+    """Return a problem for every place that two runs of one notebook would write: the later one would replace it."""
+    found = {}
+    for run in runs:
+        name = TARGETS.get(run.notebook.stem, "out")
+        if name in run.parameters:
+            found.setdefault((run.notebook, name, str(run.parameters[name])), []).append(run.name)
+    return [
+        f"{' and '.join(names[:2])} write to one `{name}`, {place!r}, and would replace each other's files; "
+        + ("put the models into one list" if name == "corpus" else "leave it out")
+        + f", or give each run another `{name}`"
+        for (_, name, place), names in found.items()
+        if len(names) > 1
+    ]
 
 
 def _find_notebook(given, base, say):
@@ -222,6 +243,8 @@ def _make_run(stage, notebook, given, varying, after, declared, folder, known, s
                 actual[name] = actual[name][0]
         if fault := type_fault(actual[name], kind):
             say(f"`{name}` {fault}")
+    if notebook and TARGETS.get(notebook.stem) in (declared or {}):
+        actual.setdefault(TARGETS[notebook.stem], declared[TARGETS[notebook.stem]][1])
     key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
     target = folder / stage.name / _slug({name: given[name] for name in varying}, key)
     if not target.resolve().is_relative_to(folder.resolve()):

@@ -12,6 +12,7 @@ from pathlib import Path
 from selfeval import DATA, ROOT, models
 
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
+PAID = ("calls", "tokens", "cost", "unpriced")
 OWN = {"manifest.json", "parameters.yaml", "progress.json", "written.txt", "read.txt", "log.txt"}
 PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "scikit-learn", "matplotlib", "xllamacpp")
 
@@ -127,6 +128,13 @@ def progress(run):
     counts = {name: seen.get(name) for name in (*COUNTS, "done", "total")}
     counts = {name: count if isinstance(count, int | float) else 0 for name, count in counts.items()}
     return counts | {"label": plain(seen.get("label", ""))}
+
+
+def paid(run, old):
+    """Return what all earlier attempts of a run took, by its old manifest, and for one that was killed its progress."""
+    last = progress(run) if old.get("status") == "running" else old.get("counts") or {}
+    before = old.get("before") or {}
+    return {name: (before.get(name) or 0) + (last.get(name) or 0) for name in PAID}
 
 
 def plain(text):

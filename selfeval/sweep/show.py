@@ -88,7 +88,7 @@ def report(sweep, seconds, stop, budget):
     print(f"outputs: {relative(sweep.folder)}")
     _causes([run for run in sweep.runs if run.cause])
     _left_over(sweep)
-    remedy = _remedy({run.status for run in sweep.runs}, stop, budget)
+    remedy = _remedy(sweep.runs, stop, budget)
     if remedy:
         print(remedy)
 
@@ -110,16 +110,22 @@ def _left_over(sweep):
         print(f"left over: {len(folders) - SHOWN} folders more")
 
 
-def _remedy(statuses, stop, budget):
+def _remedy(runs, stop, budget):
+    statuses = {run.status for run in runs}
     if stop:
         return f"stopped by {signal.Signals(stop[0]).name}; run the same command again to resume: replies are stored"
+    if budget.unpriced:
+        return "stopped, since the ceiling cannot be kept: give the model a `price` in the registry, or go without one"
     if budget.reached:
         return "stopped by the cost ceiling; go on with a higher --max-cost, or the same once more: replies are stored"
-    if statuses & {"failed", "stopped", "not started"}:
+    waiting = [run for run in runs if run.status == "not started"]
+    if statuses & {"failed", "stopped"} or any("left out" not in run.cause for run in waiting):
         return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
     if "incomplete" in statuses:
         return "run the same command again for the calls that failed: stored replies are free"
-    return "left out: run without --only and --retry-failed for the rest" if "left out" in statuses else ""
+    return (
+        "left out: run without --only and --retry-failed for the rest" if statuses & {"left out", "not started"} else ""
+    )
 
 
 def table(rows):

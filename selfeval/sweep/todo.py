@@ -29,6 +29,7 @@ def prepare(run, versions, inputs):
         "inputs": inputs,
         **versions,
         "attempt": 1 + _number(old.get("attempt")),
+        "before": manifest.paid(run, old),
     }
     run.reason = _reason(run, old)
     if not run.reason:
