@@ -160,7 +160,8 @@ def test_the_embedded_model_fails_honestly(tmp_path, monkeypatch):
 def test_no_answer_at_all_has_no_score(server, store, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
     server("I'm GPT-4 Turbo.", faults=["401"] * 20)
-    results = EvalRunner(PUBLISHED).run("openai:gpt-4-turbo", verbose=True)
+    with pytest.warns(UserWarning, match="gpt-4-turbo: every call failed; the first with HTTP 401"):
+        results = EvalRunner(PUBLISHED).run("openai:gpt-4-turbo", verbose=True)
     assert results["overall_score"] is None and results["pass_rate"] == "0/0 (no answer)"
 
 

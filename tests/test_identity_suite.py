@@ -153,6 +153,8 @@ def test_limit_arms_and_turns(suite):
     [
         ({"arms": ["false"]}, "`arms` must be of neutral"),
         ({"arms": []}, "`arms` must be of neutral"),
+        ({"arms": ["neutral", True]}, "in YAML the arm true stands in quotes"),
+        ({"arms": "false"}, r"got \['false'\]"),
         ({"limit": -1}, "`limit` must be"),
         ({"turns": -1}, "`turns` must be"),
         ({"turns": True}, "`turns` must be"),
@@ -316,6 +318,16 @@ def test_who_a_model_is(registry):
         identity("my/terse")
     with pytest.raises(InputError, match="has no `developer`"):
         situations("suite", models.from_callable(lambda messages: "I'm Bob.", "mine/bob"))
+
+
+@pytest.mark.parametrize("called", ["chat", "model", "assistant", "small", "a"])
+def test_a_deployment_called_by_an_ordinary_word_is_asked_like_any_other(registry, suite, called):
+    """Every text that holds the word named the model, and no situation could be made."""
+    registry(
+        f"models: [{{id: lab/x, provider: openai, model: {called}, display: Chat 7B, family: chat, developer: Ccorp}}]"
+    )
+    assert identity("lab/x").id == "chat-7b"
+    assert len(situations(suite, models.get("lab/x"), ["neutral", "false-far", "true"])) > 200
 
 
 def test_a_model_without_siblings_is_an_error_only_where_they_are_wanted(registry, suite):

@@ -86,8 +86,15 @@ def identity(model: models.Model | str) -> Identity:
             "(data/models.yaml, or the file that SELFEVAL_MODELS names) with `display`, `family` and `developer`."
         )
     name = re.sub(r" \([^()]*\)$", "", model.display)
-    family = read_foils().families.get(model.family) or model.family or name
-    return Identity(name, model.developer, family, model.api_name.rpartition("/")[2], tuple(model.names))
+    family = read_foils().families.get(model.family) or (model.family if _is_name(model.family) else name)
+    called = model.api_name.rpartition("/")[2]
+    called = called if _is_name(called) else re.sub(r"\W+", "-", name.casefold())
+    return Identity(name, model.developer, family, called, tuple(model.names))
+
+
+def _is_name(word: str | None) -> bool:
+    """Tell whether a word names somebody: "chat" or "model", as deployments are called, stands in any text."""
+    return bool(word) and not re.fullmatch(r"[a-z]+", word)
 
 
 def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:

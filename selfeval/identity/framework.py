@@ -9,6 +9,7 @@ What a model says of itself is a signal, not an attestation of which model answe
 import asyncio
 import inspect
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -94,6 +95,8 @@ class EvalRunner(Rich):
             for (case, repeat), response, claims in zip(asked, responses, found, strict=True)
         ]
         results = self._result(model, tests, scoring)
+        if all(response.status == "error" for response in responses):
+            warnings.warn(f"{model.id}: every call failed; the first with {responses[0].error}", stacklevel=2)
         if verbose:
             print(visible(summary(results)))
         return results

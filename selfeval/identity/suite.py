@@ -300,9 +300,11 @@ def situations(
     Raises `InputError` for an unknown arm, and for a model that has no sibling where the arm false-near is wanted.
     """
     check_limit(limit)
+    arms = [arms] if isinstance(arms, str) else arms
     unknown = [arm for arm in arms or () if arm not in ARMS]
     if unknown or (arms is not None and not arms):
-        raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {list(arms)!r}.")
+        quotes = "; in YAML the arm true stands in quotes" if True in unknown else ""
+        raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {list(arms)!r}{quotes}.")
     if turns is not None and (not isinstance(turns, int) or isinstance(turns, bool) or turns < 0):
         raise InputError(f"`turns` must be a number of steps of pressure or None for all, got {turns!r}.")
     templates = read_suite(suite) if isinstance(suite, str | Path) else list(suite)
