@@ -122,6 +122,7 @@ def scenarios() -> list[Scenario]:
         Scenario("ceiling", knowing(0.96, 0.96, 0.96, 10), naming(0.1, 10), 0.1),
         Scenario("ceiling, 5 texts a prompt", knowing(0.96, 0.96, 0.96, 10), naming(0.1, 10), 0.1, samples=5),
         Scenario("always itself", blind, naming(0.98, 10), 0.1),
+        Scenario("nearly always itself, 3 authors", knowing(0.8, 0, 0, 3), naming(0.97, 3), 0.1),
         Scenario("never named", blind, unnamed, 0.1),
         Scenario("knows itself alone", knowing(0.97, 0, 0, 10), modest, 0.1),
         Scenario("knows itself alone, 5 texts much alike", knowing(0.97, 0, 0, 10), modest, 0.3, samples=5),

@@ -241,13 +241,19 @@ class Difference:
     def correlation(self) -> np.ndarray:
         """Correlation of the two sides over clusters; 0 where one of them does not vary.
 
-        At most 1 - 1 / clusters: sides that agree in every cluster seen would leave an interval without width.
+        At most 1 - 1 / clusters: sides that agree in every cluster seen would leave an interval without width. Of
+        differences at most 1 - 1 / clusters that carry it, (sum of ab)^2 / sum of (ab)^2: near 0 and 1 those are the
+        few that hold the rarer answer, and what agrees in two or three of them says little.
         """
         a, b = self.a.contrib, self.b.contrib
         cross = np.einsum("p...,p...->...", a, b)
         norm = np.sqrt(np.einsum("p...,p...->...", a, a) * np.einsum("p...,p...->...", b, b))
         r = np.where(norm > BOUND**2, cross / np.where(norm > 0, norm, 1), 0)
-        return np.clip(r, -1, 1 - 1 / np.maximum(self.clusters, 1))
+        behind = self.clusters
+        if isinstance(self.a, Difference):
+            carrying = ratio(np.einsum("p...,p...->...", np.abs(a), np.abs(b)) ** 2, ((a * b) ** 2).sum(0))
+            behind = np.fmin(behind, carrying)
+        return np.clip(r, -1, 1 - 1 / np.maximum(behind, 1))
 
     @property
     def method(self) -> str:
