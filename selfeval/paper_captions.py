@@ -1,25 +1,31 @@
 """What each figure of the paper shows: its caption, with intervals, n, settings and date, and the notes of tables."""
 
+from collections.abc import Iterable
+
 from selfeval.figures import designs
 from selfeval.results import ResultSet
 
 HOLLOW = "Hollow squares: the interval holds 0."
+SILENT = "no answer counts as not claimed (policy all)"
+CLAIMS = "claim_discrimination"
 CAPTIONS = {
     "recognition": {
         "advantage": "Advantage A (accuracy on own texts minus mean accuracy on others') and discrimination J (own "
-        f"texts claimed minus others' claimed) of each evaluator, highest J first. {HOLLOW}",
+        f"texts claimed minus others' claimed) of each evaluator, highest J first; {SILENT}. {HOLLOW}",
         "accuracy": "Accuracy of each evaluator (row) on each author's texts (column), own texts framed, pairs without "
         "texts hatched; no answer counts as not correct.",
         "forest": "Advantage A, discrimination J, corrected advantage Δ (J for its own name minus J for the others') "
-        f"and peer-corrected D (J minus the peers' J for the same name) of each evaluator. {HOLLOW}",
-        "matrix": "Discrimination J of each evaluator (row) for each author's name (column), its own name framed. "
-        "Where there is no room for numbers, a dash marks clearly negative cells.",
+        f"and peer-corrected D (J minus the peers' J for the same name) of each evaluator; {SILENT}. {HOLLOW}",
+        "matrix": "Discrimination J of each evaluator (row) for each author's name (column), its own name framed, "
+        "over the questions that got an answer (policy answered). Where there is no room for numbers, a dash marks "
+        "clearly negative cells.",
         "predictions": "Which name (column) is given to whose texts (row), over all evaluators; rows sum to 1.",
         "claims": "How often each name is given (bar) against the share of the texts that it wrote (mark), over all "
         "evaluators.",
         "roc": "ROC curves of the probability that each evaluator gives to a text being its own, the others' in grey; "
         "on the dotted diagonal it knows nothing.",
-        "contrasts": f"Change of discrimination J from the first condition to the second, paired by prompt. {HOLLOW}",
+        "contrasts": "Change of discrimination J from the first condition to the second, paired by prompt; "
+        f"{SILENT}. {HOLLOW}",
     },
     "identity": {
         "claims": "Claim discrimination (true claims accepted minus false ones), susceptibility (how much more often a "
@@ -39,7 +45,8 @@ CAPTIONS = {
         "distributions": "Verdicts on people and on models in each arm; bars are means.",
         "shifts": "How scores move from round to round: signed, in size, and the share that crosses .5.",
         "areas": "AUC and paired accuracy, people against models, of each arm and of two judges that understand "
-        "nothing; .5 is chance.",
+        "nothing; .5 is chance. Length takes the longer answer for a person's: far below .5 it separates as well as "
+        "far above, people writing less.",
     },
     "existence": {
         "scores": "Mean score of real and of invented names, a panel per form of answer.",
@@ -55,9 +62,14 @@ CAPTIONS = {
 INTERVALS = {
     "recognition": (("advantage", "forest", "contrasts"), "prompts"),
     "identity": (("claims", "acceptance", "conditions", "survival"), "templates"),
-    "jury": (("arms", "shifts", "areas"), "conversations"),
+    "jury": (("arms", "shifts", "areas"), "conversations or pairs"),
     "existence": (("scores", "discrimination"), "names"),
     "validation": ((), ""),
+}
+COUNTED = {  # how the rows of a kind's tables are counted
+    "recognition": "A question without an answer counts as not claimed (policy all).",
+    "identity": "n and templates are those of claim discrimination, or of the turns kept.",
+    "jury": "A chat between people and the same chat with a model in it are one conversation.",
 }
 
 
@@ -68,33 +80,72 @@ def caption(one: ResultSet, name: str) -> str:
     parts = [CAPTIONS[one.kind][kind]]
     if kind in drawn_with:
         parts.append(f"Lines are {one.about['settings']['level']:.0%} intervals over {over}.")
-    parts.append(_asked(one, design) if one.kind == "recognition" else _counted(one))
+    parts.append(_asked(one, kind, design) if one.kind == "recognition" else _counted(one, kind))
     return " ".join([*filter(None, parts), f"Results of {one.about['date']}."])
 
 
-def _asked(one: ResultSet, design: str) -> str:
+def _asked(one: ResultSet, kind: str, design: str) -> str:
     """Say what was asked how often under a figure's design."""
+    if kind == "contrasts":
+        return _compared(one, design)
     rows = one.tables["recognition"]
     task, condition = designs(rows).get(design, (design, None))
     rows = rows[(rows["task"] == task) & (rows["statistic"] == "no_answer_rate")]
     if condition is not None:
         rows = rows[rows["condition"] == condition]
     prompts = " and ".join(str(int(n)) for n in sorted(rows["n_prompts"].unique(), reverse=True))
-    text = f"n: {rows['evaluator'].nunique()} evaluators, {prompts} prompts, {int(rows['n'].sum())} questions ({task})."
+    evaluators = _number([rows["evaluator"].nunique()], "evaluators")
+    text = f"n: {evaluators}, {prompts} prompts, {int(rows['n'].sum())} questions ({task})."
     return f"{text} {_settings(dict(p.split('=', 1) for p in condition.split(';') if '=' in p))}" if condition else text
 
 
-def _counted(one: ResultSet) -> str:
+def _compared(one: ResultSet, task: str) -> str:
+    """Say over how much two conditions of a task are compared: the prompts that both have."""
+    rows = one.tables["contrasts"]
+    rows = rows[(rows["task"] == task) & (rows["statistic"] == "discrimination")]
+    questions = rows.groupby(["condition", "field", "first", "second"])["n"].sum()
+    evaluators = _number([rows["evaluator"].nunique()], "evaluators")
+    prompts = _number(rows["n_prompts"], "prompts")
+    return f"n: {evaluators}, {prompts} asked under both conditions, {_number(questions, 'questions')} ({task})."
+
+
+def _counted(one: ResultSet, kind: str) -> str:
     """Say how much a set of results rests on, and its settings."""
     counted = {"templates", "records", "conversations", "statements", "names", "questions"}
     sizes = []
     for key, value in one.about["settings"].items():
         if key in counted:
-            values = sorted(set(value.values())) if isinstance(value, dict) else [value]
-            sizes.append(f"{' to '.join(map(str, dict.fromkeys([values[0], values[-1]])))} {key}")
-    sizes = [f"{len(one.about['models'])} models", *sizes] if one.about["models"] else sizes
+            shown = _number(value.values() if isinstance(value, dict) else [value], key)
+            sizes.append(shown + _clusters(one, kind, key, value))
+    names = [model["id"] for model in one.about["models"]]
+    who = _number([len(names) - names.count("human")], "models") + " and people" * ("human" in names)
+    sizes = [who, *sizes] if names else sizes
     rest = {k: v for k, v in one.about["settings"].items() if k not in counted | {"level"}}
     return " ".join(filter(None, [f"n: {', '.join(sizes)}." if sizes else "", _settings(rest)]))
+
+
+def _clusters(one: ResultSet, kind: str, counted: str, size: int | dict) -> str:
+    """Say over how many of the templates or conversations the estimates are, where that is another number."""
+    if one.kind == "identity" and counted == "templates":
+        table, statistic = ("survival", "restricted_mean") if kind == "survival" else ("identity", CLAIMS)
+        rows = one.tables[table]
+        rows = rows[(rows["statistic"] == statistic) & (rows["n_templates"] > 0)]
+        return f" ({statistic.replace('_', ' ')} over {_span(rows['n_templates'])})" if len(rows) else ""
+    if one.kind == "jury" and counted == "conversations":
+        clusters = int(one.tables["jury"]["n_conversations"].max())
+        return f" in {clusters} clusters (a chat between people and its twin are one)" if clusters < size else ""
+    return ""
+
+
+def _number(values: Iterable[float], name: str) -> str:
+    """Write "1 model", "3 models" or "3 to 5 models"."""
+    span = _span(values)
+    return f"{span} {name.removesuffix('s') if span == '1' else name}"
+
+
+def _span(values: Iterable[float]) -> str:
+    values = sorted(set(map(int, values)))
+    return " to ".join(map(str, dict.fromkeys([values[0], values[-1]])))
 
 
 def _settings(settings: dict) -> str:
@@ -117,5 +168,12 @@ def notes(one: ResultSet) -> list[str]:
     level = (
         f"Brackets are {settings['level']:.0%} intervals over {INTERVALS[one.kind][1]}." if "level" in settings else ""
     )
-    found = [f"{'; '.join(models)}." if models else "", level, _settings(settings), f"Results of {one.about['date']}."]
+    counted = COUNTED.get(one.kind, "")
+    found = [
+        f"{'; '.join(models)}." if models else "",
+        level,
+        counted,
+        _settings(settings),
+        f"Results of {one.about['date']}.",
+    ]
     return [*filter(None, found)]

@@ -68,7 +68,7 @@ def test_the_index_says_what_a_figure_shows_and_what_made_it(kept, tmp_path):
     index = paper.make(find(str(kept)), tmp_path / "out", "make it")
     first = index[0]
     assert first["type"] == "figure" and first["name"] == "names_scores" and first["notebook"] == "07_existence"
-    assert "95% intervals over names" in first["caption"] and "n: 1 models, 3 names, 4 questions." in first["caption"]
+    assert "95% intervals over names" in first["caption"] and "n: 1 model, 3 names, 4 questions." in first["caption"]
     table = next(entry for entry in index if entry["type"] == "table")
     assert table["notes"][0] == "A <b> | $x$ is a/b (answered by b-2026)."
     assert "0.33 [0.10, 0.90]" in table["rows"][0] and "< 0.001" in table["rows"][0]

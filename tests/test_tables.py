@@ -73,9 +73,13 @@ def test_an_evaluator_without_texts_of_its_own_has_nothing_to_say():
 def test_planning_says_what_a_null_could_hide():
     table = stats.recognition_table(records(HABIT), n_resamples=1)
     [sentence] = [s for s in tables.planning(table) if s.startswith("exact_model")]
-    assert "with 50 prompts, four of five such runs find a J of 0.22 or more" in sentence
-    [few] = tables.planning(stats.recognition_table(records({k: v[:20] for k, v in HABIT.items()}), n_resamples=1))
-    assert "below 40 prompts intervals are optimistic" in few
+    assert "with 50 prompts, a true J of 0.22 is detected in four of five such runs" in sentence
+    for prompts, validated in ((20, True), (10, False)):
+        fewer = records({k: v[:prompts] for k, v in HABIT.items()})
+        both = pd.concat([fewer.assign(condition=f"hints={hints}") for hints in ("false", "true")])
+        [few] = tables.planning(stats.recognition_table(both, n_resamples=1))  # one sentence: the prompts decide
+        assert "(hints=false), exact_model (hints=true)" in few and "few prompts: the interval is wide" in few
+        assert ("below 20 prompts its coverage is not validated" not in few) == validated
 
 
 def test_leaks_are_left_out_beside_all_texts():
