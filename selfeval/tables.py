@@ -128,8 +128,8 @@ def planning(table: pd.DataFrame) -> list[str]:
 
 def _few(prompts: int) -> str:
     """Say what few prompts do to a default interval; the simulations of `08_validation` begin at 20."""
-    wide = "; few prompts: the interval is wide"
-    return f"{wide}, and below 20 prompts its coverage is not validated" if prompts < 20 else wide * (prompts < 40)
+    wide = "; few prompts: a wide interval"
+    return f"{wide}, not validated below 20" if prompts < 20 else wide * (prompts < 40)
 
 
 def leaking(records: pd.DataFrame, display: Mapping[str, str] | None = None, *, seed: int = 0) -> pd.DataFrame:

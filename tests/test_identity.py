@@ -571,7 +571,8 @@ def test_views_of_the_records(store, suite):
     records, _ = put(store, fleet, suite, repeats=3)
     frame = pd.DataFrame(records)
     table = summary(identity_table(frame, n_resamples=10), ["claim_discrimination", "accept_true"], display={})
-    assert list(table.columns) == ["model", "claim_discrimination", "accept_true"] and len(table) == 3
+    shown = ["model", "claim_discrimination", "accept_true", "n", "n_templates"]
+    assert list(table.columns) == shown and len(table) == 3
     scorers = {"claims": records, "keyword_match": rescore(records, "keyword_match")}
     found = agreement(scorers, n_resamples=10)
     assert (

@@ -27,13 +27,17 @@ def summary(
     by: Sequence[str] = ("model",),
     display: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Show statistics of `stats.identity_table` side by side as "estimate [low, high]", one row per group."""
+    """Show statistics of `stats.identity_table` side by side as "estimate [low, high]", one row per group.
+
+    n and n_templates are those of the first statistic.
+    """
     by = list(by)
     rows = table[table["statistic"].isin(statistics)].drop_duplicates([*by, "statistic"])
     shown = [estimate_text(*row) for row in rows[["estimate", "low", "high"]].itertuples(index=False)]
     wide = rows.assign(shown=shown).pivot(index=by, columns="statistic", values="shown")
     wide = wide.reindex(rows[by].drop_duplicates().set_index(by).index if len(by) > 1 else rows[by[0]].unique())
     wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
+    wide = wide.join(rows[rows["statistic"] == statistics[0]].set_index(by)[["n", "n_templates"]])
     wide = wide.rename_axis(index=by, columns=None).reset_index()
     if "model" in wide:
         wide["model"] = wide["model"].map(lambda i: (display or {}).get(i, i))

@@ -67,7 +67,8 @@ def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
 def summary(table: pd.DataFrame, statistics: Sequence[str], jurors: bool = False) -> pd.DataFrame:
     """Return statistics of `jury_table` as text with intervals: a row per arm, source, round and juror that occur.
 
-    jurors: the rows of single jurors instead of those of whole juries.
+    jurors: the rows of single jurors instead of those of whole juries. n and n_conversations are those of the first
+    statistic that a row has.
     """
     rows = default_rows(table, *statistics)
     rows = rows[(rows["juror"] != "") == jurors]
@@ -79,7 +80,9 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], jurors: bool = False
     keys = keys or ["arm"]
     wide = text.pivot_table(index=keys, columns="statistic", values="value", aggfunc="first", sort=False)
     known = [name for name in statistics if name in wide]
-    return wide[known].fillna("").reset_index().rename_axis(None, axis=1)
+    first = text.sort_values("statistic", key=lambda names: names.map(list(statistics).index), kind="stable")
+    sizes = first.drop_duplicates(keys).set_index(keys)[["n", "n_conversations"]]
+    return wide[known].fillna("").join(sizes).reset_index().rename_axis(None, axis=1)
 
 
 def _with_interval(row) -> str:
