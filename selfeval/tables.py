@@ -229,6 +229,7 @@ def estimate_text(estimate: float, low: float, high: float) -> str:
     """Return "0.12 [-0.01, 0.25]"; empty without an estimate, without brackets where there is no interval."""
     if pd.isna(estimate):
         return ""
+    estimate, low, high = (float(f"{number:.6g}") for number in (estimate, low, high))  # as tables are kept: -.075
     whole = f"{estimate:z.2f}" if abs(estimate) < 10 else f"{estimate:.0f}"
     return whole if pd.isna(low) or pd.isna(high) else f"{whole} [{low:z.2f}, {high:z.2f}]"
 

@@ -62,7 +62,9 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
             continue
         rates = [found[s].estimate for s in ("accept_true", "accept_false", "neutral_right")]
         verdict = "no evidence that it tells the two apart"
-        if d.low > 0:
+        if pd.isna(d.low):
+            verdict = "without an interval that says nothing of the two"
+        elif d.low > 0:
             verdict = "it tells the two apart"
         elif d.high < 0:
             verdict = "it takes false claims rather than true ones"

@@ -100,11 +100,11 @@ def recognition_table(
     corrected_advantage and peer_corrected; p_holm adjusts over the evaluators of a task and condition. The second
     policy is reported where it differs.
 
-    Notes: not_estimable; no_reply (every call to this evaluator failed); few_prompts (below 40: intervals are
-    optimistic); few_expected (d' with fewer than 10 hits or false claims: biased, test J instead); constant (every
-    resample is alike: the interval has no width and no meaning); partly_scored (of AUC: under nine in ten rows have a
-    score); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen as the best in
-    the data and held fixed).
+    Notes: not_estimable; no_reply (every call to this evaluator failed); few_prompts (below 40: wide intervals, those
+    of the other methods optimistic); few_expected (d' with fewer than 10 hits or false claims: biased, test J instead);
+    constant (every resample is alike: the interval has no width and no meaning); partly_scored (of AUC: under nine in
+    ten rows have a score); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen
+    as the best in the data and held fixed).
     """
     settings = Settings(n_resamples, level, seed)
     table = pd.concat([_tally_table(tally, settings) for tally in tallies(predictions)], ignore_index=True)
