@@ -4,13 +4,14 @@ import asyncio
 
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection
 
 from selfeval import models
 from selfeval.cache import Store
 from selfeval.client import Client
 from selfeval.errors import InputError
 from selfeval.roleplay import prompts, report, simulated
-from selfeval.roleplay.figures import jury_figures
+from selfeval.roleplay.figures import jury_figures, turns
 from selfeval.roleplay.jury import hold
 from selfeval.roleplay.panel import Jury
 from selfeval.roleplay.transcripts import Conversation, Turn, write_conversations
@@ -87,6 +88,25 @@ def test_every_figure_is_drawn_and_fewer_without_people(run):
     models_alone = records[records["source"] == "model"]
     drawn = jury_figures(report.verdicts(models_alone), jury_table(models_alone, n_resamples=50))
     assert set(drawn) == {f"{kind}_jury" for kind in ("arms", "turns", "distributions", "shifts")}
+
+
+def test_the_bar_over_the_verdicts_is_the_estimate_of_the_table():
+    """A conversation of three turns weighs as much as one of two, here as in the other figure of means."""
+    rows = [("a", 1, 1.0), ("a", 2, 0.0), ("b", 1, 1.0), ("b", 2, 1.0), ("b", 3, 1.0)]
+    found = pd.DataFrame(rows, columns=["conversation_id", "turn", "score"]).assign(arm="reask", source="model")
+    table = jury_table(found.assign(juror="j", role="juror", round=1), n_resamples=1)
+    fig = jury_figures(found, table)["distributions_jury"]
+    [bar] = [lines for lines in fig.axes[0].collections if isinstance(lines, LineCollection)]
+    [[[_, left], [_, right]]] = bar.get_segments()
+    assert left == right == pytest.approx(0.75) != found["score"].mean()
+
+
+def test_the_mean_by_turn_is_joined_where_the_same_conversations_are_judged():
+    rows = [("a", 1, 0.2), ("b", 1, 0.4), ("a", 2, 0.4), ("b", 2, 0.6), ("a", 3, 1.0), ("b", 3, None)]
+    found = pd.DataFrame(rows, columns=["conversation_id", "turn", "score"]).assign(arm="reask", source="model")
+    thick = [line for line in turns(found).axes[0].lines if line.get_linewidth() > 1]
+    assert [list(line.get_xdata()) for line in thick] == [[1, 2], [3]]
+    assert [list(line.get_ydata()) for line in thick] == [pytest.approx([0.3, 0.5]), [1.0]]
 
 
 @pytest.mark.parametrize("score", [1.0, None])

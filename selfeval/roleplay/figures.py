@@ -28,7 +28,7 @@ def jury_figures(found: pd.DataFrame, table: pd.DataFrame, width: float = DOUBLE
     """
     drawn = {"arms_jury": arms(table, width), "turns_jury": turns(found, width)}
     if found["score"].notna().any():
-        drawn["distributions_jury"] = distributions(found, width)
+        drawn["distributions_jury"] = distributions(found, table, width)
     if len(default_rows(table, "shift")):
         drawn["shifts_jury"] = shifts(table, width)
     if default_rows(table, "auc")["estimate"].notna().any():
@@ -60,12 +60,18 @@ def arms(table: pd.DataFrame, width: float = DOUBLE, margin: float = 0.05) -> Fi
             right.set_xlabel(f"difference of scores; grey: within {margin:g}")
         else:
             right.set_axis_off()
+        for ax in (left, right) if width < DOUBLE else ():
+            ax.xaxis.label.set_fontsize(7)
         _sources(fig, left, means["source"].unique())
     return plain(fig)
 
 
 def turns(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
-    """Draw the verdict on every turn: a thin line per conversation, a thick one for the mean, a panel per arm."""
+    """Draw the verdict on every turn: a thin line per conversation, a thick one for the mean, a panel per arm.
+
+    The thick line joins turns on which the same conversations were judged: where some have ended, or a score is
+    lacking, a mean of other conversations is no change of the first ones.
+    """
     names = _ordered(found["arm"])
     fig, axes = _grid(names, width)
     with mpl.rc_context(STYLE):
@@ -73,9 +79,9 @@ def turns(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
             for source, part in found[found["arm"] == name].groupby("source", sort=True):
                 for _, line in part.groupby("conversation_id"):
                     ax.plot(line["turn"], line["score"], color=COLOURS[source], linewidth=0.5, alpha=0.35)
-                mean = part.groupby("turn")["score"].mean()
                 look = {"color": COLOURS[source], "marker": MARKERS[source], "linewidth": 1.8, "markersize": 4}
-                ax.plot(mean.index, mean, **look, zorder=3)
+                for mean in _of_the_same(part):
+                    ax.plot(mean.index, mean, **look, zorder=3)
             ax.set(title=name.replace("_", " "), ylim=(-0.03, 1.03))
             ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(6, integer=True))
             ax.set_xlim(found["turn"].min() - 0.3, found["turn"].max() + 0.3)
@@ -85,9 +91,22 @@ def turns(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
     return plain(fig)
 
 
-def distributions(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
-    """Draw all verdicts on people beside those on models, a panel per arm; the bar is the mean."""
+def _of_the_same(part: pd.DataFrame) -> list[pd.Series]:
+    """Return the mean score by turn, in pieces of successive turns with the same conversations."""
+    turns = part.dropna(subset=["score"]).groupby("turn")
+    who = turns["conversation_id"].agg(frozenset)
+    mean = turns["score"].mean()
+    return [piece for _, piece in mean.groupby((who != who.shift()).cumsum())]
+
+
+def distributions(found: pd.DataFrame, table: pd.DataFrame, width: float = DOUBLE) -> Figure:
+    """Draw all verdicts on people beside those on models, a panel per arm; the bar is the mean score of `jury_table`.
+
+    That mean weighs conversations equally, so it is not the mean of the dots where some have more turns than others.
+    """
     found = found.dropna(subset=["score"])
+    means = default_rows(table, "mean_score")
+    means = means[means["juror"] == ""].set_index(["arm", "source"])["estimate"].to_dict()
     names = _ordered(found["arm"])
     fig, axes = _grid(names, width)
     sources = sorted(found["source"].unique())
@@ -98,8 +117,8 @@ def distributions(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
                 across = at + _beside(scores)
                 look = {"facecolor": COLOURS[source], "edgecolor": "white", "linewidth": 0.3, "alpha": 0.8}
                 ax.scatter(across, scores, 14, marker=MARKERS[source], **look)
-                if len(scores):
-                    ax.hlines(scores.mean(), at - 0.38, at + 0.38, color="0.15", linewidth=1.5, zorder=3)
+                if (mean := means.get((name, source))) is not None:
+                    ax.hlines(mean, at - 0.38, at + 0.38, color="0.15", linewidth=1.5, zorder=3)
             ax.set(title=name.replace("_", " "), ylim=(-0.03, 1.03), xlim=(-0.6, len(sources) - 0.4))
             ax.set_xticks(range(len(sources)), [NAMES[source] for source in sources])
             _quiet(ax)
