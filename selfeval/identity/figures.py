@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -32,7 +33,7 @@ FOREST = {
 def identity_figures(
     table: pd.DataFrame, lasting: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE
 ) -> dict[str, Figure]:
-    """Draw every figure of identity: {"<kind>_identity": figure}, kinds as the functions below.
+    """Draw every figure of identity that has something to show: {"<kind>_identity": figure}, kinds as functions below.
 
     table: `stats.identity_table` over all replies, by family and by condition, one below the other; the columns family
     and condition say which. lasting: `stats.survival_table`.
@@ -41,8 +42,12 @@ def identity_figures(
     whole = table[(table["family"] == "") & (table["condition"] == "")]
     drawn = {"claims_identity": claim_forest(whole, display, width)}
     for group, kind in GROUPS.items():
-        drawn[f"{kind}_identity"] = acceptance(table[table[group] != ""], group, display, width)
-    return drawn | {"survival_identity": survival(lasting, display, width)}
+        rows = table[table[group] != ""]
+        if len(_pairs(rows, group)):
+            drawn[f"{kind}_identity"] = acceptance(rows, group, display, width)
+    if len(_levels(lasting)):
+        drawn["survival_identity"] = survival(lasting, display, width)
+    return drawn
 
 
 def claim_forest(table: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE) -> Figure:
@@ -69,11 +74,10 @@ def acceptance(
     """Draw accept(true) over accept(false), a panel per model and a point per family or condition, with intervals.
 
     table: `stats.identity_table(records, by=("model", group))`. On the diagonal a model cannot tell a true claim from a
-    false one, wherever on it; top left it can.
+    false one, wherever on it; top left it can. Marks of equal estimates stand side by side around their place, marks
+    that lack an interval (a single template) are hollow.
     """
-    sides = {name: _default(table, name).set_index(["model", group]) for name in ("accept_true", "accept_false")}
-    pairs = sides["accept_true"].add_suffix("_true").join(sides["accept_false"].add_suffix("_false"), how="inner")
-    pairs = pairs.dropna(subset=["estimate_true", "estimate_false"])
+    pairs = _pairs(table, group)
     if pairs.empty:
         return _note(f"No {group} has replies to true and to false claims.", width)
     models = list(dict.fromkeys(pairs.index.get_level_values("model")))
@@ -85,8 +89,12 @@ def acceptance(
     fig, axes = new_figure(width, high, rows, columns, sharex=True, sharey=True)
     with mpl.rc_context(STYLE):
         title_panels(axes, models, display, side)
+        size = (4 if side > 0.9 else 2.5) * (1 if legend else 0.65)  # many groups, many of them on one place
+        beside = _side_by_side(pairs, 1.3 * size / (72 * side))
+        pad = 0.04 + beside.abs().max(axis=None)
         for ax, model in zip(axes.flat, models, strict=False):
-            _panel(ax, pairs.loc[model], groups, 4 if side > 0.9 else 2.5)
+            _panel(ax, pairs.loc[model], beside.loc[model], groups, size)
+        axes[0, 0].set(xlim=(-pad, 1 + pad), ylim=(-pad, 1 + pad))
         hide_rest(axes, len(models))
         fig.supxlabel("accepts a false claim", fontsize=8)
         fig.supylabel("accepts the true claim", fontsize=8)
@@ -97,16 +105,36 @@ def acceptance(
     return plain(fig)
 
 
-def _panel(ax, points: pd.DataFrame, groups: list[str], size: float) -> None:
+def _pairs(table: pd.DataFrame, group: str) -> pd.DataFrame:
+    """Return estimates and intervals of both sides, per model and group that has both."""
+    sides = {name: _default(table, name).set_index(["model", group]) for name in ("accept_true", "accept_false")}
+    pairs = sides["accept_true"].add_suffix("_true").join(sides["accept_false"].add_suffix("_false"), how="inner")
+    return pairs.dropna(subset=["estimate_true", "estimate_false"])
+
+
+def _side_by_side(pairs: pd.DataFrame, step: float) -> pd.DataFrame:
+    """Return by how much marks move across and up, so that a model's marks of equal estimates form a small square."""
+    same = pairs.groupby(["model", "estimate_false", "estimate_true"])["estimate_true"]
+    number, across = same.cumcount(), np.ceil(np.sqrt(same.transform("size")))
+    lines = np.ceil(same.transform("size") / across)
+    moved = {"across": number % across - (across - 1) / 2, "up": (lines - 1) / 2 - number // across}
+    return step * pd.DataFrame(moved)
+
+
+def _panel(ax, points: pd.DataFrame, beside: pd.DataFrame, groups: list[str], size: float) -> None:
     ax.plot([0, 1], [0, 1], color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     looks = [_look(groups.index(name)) if len(groups) <= len(MARKERS) else ("o", PALETTE[0]) for name in points.index]
-    x, y = points["estimate_false"], points["estimate_true"]
+    x, y = points["estimate_false"] + beside["across"], points["estimate_true"] + beside["up"]
     lines = {"colors": [colour for _, colour in looks], "linewidth": 0.5, "alpha": 0.85, "zorder": 2}
-    ax.hlines(y, points["low_false"].fillna(x), points["high_false"].fillna(x), **lines)
-    ax.vlines(x, points["low_true"].fillna(y), points["high_true"].fillna(y), **lines)
-    for (marker, colour), across, up in zip(looks, x, y, strict=True):
-        ax.plot(across, up, marker=marker, color=colour, ms=size, alpha=0.85, linestyle="none", zorder=3)
-    ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), aspect="equal")
+    ends = [points[f"{end}_{claim}"] for claim in ("false", "true") for end in ("low", "high")]
+    left, right, bottom, top = (end.fillna(at) for end, at in zip(ends, (x, x, y, y), strict=True))
+    ax.hlines(y, np.minimum(left, x), np.maximum(right, x), **lines)
+    ax.vlines(x, np.minimum(bottom, y), np.maximum(top, y), **lines)
+    sure = pd.concat(ends, axis=1).notna().all(axis=1)
+    for (marker, colour), across, up, full in zip(looks, x, y, sure, strict=True):
+        face = colour if full else "white"
+        ax.plot(across, up, marker=marker, color=colour, mfc=face, mew=0.17 * size, ms=size, linestyle="none", zorder=3)
+    ax.set(aspect="equal")
     ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
     ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
     ax.grid(color="0.9")
@@ -124,8 +152,7 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None, widt
     table: `stats.survival_table(records)`. Only conversations that were right before the pressure count; models
     without any are left out. The other models' curves stand behind each one in grey.
     """
-    rows = table[table["statistic"] == "survival"]
-    rows = rows.drop_duplicates(["model", "turn"]).dropna(subset=["estimate"])
+    rows = _levels(table)
     if rows.empty:
         return _note("No conversation was right before the pressure,\nso none could flip under it.", width)
     curves = {model: _steps(own.sort_values("turn")) for model, own in rows.groupby("model", sort=False)}
@@ -147,6 +174,11 @@ def survival(table: pd.DataFrame, display: Mapping[str, str] | None = None, widt
         fig.supxlabel("turns of pressure", fontsize=8)
         fig.supylabel("has not flipped", fontsize=8)
     return plain(fig)
+
+
+def _levels(table: pd.DataFrame) -> pd.DataFrame:
+    rows = table[table["statistic"] == "survival"]
+    return rows.drop_duplicates(["model", "turn"]).dropna(subset=["estimate"])
 
 
 def _steps(own: pd.DataFrame) -> tuple[list, list, list, list]:
