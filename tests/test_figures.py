@@ -116,6 +116,18 @@ def test_claim_shares():
     assert binary.given.to_dict() == {"vendor/model-0": 0.5, "vendor/model-1": 1.0}
 
 
+def test_small_values_look_small(inputs):
+    """A scale that ends at the largest cell would show .05 as dark as 1."""
+    weak = inputs[0].assign(estimate=inputs[0]["estimate"] / 20)
+    [image] = figures.discrimination_matrix(weak).axes[0].images
+    assert (image.norm.vmin, image.norm.vmax) == (-0.5, 0.5)
+    [image] = figures.discrimination_matrix(inputs[0]).axes[0].images
+    assert image.norm.vmax == 1
+    flat = inputs[1].assign(n=1).assign(predicted=[f"vendor/model-{k % 4}" for k in range(len(inputs[1]))])
+    [image] = figures.prediction_heatmap(flat).axes[0].images
+    assert image.norm.vmax >= 0.5
+
+
 def test_prediction_panels(inputs):
     fig = figures.prediction_heatmap(inputs[1], DISPLAY, panels=True)
     assert sum(bool(ax.images) for ax in fig.axes) == 4
@@ -167,6 +179,9 @@ def test_roc_and_contrasts_are_drawn_from_the_records():
     fig = figures.roc(roc_points(frame.assign(score=own * 1.0)), DISPLAY)
     shown = [text.get_text() for ax in fig.axes for text in ax.texts]
     assert shown == ["AUC 1.00"] * 3
+    known = recognition_table(frame.assign(score=own * 1.0), n_resamples=1).assign(low=0.9, high=1.0)
+    fig = figures.roc(roc_points(frame.assign(score=own * 1.0)), DISPLAY, table=known)
+    assert [ax.texts[0].get_text() for ax in fig.axes[:2]] == ["AUC 1.00 [0.90, 1.00]\nn 24"] * 2
     fig = figures.roc(roc_points(frame.assign(score=0.5)))
     assert [text.get_text() for ax in fig.axes for text in ax.texts] == ["AUC 0.50"] * 3
     with pytest.raises(InputError, match="no ROC curve"):

@@ -57,7 +57,7 @@ def recognition_figures(
             drawn[f"predictions_{name}"] = prediction_heatmap(cells, **how)
             drawn[f"claims_{name}"] = claim_bars(cells, **how)
         if points is not None and not points.empty:
-            drawn[f"roc_{name}"] = roc(points, **how)
+            drawn[f"roc_{name}"] = roc(points, table=rows, **how)
     if changes is not None:
         for task, rows in changes[changes["statistic"] == "discrimination"].groupby("task", sort=False):
             drawn[f"contrasts_{task}"] = contrasts(rows, **how)

@@ -149,7 +149,7 @@ def _heatmap_figure(
     fig, axes = new_figure(width, high * rows + foot + 0.45 + 0.12 * (keyed and bool(rest)))
     ax = axes[0, 0]
     with mpl.rc_context(STYLE):
-        limit = np.nanmax(np.abs(values.to_numpy(float)), initial=0.1)
+        limit = np.nanmax(np.abs(values.to_numpy(float)), initial=0.5)  # never less: small values shall look small
         full = 1 if frame or limit > 0.6 else limit  # shares over many names are small
         norm, colours = (Normalize(-limit, limit), "vlag") if centred else (Normalize(0, full), "Blues")
         image = _heat(ax, values, norm, colours)

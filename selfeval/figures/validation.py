@@ -61,11 +61,11 @@ def coverage(table: pd.DataFrame, level: float = 0.95, promise: float = 0.93, wi
                 ax.set_title(methods[column])
             elif not across and not row:
                 ax.set_ylabel(methods[column])
-            ax.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+            ax.set_xticks(range(len(sizes)), [str(size) for size in sizes], fontsize=7 if across else 6)
             ax.set_xlim(-0.5, len(sizes) - 0.5)
         for ax, name in zip(axes[:, 0], statistics, strict=True):
             label = SYMBOLS.get(name, name)
-            ax.set_ylabel(label) if across else ax.set_title(label, fontsize=6.5)
+            ax.set_ylabel(label) if across else ax.set_title(label, fontsize=5.5)
         axes[0, 0].set_ylim(min(0.9, np.floor(20 * table["coverage"].min()) / 20), 1.005)
         fig.supxlabel("prompts", fontsize=8)
         fig.supylabel("share of intervals that hold the truth", fontsize=8)
