@@ -13,13 +13,14 @@ import sys
 import nbformat
 import pytest
 from browser import Browser, needed
+from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from selfeval import DATA, ROOT
 from selfeval.errors import InputError
 from selfeval.records import write_jsonl
 from selfeval.report import build, sources
-from selfeval.report.notebooks import sanitised
+from selfeval.report.notebooks import body, sanitised
 
 KEY = "sk-" + "report0123" * 3
 SCRIPT = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><svg onload='window.hit = 3'></svg>"
@@ -342,6 +343,59 @@ def test_a_path_that_is_not_there_is_said(tmp_path):
         sources.find([DATA / "prompts.jsonl"])
 
 
+def test_a_folder_with_nothing_to_report_is_said_beside_one_with_something(tmp_path, capsys):
+    (tmp_path / "tables").mkdir()
+    write_jsonl(tmp_path / "mine" / "predictions_exact_model.jsonl", [prediction(1)])
+    start = build([tmp_path / "mine", tmp_path / "tables", tmp_path / "mine"], out=tmp_path / "site")
+    [warning] = capsys.readouterr().err.splitlines()
+    assert warning.startswith("Warning: ") and warning.endswith(
+        "tables holds no run, no notebook and no records to report."
+    )
+    assert warning.removeprefix("Warning: ") in "".join(Page(start).words)
+
+
+def test_pictures_are_called_by_the_section_they_stand_in(tmp_path):
+    named = [
+        new_output("stream", name="stdout", text="advantage_exact_model"),
+        new_output("display_data", {"image/png": PIXEL}),
+    ]
+    bare = [new_output("display_data", {"image/png": PIXEL})]
+    cells = [
+        new_markdown_cell("# Title\n\nText."),
+        new_code_cell("draw()", outputs=bare),
+        new_markdown_cell("## Who knows `itself`?"),
+        new_markdown_cell("How to read it."),
+        new_code_cell("draw()", outputs=named),
+        new_code_cell("draw()", outputs=bare),
+    ]
+    page = body(new_notebook(cells=cells), str)
+    assert re.findall("<figcaption>(.*?)</figcaption>", page) == [
+        "Figure 1",
+        "Figure 2: Who knows itself? (advantage exact model)",
+        "Figure 3: Who knows itself?",
+    ]
+    assert re.findall('alt="(.*?)"', page) == [
+        "Figure 1",
+        "Figure 2",
+        "Figure 3",
+    ]  # what the caption says is not said twice
+
+
+def test_the_first_sentences_of_a_notebook_are_seen_at_once(tmp_path):
+    said = new_output("stream", name="stdout", text="\n".join(f"Sentence {k}." for k in range(30)))
+    notebook = new_notebook(cells=[new_code_cell("print(conclusions(table))", outputs=[said])])
+    (tmp_path / "mine.ipynb").write_text(nbformat.writes(notebook))
+    start = build([tmp_path / "mine.ipynb"], out=tmp_path / "site").read_text()
+    seen, _, folded = start.partition("<details>")
+    assert (
+        "Sentence 2." in seen
+        and "Sentence 3." not in seen
+        and "Sentence 19." in folded
+        and "Sentence 20." not in folded
+    )
+    assert "27 more</summary>" in folded and "10 more in the notebook" in folded
+
+
 def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path):
     rows = [json.dumps(prediction(1)), json.dumps({"text_id": 5}), json.dumps(prediction(2)), '{"text_id": 6, "ev']
     (tmp_path / "predictions_exact_model.jsonl").write_text("\n".join(rows))
@@ -411,6 +465,22 @@ def test_every_page_is_readable_in_a_browser(site):
                 assert browser.js("document.documentElement.scrollWidth <= innerWidth"), where
                 assert browser.js(CONTRAST) == [], where
         assert browser.complaints == []
+
+
+@needed
+def test_a_wide_figure_scrolls_on_a_phone_and_stays_readable(tmp_path):
+    fig = Figure(figsize=(6.9, 2))
+    fig.savefig(tmp_path / "demo_arms.png", dpi=200)
+    start = build([DATA / "predictions/sample"], out=tmp_path / "site", pictures=tmp_path)
+    wide = "document.querySelector('figure img').getBoundingClientRect().width"
+    with Browser() as browser:
+        for page in (start, start.parent / "figures.html"):
+            browser.window(400)
+            browser.open(page.as_uri())
+            assert browser.js(wide) == 640 and browser.js("document.documentElement.scrollWidth <= innerWidth")
+            assert browser.js("(b => b.scrollWidth > b.clientWidth)(document.querySelector('.wide'))")
+            browser.window(1280)
+            assert browser.js("(b => b.scrollWidth > b.clientWidth)(document.querySelector('.wide'))") is False
 
 
 @needed

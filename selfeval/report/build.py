@@ -1,6 +1,7 @@
 """Writing the report: which pages there are, in which order they are made, and where they go."""
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,8 @@ def build(
     nothing to report, or where `out` holds something else.
     """
     out, found = Path(out or OUT), sources.find(runs)
+    for problem in found.problems:
+        print(f"Warning: {found.clean(problem)}", file=sys.stderr)
     old = _earlier(out)
     pictures = pictures or (None if runs else FIGURES)
     shown = figures.read(Path(pictures)) if pictures else figures.Shown()

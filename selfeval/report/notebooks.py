@@ -18,6 +18,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from selfeval.errors import InputError
+from selfeval.report.pages import framed
 
 TAGS = set(
     "a b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i li ol p pre s small span strong "
@@ -77,13 +78,17 @@ def conclusions(notebook: nbformat.NotebookNode, clean: Callable[[str], str]) ->
 
 def body(notebook: nbformat.NotebookNode, clean: Callable[[str], str]) -> str:
     """Return the cells of a notebook as HTML, without its title; `clean` is applied to every text before."""
-    pictures = itertools.count(1)
-    page = "\n".join(_cell(cell, clean, pictures) for cell in notebook.cells)
+    pictures, heading, cells = itertools.count(1), "", []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and (found := re.findall(r"^##+ +(.+)$", cell.source, re.M)):
+            heading = found[-1].strip().replace("`", "")
+        cells.append(_cell(cell, clean, heading, pictures))
+    page = "\n".join(cells)
     page = re.sub(r"<h1\b.*?</h1>", "", page, count=1, flags=re.S)  # the page has it already
     return re.sub(r"(</?)h1\b", r"\1h2", page)
 
 
-def _cell(cell: nbformat.NotebookNode, clean: Callable[[str], str], pictures: Iterator[int]) -> str:
+def _cell(cell: nbformat.NotebookNode, clean: Callable[[str], str], heading: str, pictures: Iterator[int]) -> str:
     if cell.cell_type == "markdown":
         return f'<div class="prose">{_prose(clean(cell.source))}</div>'
     if cell.cell_type != "code":
@@ -98,7 +103,7 @@ def _cell(cell: nbformat.NotebookNode, clean: Callable[[str], str], pictures: It
     said = ""
     for output in cell.get("outputs", []):
         said = (output.get("text", "").strip().splitlines() or [said])[-1]
-        parts.append(f'<div class="output">{_output(output, clean, said, pictures)}</div>')
+        parts.append(f'<div class="output">{_output(output, clean, [heading, said], pictures)}</div>')
     return "\n".join([*parts, "</div>"]) if parts else ""
 
 
@@ -106,8 +111,10 @@ def _prose(source: str) -> str:
     return sanitised(markdown2html(source)).replace("&#182;", "").replace("¶", "")
 
 
-def _output(output: nbformat.NotebookNode, clean: Callable[[str], str], said: str, pictures: Iterator[int]) -> str:
-    """Return one output; `said` is what the cell printed last, which names the picture that follows."""
+def _output(
+    output: nbformat.NotebookNode, clean: Callable[[str], str], about: list[str], pictures: Iterator[int]
+) -> str:
+    """Return one output; `about`: what names a picture, the heading above and what the cell printed last."""
     if output.output_type == "stream":
         return f'<pre class="{"stderr" if output.name == "stderr" else "stdout"}">{_ansi(output.text, clean)}</pre>'
     if output.output_type == "error":
@@ -118,7 +125,7 @@ def _output(output: nbformat.NotebookNode, clean: Callable[[str], str], said: st
     data = output.get("data", {})
     for kind in PICTURES:
         if kind in data:
-            return _picture(kind, data[kind], html.escape(clean(said)), next(pictures))
+            return _picture(kind, data[kind], [clean(text) for text in about], next(pictures))
     if "text/html" in data:
         page = sanitised(clean(data["text/html"]))
         return f'<div class="scroll" role="region" aria-label="Output" tabindex="0">{page}</div>'
@@ -128,7 +135,7 @@ def _output(output: nbformat.NotebookNode, clean: Callable[[str], str], said: st
     return f"<pre>{html.escape(_cut(clean(text)))}</pre>"
 
 
-def _picture(kind: str, encoded: str, name: str, number: int) -> str:
+def _picture(kind: str, encoded: str, about: list[str], number: int) -> str:
     """Return a picture inside the page, checked to be of its kind; SVG, which can hold scripts, is never one."""
     try:
         content = base64.b64decode("".join(encoded.split()), validate=True)
@@ -136,9 +143,10 @@ def _picture(kind: str, encoded: str, name: str, number: int) -> str:
         content = b""
     if not content.startswith(PICTURES[kind]):
         return "<p>(an output that says it is a picture, and is none)</p>"
-    label = f"Figure {number}" + f": {name}" * (0 < len(name) <= NAME)
-    source = f"data:{kind};base64,{base64.b64encode(content).decode()}"
-    return f'<figure><img src="{source}" alt="{label}"><figcaption>{label}</figcaption></figure>'
+    heading, said = about
+    named = said.replace("_", " ") if len(said) <= NAME else ""
+    what = f"{heading} ({named})" if heading and named else heading or named
+    return framed(kind, content, f"Figure {number}", f"Figure {number}" + f": {what}" * bool(what))
 
 
 def _ansi(text: str, clean: Callable[[str], str]) -> str:

@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 STYLE = (HERE / "page.css").read_text("utf-8")
 SCRIPT = (HERE / "browse.js").read_text("utf-8")
 SHORT = 30  # characters of a cell that stays on one line, such as an estimate with its interval
+WIDE = 640  # pixels of a picture that does not fit on a phone
 GENERATOR = '<meta name="generator" content="selfeval report">'
 PAGES = {"index.html": "Start", "figures.html": "Figures", "notebooks.html": "Notebooks", "runs.html": "Runs",
          "predictions.html": "Predictions", "transcripts.html": "Transcripts"}  # fmt: skip
@@ -96,7 +97,7 @@ def plain_table(frame: pd.DataFrame, clean: Callable[[str], str], label: str) ->
     head = "".join(f'<th scope="col">{escape(clean(name))}</th>' for name in frame.columns)
     rows = ("".join(_cell(value, clean) for value in row) for row in frame.itertuples(index=False))
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     return f'<div class="scroll" role="region" aria-label="{escape(clean(label))}" tabindex="0">{table}</div>'
 
 
@@ -108,11 +109,19 @@ def _cell(value, clean: Callable[[str], str]) -> str:
 def figure(file: Path, name: str, caption: str) -> str:
     """Return a picture inside the page with its caption."""
     try:
-        content = base64.b64encode(file.read_bytes()).decode()
+        content = file.read_bytes()
     except OSError as error:
         raise InputError(f"The figure {file.name} cannot be read: {error.strerror}.") from error
-    picture = f'<img src="data:image/png;base64,{content}" alt="{escape(name)}">'
-    return f'<figure id="{escape(name)}">{picture}<figcaption>{escape(caption)}</figcaption></figure>'
+    return framed("image/png", content, name, caption, name)
+
+
+def framed(kind: str, content: bytes, alt: str, caption: str, name: str = "") -> str:
+    """Return a picture with its caption; on a phone a wide one scrolls instead of becoming too small to read."""
+    picture = f'<img src="data:{kind};base64,{base64.b64encode(content).decode()}" alt="{escape(alt)}">'
+    if kind == "image/png" and int.from_bytes(content[16:20], "big") > WIDE:
+        picture = f'<div class="scroll wide" role="region" aria-label="{escape(alt)}" tabindex="0">{picture}</div>'
+    called = f' id="{escape(name)}"' if name else ""
+    return f"<figure{called}>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def numbers(counts: Sequence[tuple[str, str]]) -> str:

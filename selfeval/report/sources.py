@@ -96,15 +96,18 @@ def find(paths: Sequence[Path | str] = ()) -> Sources:
     A folder with manifests is a sweep, or a part of one; any other is searched for notebooks and records. Raises
     `InputError` for a path that is not there, or where there is nothing.
     """
-    found = Sources()
+    found, empty = Sources(), []
     if paths:
         for path in map(Path, paths):
             if not path.exists():
                 raise InputError(f"There is nothing at {path} to report; name folders of runs, notebooks, or records.")
             before = _size(found)
             _add(found, path.resolve())
-            if path.is_file() and _size(found) == before:
+            if _size(found) > before or _holds_something(path):  # nothing new is not nothing
+                continue
+            if path.is_file():
                 raise InputError(f"{path} is no notebook, and holds no records that a report shows.")
+            empty.append(path)
     elif [*DATA.glob("runs/*/*/*/manifest.json")]:
         _add(found, DATA / "runs")
     else:
@@ -113,11 +116,19 @@ def find(paths: Sequence[Path | str] = ()) -> Sources:
         found.files["texts"] += sorted(DATA.glob("corpora/*/texts.jsonl"))
     if not found.runs and not found.notebooks and not any(found.files.values()):
         raise InputError(f"{', '.join(map(str, paths))} holds no run, no notebook and no records to report.")
+    for path in empty:  # beside others that hold something
+        found.problems[f"{path.resolve()} holds no run, no notebook and no records to report."] = None
     return found
 
 
+def _holds_something(path: Path) -> bool:
+    alone = Sources()
+    _add(alone, path.resolve())
+    return _size(alone) > 0
+
+
 def _size(found: Sources) -> int:
-    return len(found.notebooks) + len(found.problems) + sum(map(len, found.files.values()))
+    return len(found.runs) + len(found.notebooks) + len(found.problems) + sum(map(len, found.files.values()))
 
 
 def _add(found: Sources, path: Path) -> None:

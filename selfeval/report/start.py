@@ -12,6 +12,7 @@ from selfeval.report.sources import Sources
 from selfeval.report.tables import Table
 
 MOST = 20  # failed runs, notebooks with conclusions, and sentences of one of them
+FIRST = 3  # sentences of one notebook that are seen at once
 ABOUT_ANSWERS = (
     "Share of questions by what became of the reply. Only <code>ok</code> holds an answer; the others are no answer, "
     "and never a guess."
@@ -62,9 +63,13 @@ def _figure(one: Figure, clean: Callable[[str], str], before: str = "") -> str:
 
 
 def _conclusions(book) -> str:
-    said = "".join(f"<li>{escape(sentence)}</li>" for sentence in book.conclusions[:MOST])
-    more = f"<li>… and {len(book.conclusions) - MOST} more</li>" * (len(book.conclusions) > MOST)
-    return f'<h3><a href="{book.file}">{escape(book.title)}</a></h3><ul>{said}{more}</ul>'
+    link = f'<a href="{book.file}">'
+    said = [f"<li>{escape(sentence)}</li>" for sentence in book.conclusions[:MOST]]
+    if len(book.conclusions) > MOST:
+        said.append(f"<li>{link}{len(book.conclusions) - MOST} more in the notebook</a></li>")
+    first, rest = "".join(said[:FIRST]), "".join(said[FIRST:])
+    more = f"<details><summary>{len(book.conclusions) - FIRST} more</summary><ul>{rest}</ul></details>" if rest else ""
+    return f"<h3>{link}{escape(book.title)}</a></h3><ul>{first}</ul>{more}"
 
 
 def _shares(answers: pd.DataFrame) -> pd.DataFrame:
