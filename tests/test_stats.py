@@ -615,3 +615,33 @@ def test_auc_of_a_selection_by_the_replies_is_not_estimated():
     few = scored.assign(score=scored["score"].where(rng.random(len(frame)) < 0.5))
     table = recognition_table(few, **FAST)
     assert np.isnan(value(table, "auc", "m0")) and "partly_scored" in value(table, "auc", "m0", column="note")
+
+
+def test_an_evaluator_that_nearly_always_names_itself_says_little_of_its_corrected_advantage():
+    """Two answers in 120 were others: both sides agreed in two prompts, and the interval was +-.02."""
+
+    def say(e, t, p):
+        return f"m{t}" if (p, t) in {(0, 1), (1, 2)} and e == 0 else f"m{e}"
+
+    table = recognition_table(blind(3, 40, say), **FAST)
+    low, high = (value(table, "corrected_advantage", "m0", column=end) for end in ("low", "high"))
+    assert low < -0.05 and high > 0.08
+    assert value(table, "discrimination", "m0", column="high") > 0.08
+
+
+@pytest.mark.parametrize(("apart", "prompts"), [(0, 6), (3, 12)])
+def test_the_interval_of_an_area_covers_and_stays_within_0_and_1(apart, prompts):
+    """The t interval covered .75 of such areas (.05 within prompts) and went beyond 1."""
+    rng, held = np.random.default_rng(1), []
+    truth = sps.norm.cdf(apart / np.sqrt(2))
+    for _ in range(50):
+        frame = blind(4, prompts, lambda e, t, p: f"m{t}").query("evaluator_model == 'm0'")
+        own = frame["true_model"] == "m0"
+        score = sps.norm.cdf(apart * own + rng.normal(size=len(frame)))
+        frame = frame.assign(task_type="binary_self", predicted_self=own, predicted_model=None, score=score)
+        table = recognition_table(frame, **FAST)
+        for name in ("auc", "auc_within_prompt"):
+            low, high = (value(table, name, "m0", column=end) for end in ("low", "high"))
+            assert 0 <= low <= high <= 1
+            held.append(low <= truth <= high)
+    assert np.mean(held) > 0.92

@@ -151,7 +151,8 @@ def no_answer_measure(tally: Tally) -> Measure:
 def auc_measures(tally: Tally) -> list[Measure]:
     """Return the area under the ROC of the score for one's own texts, over all pairs and over pairs within a prompt.
 
-    Contributions: placements summed by prompt (DeLong 1988; Obuchowski 1997 for clusters). auc_within_prompt is the
+    Contributions: placements summed by prompt (DeLong 1988; Obuchowski 1997 for clusters); the interval is Wilson's at
+    their effective sample size, which stays within 0 and 1 (as `resampled.auc`). auc_within_prompt is the
     share of (own, other) pairs of one prompt that the score orders rightly: it is free of differences between prompts.
     Rows without a score are left out; where they are more than a tenth, what is left is a selection by the replies
     themselves and nothing is estimated (note `partly_scored`).
@@ -182,9 +183,9 @@ def auc_measures(tally: Tally) -> list[Measure]:
         rate = Rate.of(wins, pairs)
         within[e], contrib_within[:, e], clusters[1, e] = rate.value, rate.contrib, rate.clusters
     notes = [(partly, "partly_scored")]
+    areas = Rate(value, contrib, rows, clusters[0]), Rate(within, contrib_within, rows, clusters[1])
     return [
-        Measure("auc", value, rows, clusters[0], contrib, notes=notes),
-        Measure("auc_within_prompt", within, rows, clusters[1], contrib_within, notes=notes),
+        measure(name, area, rows, notes=notes) for name, area in zip(("auc", "auc_within_prompt"), areas, strict=True)
     ]
 
 
