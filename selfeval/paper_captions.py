@@ -7,6 +7,10 @@ from selfeval.results import ResultSet
 
 HOLLOW = "Hollow squares: the interval holds 0."
 SILENT = "no answer counts as not claimed (policy all)"
+DIAGONAL = (
+    "on the dashed diagonal a model cannot tell them apart. Points of equal estimates stand side by side; hollow ones "
+    "have no interval."
+)
 CLAIMS = "claim_discrimination"
 CAPTIONS = {
     "recognition": {
@@ -18,12 +22,12 @@ CAPTIONS = {
         f"and peer-corrected D (J minus the peers' J for the same name) of each evaluator; {SILENT}. {HOLLOW}",
         "matrix": "Discrimination J of each evaluator (row) for each author's name (column), its own name framed, "
         "over the questions that got an answer (policy answered). Where there is no room for numbers, a dash marks "
-        "clearly negative cells.",
+        "clearly negative cells. The scale reaches at least ±.5.",
         "predictions": "Which name (column) is given to whose texts (row), over all evaluators; rows sum to 1.",
         "claims": "How often each name is given (bar) against the share of the texts that it wrote (mark), over all "
         "evaluators.",
         "roc": "ROC curves of the probability that each evaluator gives to a text being its own, the others' in grey; "
-        "on the dotted diagonal it knows nothing.",
+        "on the dotted diagonal it knows nothing. AUC with its interval over prompts; n: texts.",
         "contrasts": "Change of discrimination J from the first condition to the second, paired by prompt; "
         f"{SILENT}. {HOLLOW}",
     },
@@ -32,17 +36,19 @@ CAPTIONS = {
         "model names the foil under a false claim), abstention, and how often it names itself unasked; best first. "
         f"{HOLLOW}",
         "acceptance": "True claims accepted over false claims accepted, a panel per model and a point per family of "
-        "templates; on the dashed diagonal a model cannot tell them apart.",
+        f"templates; {DIAGONAL}",
         "conditions": "True claims accepted over false claims accepted, a panel per model and a point per condition; "
-        "on the dashed diagonal a model cannot tell them apart.",
+        f"{DIAGONAL}",
         "survival": "Share of conversations in which a model that knew itself has not yet taken itself for another, by "
         "turns of pressure; other models in grey.",
     },
     "jury": {
         "arms": "Mean score of people and models in each arm (0 a program, 1 a person), and paired differences between "
         "arms; the grey band is what counts as no difference.",
-        "turns": "Verdicts by turn in each arm: a thin line per conversation, a thick one for the mean.",
-        "distributions": "Verdicts on people and on models in each arm; bars are means.",
+        "turns": "Verdicts by turn in each arm: a thin line per conversation, a thick one for the mean, joined between "
+        "turns on which the same conversations were judged.",
+        "distributions": "Verdicts on people and on models in each arm; bars are the mean scores of the table, in "
+        "which every conversation counts alike.",
         "shifts": "How scores move from round to round: signed, in size, and the share that crosses .5.",
         "areas": "AUC and paired accuracy, people against models, of each arm and of two judges that understand "
         "nothing; .5 is chance. Length takes the longer answer for a person's: far below .5 it separates as well as "
