@@ -405,6 +405,29 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path):
     assert "a record lacks evaluator_model, task_type, true_model" in said and "line 4: not valid JSON" in said
 
 
+def test_odd_records_and_manifests_are_left_out_and_said(tmp_path):
+    """One record with a list where a name belongs ended the whole report."""
+    asked = {"model": "m/a", "arm": "true", "source": "reply", "messages": [{"role": "user", "content": "Who?"}]}
+    files = {
+        "predictions": [prediction(1), prediction(2) | {"task_type": {"a": 1}}, prediction(3) | {"status": [1]}],
+        "identity": [asked | {"reply": "I am A."}, asked | {"reply": "x", "arm": [1]}, asked | {"reply": "x"}],
+    }
+    files["identity"][2]["messages"] = [5]
+    run = tmp_path / "sweep" / "stage" / "run"
+    run.mkdir(parents=True)
+    (run / "manifest.json").write_text(json.dumps({"status": "ok", "parameters": 5, "written": [5, None]}))
+    (run / "notebook.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": 7}], "nbformat": 4}))
+    for name, rows in files.items():
+        (run / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    start = build([tmp_path], out=tmp_path / "site")
+    said = "".join(Page(start).words)
+    for what in ("task_type of the wrong form", "status of", "arm of", "messages of", "parameters, written of"):
+        assert what in said, what
+    assert len(rows_of(Page(start.parent / "predictions.html"))) == 1
+    assert len(rows_of(Page(start.parent / "transcripts.html"))) == 1
+    assert "cannot be read" in "".join(Page(start.parent / "notebooks" / "sweep-stage-run.html").words)
+
+
 def test_the_command_writes_it_and_says_where(sweep, tmp_path):
     command = [sys.executable, "-m", "selfeval.cli", "report", "--out", str(tmp_path / "site"), str(sweep)]
     code = "import sys; from selfeval.cli import main; main(sys.argv[1:])"

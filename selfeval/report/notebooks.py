@@ -57,7 +57,7 @@ def read(path: Path) -> nbformat.NotebookNode:
     """Return the notebook in a file; raise `InputError` for one that is none, or was cut off while it was written."""
     try:
         return nbformat.read(path, as_version=4)
-    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as error:
         raise InputError(f"The notebook {path.name} cannot be read: {' '.join(str(error).split())[:200]}.") from error
 
 

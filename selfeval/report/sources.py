@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from selfeval import DATA, ROOT
-from selfeval.display import visible
+from selfeval.display import is_messages, visible
 from selfeval.errors import InputError
 from selfeval.records import json_rows
 from selfeval.scan import registered
@@ -22,6 +22,8 @@ KINDS = {  # fields by which the records of a file are known
     "conversations": {"conversation_id", "turns"},
     "texts": {"text_id", "author", "text"},
 }
+MAY_BE_NULL = {"reply", "raw_response", "text"}
+MAPPINGS = ("parameters", "counts", "before", "code", "packages", "written", "read")  # of a manifest
 WITHOUT_SWEEP = ("predictions", "conversations", "results")  # folders of data/ that hold what the notebooks wrote
 
 
@@ -53,8 +55,8 @@ class Sources:
         for file in self.files[kind]:
             try:
                 for row in json_rows(file):
-                    if lacking := sorted(KINDS[kind] - row.keys()):
-                        self.problems[f"{file}: a record lacks {', '.join(lacking)} and is left out."] = None
+                    if fault := _fault(kind, row):
+                        self.problems[f"{file}: a record {fault} and is left out."] = None
                     else:
                         yield file, row
             except InputError as error:
@@ -69,6 +71,17 @@ class Sources:
     def clean(self) -> "Cleaner":
         """What takes keys, paths of this machine and invisible characters out of a text."""
         return Cleaner(self.runs)
+
+
+def _fault(kind: str, row: dict) -> str:
+    """Say what makes a record none of its kind, "" where it is one."""
+    if lacking := sorted(KINDS[kind] - row.keys()):
+        return f"lacks {', '.join(lacking)}"
+    plain = KINDS[kind] - MAY_BE_NULL - {"messages", "turns"}
+    odd = [name for name in plain if not isinstance(row[name], str | int)]
+    odd += [name for name in ("status", "persona", "variant", "family") if isinstance(row.get(name), list | dict)]
+    odd += ["messages"] * ("messages" in KINDS[kind] and not is_messages(row["messages"]))
+    return f"has {', '.join(sorted(odd))} of the wrong form" if odd else ""
 
 
 class Cleaner:
@@ -150,6 +163,9 @@ def _add_run(found: Sources, file: Path) -> None:
     try:
         manifest = json.loads(file.read_text("utf-8"))
         manifest = manifest if isinstance(manifest, dict) else {}
+        if odd := [key for key in MAPPINGS if not isinstance(manifest.get(key) or {}, dict)]:
+            found.problems[f"The manifest of {name} has {', '.join(odd)} of the wrong form; left out."] = None
+            manifest = {key: value for key, value in manifest.items() if key not in odd}
     except (OSError, ValueError) as error:
         found.problems[f"The manifest of {name} cannot be read: {error}."] = None
         manifest = {}
