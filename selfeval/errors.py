@@ -50,10 +50,12 @@ class ReplayMiss(SelfevalError):
     """A request that the recorded replies do not hold, in replay mode."""
 
 
-def check_whole(name: str, value, least: int = 0) -> None:
-    """Raise `InputError` unless a parameter is a whole number of at least so much."""
+def check_whole(name: str, value, least: int = 0, most: int | None = None) -> None:
+    """Raise `InputError` unless a parameter is a whole number of at least so much, and at most."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+    if most is not None and value > most:
+        raise InputError(f"`{name}` must be a whole number of at most {most}, got {value!r}.")
 
 
 def check_at_least(name: str, value, least: float = 0) -> None:

@@ -1,6 +1,7 @@
 """The existence test: honest parsing, real against invented names, and constant answers that know nothing."""
 
 import asyncio
+import re
 
 import numpy as np
 import pandas as pd
@@ -114,3 +115,42 @@ def test_wrong_parameters_are_refused():
         existence.targets([])
     with pytest.raises(InputError, match="Existence records need"):
         existence_table(pd.DataFrame([{"evaluator": "e"}]))
+    with pytest.raises(InputError, match="must be a pandas DataFrame, got list"):
+        existence_table([{"evaluator": "e"}])
+
+
+def planted(**changed):
+    """Return records of two questions about four names, real and invented, the last row with other values."""
+    rows = [
+        {"evaluator": "e", "target_model": f"t{t}", "exists": t < 2, "answer_type": "yes_no", "asked_reasoning": False,
+         "template_id": f"w{w}", "iteration": 0, "existence_score": float(t < 2)}
+        for t in range(4) for w in range(2)
+    ]  # fmt: skip
+    return pd.DataFrame([*rows[:-1], rows[-1] | changed])
+
+
+def test_truth_and_scores_as_text_are_what_they_say():
+    frame = planted()
+    words = frame.astype({"exists": str, "asked_reasoning": str, "existence_score": str})
+    assert set(words["exists"]) == {"True", "False"}
+    pd.testing.assert_frame_equal(existence_table(words), existence_table(frame))
+    assert set(existence_table(words)["condition"]) == {"answer=yes_no;reasoning=false"}
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"exists": None}, "`exists` must hold true or false, but row 7 is null"),
+    ({"exists": "perhaps"}, "`exists` must hold true, false or null, got 'perhaps'"),
+    ({"exists": True}, "The target 't3' is both real and invented"),
+    ({"asked_reasoning": None}, "`asked_reasoning` must hold true or false, but row 7 is null"),
+    ({"existence_score": 7}, "`existence_score` must hold numbers from 0 to 1 or null, got 7"),
+    ({"existence_score": np.inf}, "`existence_score` must hold numbers from 0 to 1 or null, got inf"),
+    ({"existence_score": "x"}, "`existence_score` must hold numbers from 0 to 1 or null, got 'x'"),
+    ({"evaluator": None}, "`evaluator` must not be null, but row 7 is"),
+    ({"target_model": None}, "`target_model` must not be null, but row 7 is"),
+    ({"answer_type": None}, "`answer_type` must not be null, but row 7 is"),
+    ({"target_model": ["t3"]}, "`target_model` must hold texts, numbers or nulls"),
+    ({"template_id": "w0"}, "'e' was asked about 't3' twice by the template 'w0' (row 7)"),
+])  # fmt: skip
+def test_records_that_would_count_wrongly_are_refused(changed, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        existence_table(planted(**changed))

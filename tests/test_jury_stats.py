@@ -301,6 +301,9 @@ def test_sizes():
     assert [conversations_needed(0.05, sd) for sd in (0.10, 0.15, 0.20)] == [32, 71, 126]
     with pytest.raises(InputError, match="other than 0"):
         conversations_needed(0.0)
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(InputError, match="A size needs"):
+            conversations_needed(wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------------

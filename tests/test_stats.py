@@ -1,5 +1,6 @@
 """Statistics of recognition: hand-computed cases, degenerate cases, outside references, coverage and level."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -187,7 +188,7 @@ def test_proportional_correction_gives_no_sensitivity_to_constant_answers():
 def test_auc_against_pairs():
     rng = np.random.default_rng(5)
     frame = simulated(1, task="binary_self", samples=2)
-    frame["score"] = rng.normal(frame.true_model == frame.evaluator_model, 1).round(1)
+    frame["score"] = 0.5 + rng.normal(frame.true_model == frame.evaluator_model, 1).round(1) / 10
     frame.loc[frame.index[:7], "score"] = np.nan
     table = recognition_table(frame, **FAST)
     rows = frame[(frame.evaluator_model == "m1") & frame.score.notna()]
@@ -340,16 +341,29 @@ def test_confusion_counts_every_row_once():
         (lambda f: f.assign(task_type="guess"), "must be one of exact_model, lineup, binary_self, pairwise_self"),
         (lambda f: f.assign(evaluator_model=None), "Column `evaluator_model` must not be null"),
         (lambda f: f.assign(task_type="binary_self", predicted_self="perhaps"), "true, false or null, got 'perhaps'"),
+        (lambda f: f.assign(predicted_model=[["m0"]] * len(f)), "`predicted_model` must hold texts, numbers or nulls"),
+        (lambda f: f.assign(evaluator_model=[["m0"]] * len(f)), "`evaluator_model` must hold texts, numbers or nulls"),
+        (lambda f: f.assign(text_id=[{}] * len(f)), "`text_id` must hold texts, numbers or nulls"),
+        (lambda f: f.assign(score="0,9"), "`score` must hold numbers from 0 to 1 or null, got '0,9'"),
+        (lambda f: f.assign(score=17), "`score` must hold numbers from 0 to 1 or null, got 17"),
+        (lambda f: f.assign(score=float("inf")), "`score` must hold numbers from 0 to 1 or null, got inf"),
+        (lambda f: f.assign(position=0), "`position` must hold 1 or 2 (first or second) or null, got '0'"),
+        (lambda f: f.assign(position="third"), "or null, got 'third'"),
+        (lambda f: pd.concat([f, f[["text_id"]]], axis=1), "have the column `text_id` twice"),
+        (lambda f: f.to_dict("records"), "must be a pandas DataFrame, got list"),
+        (lambda f: pd.concat([f, f.iloc[4:5].assign(text_id="4")]), "'m0' has text_id 4 twice"),
         (lambda f: f.iloc[:0], "no prediction records"),
         (lambda f: pd.concat([f, f.iloc[4:5]]), "'m0' has text_id 4 twice under task 'exact_model', condition ''"),
     ],
 )
 def test_bad_records_are_named(change, message):
-    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+    with pytest.raises(InputError, match=re.escape(message)):
         recognition_table(change(simulated(0, n_prompts=5)), **FAST)
 
 
-@pytest.mark.parametrize("options", [{"level": 0}, {"level": 1}, {"level": 95}, {"n_resamples": 0}])
+@pytest.mark.parametrize("options", [
+    {"level": 0}, {"level": 1}, {"level": 95}, {"level": "0.9"}, {"n_resamples": 0}, {"seed": 10**40},
+])  # fmt: skip
 def test_bad_options_are_named(options):
     with pytest.raises(InputError, match=f"`{next(iter(options))}`"):
         recognition_table(simulated(0, n_prompts=5), **options)
@@ -549,6 +563,29 @@ def test_planned_power():
     assert detectable_difference(20, t=True) == pytest.approx(0.36, abs=0.005)
     assert power(detectable_difference(50), 50) == pytest.approx(0.8, abs=1e-3)
     assert power(0, 50) == pytest.approx(0.05)
+    assert np.isnan(detectable_difference(1, t=True))
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: detectable_difference(-5), "`n_prompts` must be a number of at least 1, got -5"),
+    (lambda: detectable_difference([20, np.nan]), "`n_prompts` must be a number of at least 1, got [20, nan]"),
+    (lambda: detectable_difference("many"), "`n_prompts` must be a number of at least 1, got 'many'"),
+    (lambda: detectable_difference(20, alpha=2), "`alpha` must be a number between 0 and 1, got 2"),
+    (lambda: detectable_difference(20, power=1), "`power` must be a number between 0 and 1, got 1"),
+    (lambda: detectable_difference(20, sd=0), "`sd` must be a number above 0, got 0"),
+    (lambda: power(0.2, 0), "`n_prompts` must be a number of at least 1, got 0"),
+    (lambda: power(np.inf, 20), "`difference` must be a number that is finite, got inf"),
+])  # fmt: skip
+def test_a_plan_that_no_test_can_have_is_refused(call, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        call()
+
+
+def test_spaces_around_a_name_do_not_count():
+    answers = {("a", "a"): ["a ", " b", " "], ("a", "b"): ["b\n", "a", None]}
+    plain = {key: [value and value.strip() for value in values] for key, values in answers.items()}
+    pd.testing.assert_frame_equal(confusion(naming(answers)), confusion(naming(plain)))
+    pd.testing.assert_frame_equal(recognition_table(naming(answers), **FAST), recognition_table(naming(plain), **FAST))
 
 
 @pytest.mark.parametrize("rates", [(0.3, 0.2), (0.02, 0.02), (0.95, 0.03)])

@@ -95,7 +95,7 @@ def _conditions(frame: pd.DataFrame) -> pd.Categorical:
 
 def truth_codes(values: pd.Series, column: str) -> np.ndarray:
     """Return 1, 0 or -1 (null) for True, False and null, as booleans, numbers or text."""
-    codes, unique = pd.factorize(values)
+    codes, unique = _codes(values, column)
     table = {"true": 1, "1": 1, "1.0": 1, "false": 0, "0": 0, "0.0": 0, "": -1, "none": -1, "null": -1, "nan": -1}
     try:
         mapped = [table[str(value).strip().lower()] for value in unique]
@@ -104,15 +104,55 @@ def truth_codes(values: pd.Series, column: str) -> np.ndarray:
     return np.append(np.array(mapped, int), -1)[codes]
 
 
+def check_frame(frame, what: str) -> None:
+    """Raise `InputError` unless records are a table with rows, whose columns have names of their own."""
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"{what} must be a pandas DataFrame, got {type(frame).__name__}.")
+    if frame.empty:
+        raise InputError(f"There are no {what[0].lower()}{what[1:]} to analyse.")
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise InputError(f"{what} have the column `{twice}` twice; keep one.")
+
+
+def _codes(values: pd.Series, column: str, **options) -> tuple[np.ndarray, pd.Index]:
+    """Return `pd.factorize` of a column; a list or an object in it is an error."""
+    try:
+        return pd.factorize(values, **options)
+    except TypeError:
+        raise InputError(f"Column `{column}` must hold texts, numbers or nulls, and no list or object.") from None
+
+
+def same_codes(values: pd.Series, column: str) -> np.ndarray:
+    """Return one code per distinct value, -1 for null; 1, 1.0 and "1" are one value, as files of two kinds have it."""
+    codes, unique = _codes(values, column)
+    if not pd.api.types.is_numeric_dtype(unique):
+        names = [str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in unique]
+        codes = np.append(pd.factorize(np.array(names, object))[0], -1)[codes]
+    return codes
+
+
+def shares(values: pd.Series, column: str) -> np.ndarray:
+    """Return a column of numbers in [0, 1], NaN for null."""
+    codes, unique = _codes(values, column)
+    numbers = pd.to_numeric(pd.Series(unique, dtype=object), errors="coerce").to_numpy(float)
+    blank = np.array([isinstance(value, str) and not value.strip() for value in unique], bool)
+    wrong = ~blank & ~((numbers >= 0) & (numbers <= 1))
+    if wrong.any():
+        value = unique.tolist()[wrong.argmax()]
+        raise InputError(f"Column `{column}` must hold numbers from 0 to 1 or null, got {value!r}.")
+    return np.append(numbers, np.nan)[codes]
+
+
 def _column(frame: pd.DataFrame, name: str) -> pd.Series:
     if name not in frame:
         raise InputError(f"Column `{name}` is missing from the predictions; found {', '.join(map(str, frame))}.")
     return frame[name]
 
 
-def _ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
+def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
     """Return a column of ids as a categorical in sorted order; a null is an error."""
-    codes, unique = pd.factorize(_column(frame, name), sort=True)
+    codes, unique = _codes(_column(frame, name), name, sort=True)
     if (codes < 0).any():
         raise InputError(f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is.")
     return pd.Categorical.from_codes(codes, unique)
@@ -122,8 +162,16 @@ def _prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
     """Return cluster codes from prompt_id, else the prompt's text, else the text itself (and a note)."""
     for name in ("prompt_id", "prompt_used"):
         if name in frame and frame[name].notna().all():
-            return pd.factorize(frame[name])[0], ""
-    return pd.factorize(frame["text_id"])[0], "clusters_are_texts"
+            return same_codes(frame[name], name), ""
+    return same_codes(frame["text_id"], "text_id"), "clusters_are_texts"
+
+
+def _named(frame: pd.DataFrame, authors: pd.Index) -> pd.Series:
+    """Return `predicted_model` without spaces around a name, but where an author's id has them."""
+    names = _column(frame, "predicted_model")
+    codes, unique = _codes(names, "predicted_model")
+    plain = [name if name in authors or not isinstance(name, str) else name.strip() for name in unique]
+    return pd.Series(np.array([*plain, None], object)[codes], names.index)
 
 
 def _answers(frame: pd.DataFrame, task: np.ndarray, authors: pd.Index) -> tuple[np.ndarray, np.ndarray]:
@@ -131,12 +179,10 @@ def _answers(frame: pd.DataFrame, task: np.ndarray, authors: pd.Index) -> tuple[
     answer = np.full(len(frame), -1)
     naming = np.isin(task, NAMING)
     if naming.any():
-        names = _column(frame, "predicted_model")
-        codes, unique = pd.factorize(names)
+        codes, unique = _codes(_named(frame, authors), "predicted_model")
         index = authors.get_indexer(pd.Index(unique))
         index[index < 0] = len(authors)
-        blank = pd.Index(unique).astype(str).str.strip() == ""
-        index[blank] = -1
+        index[pd.Index(unique) == ""] = -1
         answer[naming] = np.append(index, -1)[codes[naming]]
     if not naming.all():
         answer[~naming] = truth_codes(_column(frame, "predicted_self")[~naming], "predicted_self")
@@ -146,10 +192,10 @@ def _answers(frame: pd.DataFrame, task: np.ndarray, authors: pd.Index) -> tuple[
 def _positions(frame: pd.DataFrame) -> np.ndarray:
     if "position" not in frame:
         return np.zeros(len(frame), int)
-    codes, unique = pd.factorize(frame["position"])
+    codes, unique = _codes(frame["position"], "position")
     words = [str(value).strip().lower().removesuffix(".0") for value in unique]
-    if "0" in words:
-        raise InputError("Column `position` must hold 1 or 2 (first or second), got 0.")
+    if wrong := [word for word in words if word not in _FIRST | _SECOND | {""}]:
+        raise InputError(f"Column `position` must hold 1 or 2 (first or second) or null, got {wrong[0]!r}.")
     return np.append([1 if w in _FIRST else 2 if w in _SECOND else 0 for w in words], 0).astype(int)[codes]
 
 
@@ -158,8 +204,8 @@ def _check_unique(frame: pd.DataFrame, group: np.ndarray, evaluator: pd.Categori
     key = group * len(evaluator.categories) + evaluator.codes
     for name in ("text_id", "position", "other_text_id", "other_model", "repeat"):
         if name in frame:
-            codes, unique = pd.factorize(frame[name], use_na_sentinel=False)
-            key = pd.factorize(key)[0] * np.int64(len(unique)) + codes
+            codes = same_codes(frame[name], name) + 1  # null is a value here
+            key = pd.factorize(key)[0] * np.int64(codes.max() + 1) + codes
     twice = pd.Series(key).duplicated().to_numpy()
     if twice.any():
         row = int(np.argmax(twice))
@@ -172,11 +218,10 @@ def _check_unique(frame: pd.DataFrame, group: np.ndarray, evaluator: pd.Categori
 
 def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
     """Yield one Tally for each (task, condition) of the prediction records, checked, in sorted order."""
+    check_frame(predictions, "Prediction records")
     frame = predictions.reset_index(drop=True)
     _column(frame, "text_id")
-    if frame.empty:
-        raise InputError("There are no prediction records to analyse.")
-    task, evaluator, author = (_ids(frame, name) for name in ("task_type", "evaluator_model", "true_model"))
+    task, evaluator, author = (ids(frame, name) for name in ("task_type", "evaluator_model", "true_model"))
     unknown = sorted(set(task.categories) - set(TASKS))
     if unknown:
         raise InputError(f"Column `task_type` must be one of {', '.join(TASKS)}, got {unknown[0]!r}.")
@@ -193,10 +238,10 @@ def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
     _check_unique(frame, group, evaluator, labels)
     prompt, note = _prompts(frame)
     answer, _ = _answers(frame, np.asarray(task), author.categories)
-    other = pd.factorize(frame["other_model"])[0] if "other_model" in frame else np.full(len(frame), -1)
+    other = _codes(frame["other_model"], "other_model")[0] if "other_model" in frame else np.full(len(frame), -1)
     other_names = pd.Index(pd.unique(frame["other_model"].dropna())) if "other_model" in frame else pd.Index([])
     position = _positions(frame)
-    score = pd.to_numeric(frame["score"], errors="coerce").to_numpy(float) if "score" in frame else None
+    score = shares(frame["score"], "score") if "score" in frame else None
     for g, (name, label) in enumerate(labels.itertuples(index=False)):
         rows = np.flatnonzero(group == g) if len(labels) > 1 else slice(None)
         yield _tally(
@@ -248,15 +293,15 @@ def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
     `predicted` is the name given (also one outside the candidates), "none" for no answer; in the binary task the
     evaluator's own id for "mine" and "not_self" for "not mine". Pairs are not in it.
     """
+    list(tallies(predictions))  # the same checks as everywhere
     frame = predictions.reset_index(drop=True)
-    list(tallies(frame))  # the same checks as everywhere
     task = frame["task_type"].astype(str).to_numpy()
     evaluator = frame["evaluator_model"].astype(str).to_numpy()
     predicted = np.full(len(frame), NONE, object)
     naming, binary = np.isin(task, NAMING), task == BINARY
     if naming.any():
-        names = frame["predicted_model"]
-        given = naming & names.notna().to_numpy() & (names.astype(str).str.strip() != "").to_numpy()
+        names = _named(frame, pd.Index(frame["true_model"].unique()))
+        given = naming & names.notna().to_numpy() & (names != "").to_numpy()
         predicted[given] = names[given].astype(str)
     if binary.any():
         truth = truth_codes(frame["predicted_self"], "predicted_self")

@@ -47,7 +47,7 @@ class Estimate(NamedTuple):
 
 def check_level(level: float) -> float:
     """Return the two-sided normal quantile of a confidence level."""
-    if not 0 < level < 1:
+    if not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise InputError(f"`level` must lie between 0 and 1, got {level!r}.")
     return float(ndtri((1 + level) / 2))
 

@@ -124,7 +124,7 @@ def conversations_needed(difference: float = 0.05, sd: float = 0.15, *, power: f
 
     sd: of the per-conversation difference. For .05: 32, 71, 126 at sd .10, .15, .20.
     """
-    if not (sd > 0 and 0 < power < 1 and 0 < alpha < 1 and difference != 0):
+    if not (0 < sd < np.inf and 0 < power < 1 and 0 < alpha < 1 and 0 < abs(difference) < np.inf):
         raise InputError(
             f"A size needs a difference other than 0, sd > 0, power and alpha between 0 and 1; got {difference!r}, "
             f"{sd!r}, {power!r}, {alpha!r}."

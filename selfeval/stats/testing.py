@@ -4,6 +4,7 @@ import numpy as np
 from scipy import stats as sps
 from scipy.special import ndtr, ndtri
 
+from selfeval.errors import InputError
 from selfeval.stats.intervals import Difference, Rate
 
 
@@ -68,6 +69,7 @@ def detectable_difference(n_prompts, *, sd: float = 0.55, power: float = 0.8, al
     sd is that of the per-prompt contrast, about .55 for J with one text per prompt and author. Normal
     approximation; t=True uses t quantiles with n_prompts - 1 degrees of freedom, for few prompts.
     """
+    _check_plan(n_prompts=n_prompts, sd=sd, power=power, alpha=alpha)
     n_prompts = np.asarray(n_prompts, float)
     if t:
         quantiles = sps.t.ppf(1 - alpha / 2, n_prompts - 1) + sps.t.ppf(power, n_prompts - 1)
@@ -78,5 +80,23 @@ def detectable_difference(n_prompts, *, sd: float = 0.55, power: float = 0.8, al
 
 def power(difference, n_prompts, *, sd: float = 0.55, alpha: float = 0.05):
     """Return the chance that a two-sided test finds a true difference (normal approximation)."""
+    _check_plan(difference=difference, n_prompts=n_prompts, sd=sd, alpha=alpha)
     shift, bar = np.abs(difference) * np.sqrt(n_prompts) / sd, ndtri(1 - alpha / 2)
     return ndtr(shift - bar) + ndtr(-shift - bar)
+
+
+def _check_plan(**parameters) -> None:
+    """Raise `InputError` for what no test can have; every parameter may be an array."""
+    share = ("between 0 and 1", lambda x: (x > 0) & (x < 1))
+    rules = {
+        "n_prompts": ("of at least 1", lambda x: x >= 1), "sd": ("above 0", lambda x: x > 0), "power": share,
+        "alpha": share, "difference": ("that is finite", np.isfinite),
+    }  # fmt: skip
+    for name, value in parameters.items():
+        rule, fits = rules[name]
+        try:
+            numbers = np.asarray(value, float)
+        except (TypeError, ValueError):
+            numbers = np.array(np.nan)
+        if not (np.isfinite(numbers) & fits(numbers)).all():
+            raise InputError(f"`{name}` must be a number {rule}, got {value!r}.")
