@@ -2,6 +2,8 @@
 
 import contextlib
 import importlib.metadata
+import math
+import os
 import shutil
 import signal
 import sys
@@ -12,6 +14,9 @@ import click
 from selfeval.cli_store import store, table
 from selfeval.display import visible
 from selfeval.errors import SelfevalError
+
+LONGEST = 255  # bytes of a file's name
+MOST_REPEATS = 10_000
 
 
 class _OneSentence(click.Group):
@@ -47,6 +52,30 @@ def _term_as_interrupt():
         signal.signal(signal.SIGTERM, before)
 
 
+class _Number(click.FloatRange):
+    """A number, and neither nan nor inf, which no range keeps out."""
+
+    def convert(self, value, param, ctx):
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
+class _Path(click.Path):
+    """A path that a file can have: not empty (that would be the folder one is in), and no name too long for a disk."""
+
+    def __init__(self, **options):
+        super().__init__(path_type=Path, **options)
+
+    def convert(self, value, param, ctx):
+        if not os.fspath(value):
+            self.fail("an empty text is no path.", param, ctx)
+        if any(len(os.fsencode(name)) > LONGEST for name in Path(value).parts):
+            self.fail(f"'{os.fspath(value)[:60]}...' has a name of more than {LONGEST} bytes.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.group(cls=_OneSentence, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(importlib.metadata.version("selfeval"))
 def main() -> None:
@@ -54,11 +83,11 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=_Path())
 @click.option(
     "--workers", type=click.IntRange(1), help="Notebooks at a time; by default 2, or all that a cluster takes."
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the runs instead of data/runs/NAME.")
+@click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option(
     "--only",
     multiple=True,
@@ -73,7 +102,7 @@ def main() -> None:
 @click.option("--fail-fast", is_flag=True, help="After the first failed run start none; let end what is running.")
 @click.option(
     "--max-cost",
-    type=click.FloatRange(0),
+    type=_Number(0),
     metavar="USD",
     help="The most that this command may spend; a call that could go beyond is not made.",
 )
@@ -139,13 +168,15 @@ main.add_command(store)
 
 
 @main.command()
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=_Path())
 @click.option("--model", "ids", multiple=True, required=True, metavar="ID", help="Model to ask; may be repeated.")
-@click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False), help="JSON file to write.")
+@click.option("--output", required=True, type=_Path(dir_okay=False), help="JSON file to write.")
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
-@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1), help="Times to ask every case.")
+@click.option(
+    "--repeats", default=1, show_default=True, type=click.IntRange(1, MOST_REPEATS), help="Times to ask every case."
+)
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
-@click.option("--temperature", default=0.7, show_default=True, type=click.FloatRange(0), help="Of the models asked.")
+@click.option("--temperature", default=0.7, show_default=True, type=_Number(0), help="Of the models asked.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1), help="Calls in flight.")
 def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> None:
@@ -153,6 +184,7 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
 
     Writes the result object of one model, or a list with one for each of several.
     """
+    from selfeval.files import check_writable
     from selfeval.identity.framework import EvalRunner, save_results
     from selfeval.models import get_all
     from selfeval.providers import require
@@ -161,13 +193,14 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
     for model in asked:  # a missing key is said before the first model is paid for
         require(model)
         runner.answers(model)
+    check_writable(output)
     results = [runner.run(model, verbose=True, **options) for model in asked]
     save_results(results[0] if len(results) == 1 else results, output)
     click.echo(f"written to {output}")
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=_Path())
 def scan(paths: tuple[Path, ...]) -> None:
     """Find API keys in files and folders: those of this environment by value, well-known ones by their shape.
 
@@ -181,9 +214,9 @@ def scan(paths: tuple[Path, ...]) -> None:
 
 
 @main.command()
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write instead of data/report.")
-@click.option("--figures", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder of figures.")
+@click.argument("runs", nargs=-1, type=_Path())
+@click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
+@click.option("--figures", type=_Path(exists=True, file_okay=False), help="Folder of figures.")
 @click.option("--rows", default=20_000, show_default=True, type=click.IntRange(1), help="Most rows of a page.")
 def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows: int) -> None:
     """Write one folder of HTML pages about RUNS: folders of sweeps or runs, notebooks, files of records.
@@ -274,7 +307,7 @@ def _disk() -> bool:
 def _role_play_options(agent: str, interrogator: str, jury: str, turns: int):
     """Return a decorator with the published arguments and their defaults, then ours."""
     options = (
-        click.option("--output_file_path", "--output-file-path", "out", required=True, type=click.Path(path_type=Path)),
+        click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path()),
         click.option("--role-play-llm-model", "agent", default=agent, show_default=True, help="Who answers."),
         click.option("--interrogator-llm-model", "interrogator", default=interrogator, show_default=True),
         click.option("--jury-llm-models", "jurors", default=jury, show_default=True, help="Separated by commas."),
@@ -285,7 +318,9 @@ def _role_play_options(agent: str, interrogator: str, jury: str, turns: int):
         click.option(
             "--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.", show_default=True
         ),
-        click.option("--temperature", default=0.7, show_default=True, help="Of agent and interrogator."),
+        click.option(
+            "--temperature", default=0.7, show_default=True, type=_Number(0), help="Of agent and interrogator."
+        ),
         click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on."),
         click.option("--seed", default=0, show_default=True, type=click.IntRange(0)),
         click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1), help="Calls in flight."),

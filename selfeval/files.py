@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from selfeval.errors import InputError
@@ -12,12 +13,27 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     A lone surrogate cannot be written as UTF-8 but as an escape, which in JSON means the same.
     """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(path) as temporary:
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
         temporary.replace(path)
         tell_sweep("written", path)
+
+
+def check_writable(path: Path) -> None:
+    """Raise `InputError` where `write_whole` could not write, before anything is bought for what goes there."""
+    if path.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder; name a file in it.")
+    with _beside(path) as temporary:
+        temporary.touch()
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yield the file that becomes this one; it is gone afterwards."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}; make room or choose another folder.") from error
     finally:

@@ -91,11 +91,14 @@ def registered() -> dict[str, str]:
 
 def _files(paths: Iterable[Path], report: Report) -> Iterator[Path]:
     for path in paths:
-        if not path.exists():
+        if not os.path.lexists(path):
             report.unreadable.append(f"{path}: there is no such file or folder")
             continue
         if not path.is_dir():
-            yield path
+            if _is_regular(path):
+                yield path
+            else:
+                report.unreadable.append(f"{path}: not a file with content, nor a folder")
             continue
         for folder, folders, names in os.walk(path, onerror=lambda e: report.unreadable.append(str(e))):
             here = Path(folder)

@@ -46,6 +46,33 @@ def test_an_error_is_one_sentence_and_exit_status_1(arguments, sentence, tmp_pat
     assert len(result.output.strip().splitlines()) == 1
 
 
+IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/good", "--output", "x.json"]
+PLAY = ["roleplay", "--output_file_path", "x.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([*IDENTITY, "--temperature", "nan"], "nan is not a finite number"),
+        ([*IDENTITY, "--temperature", "inf"], "inf is not a finite number"),
+        ([*IDENTITY, "--repeats", 99999999999999999999], "not in the range 1<=x<=10000"),
+        ([*PLAY, "--temperature", "nan"], "nan is not a finite number"),
+        ([*PLAY, "--temperature", "-1"], "not in the range x>=0"),
+        (["sweep", "x.yaml", "--max-cost", "nan"], "nan is not a finite number"),
+        (["sweep", "x.yaml", "--out", ""], "an empty text is no path"),
+        (["report", "--out", ""], "an empty text is no path"),
+        (["scan", ""], "an empty text is no path"),
+        (["scan", "x" * 300], "a name of more than 255 bytes"),
+        (["identity", "x" * 300, "--model", "sim/good", "--output", "x.json"], "a name of more than 255 bytes"),
+    ],
+)
+def test_an_option_that_is_not_right_is_named_before_anything_runs(arguments, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = selfeval(*arguments)
+    assert result.exit_code == 2 and sentence in " ".join(result.output.split()), result.output
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_broken_registry_is_one_sentence(tmp_path, monkeypatch):
     own = tmp_path / "models.yaml"
     own.write_text("models:\n- {id: local/x, display: X, familly: y}\n")

@@ -220,3 +220,14 @@ def test_a_reply_that_echoes_the_key_is_kept_without_it(store, server, tmp_path)
     assert response.text == "Your header says Bearer [key]."
     store.close()
     assert scan([tmp_path], {"K": KEY}).found == []
+
+
+def test_what_is_no_file_with_content_is_named_and_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, sentence in (
+        (tmp_path / "pipe", "not a file with content"),
+        ("/dev/zero", "not a file with content"),
+        ("x" * 300, "there is no such file"),
+    ):
+        report = scan([path], {})
+        assert report.status == 2 and report.files == 0 and sentence in report.unreadable[0]

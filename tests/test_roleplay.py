@@ -233,7 +233,9 @@ def test_a_person_types_either_side_and_an_empty_line_is_no_reply(store):
         ({"strategy": "x"}, "`strategy` 'x' is unknown. Known are probing, customer, fixed, person."),
         ({"strategy": "fixed", "turns": 11}, "has 10 questions, and `turns` is 11"),
         ({"strategy": "fixed", "first": "hi"}, "`first` must be a text, and not beside a fixed list"),
-        ({"temperature": -1}, "`temperature` must be a number of at least 0, got -1"),
+        ({"temperature": -1}, "`temperature` must be a finite number of at least 0, got -1"),
+        ({"temperature": float("nan")}, "`temperature` must be a finite number of at least 0, got nan"),
+        ({"temperature": float("inf")}, "`temperature` must be a finite number of at least 0, got inf"),
         ({"persona": "person", "conversations": 2}, "one conversation at a time"),
     ],
 )

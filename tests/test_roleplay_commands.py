@@ -12,7 +12,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from selfeval import cli
+from selfeval import DATA, cli
 from selfeval.cache import Store
 from selfeval.roleplay import cast
 
@@ -200,10 +200,41 @@ def test_what_a_person_typed_is_not_asked_for_again(server, tmp_path):
     assert found["role_play_llm_model"] == "person" and len(fake.ledger) == calls + 6
     other = selfeval("roleplay", *arguments(tmp_path / "r.json", **options | {"seed": 1}), input="x\n")
     assert other.exit_code == 1 and "typed in another setting" in other.output
-    (tmp_path / "notes.txt").write_text("mine")
-    other = selfeval("roleplay", *arguments(tmp_path / "notes.txt", **options), input="x\n")
+
+
+@pytest.mark.parametrize("later", [
+    {"agent-persona": "support"}, {"strategy": "probing"}, {"max-turns": 1}, {"seed": 1}, {"agent-persona": "eliza"},
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["roleplay", "compare"])
+def test_what_a_person_typed_is_never_overwritten(server, tmp_path, command, later):
+    fake, out = server(reply=reply), tmp_path / "r.json"
+    options = {"agent-persona": "person", "strategy": "fixed", "max-turns": 2, "jury-llm-models": "openai:j1"}
+    assert selfeval("roleplay", *arguments(out, **options), input="one\ntwo\n").exit_code == 0
+    before, calls = out.read_bytes(), len(fake.ledger)
+    other = selfeval(command, *arguments(out, **options | later), input="x\n" * 9)
+    assert other.exit_code == 1 and "holds what somebody typed in another setting" in other.output
+    assert out.read_bytes() == before and len(fake.ledger) == calls
+
+
+@pytest.mark.parametrize("content", ["mine", "", "[]", "{}", '{"messages": 5}', "[" * 10_000, '{"config": 5}'])
+@pytest.mark.parametrize("persona", ["support", "person"])
+def test_a_file_of_somebody_elses_is_never_overwritten(server, tmp_path, content, persona):
+    fake, notes = server(reply=reply), tmp_path / "notes.txt"
+    notes.write_text(content)
+    other = selfeval("roleplay", *arguments(notes, **{"agent-persona": persona}), input="x\n")
     assert other.exit_code == 1 and "no file of this command" in other.output
-    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert notes.read_text() == content and fake.ledger == []
+
+
+def test_an_output_that_cannot_be_written_is_said_before_anything_is_asked(server, tmp_path):
+    fake = server(reply=reply)
+    (tmp_path / "file").touch()
+    for out in (tmp_path, tmp_path / "file" / "r.json", tmp_path / ("x" * 250)):
+        result = selfeval("roleplay", *arguments(out))
+        assert result.exit_code == 1 and "cannot be written" in result.output and "Traceback" not in result.output
+        identity = ["identity", DATA / "identity" / "published.json", "--model", "openai:gpt-4o", "--output", out]
+        assert "cannot be written" in selfeval(*identity).output or out == tmp_path
+    assert fake.ledger == []
 
 
 # kills ----------------------------------------------------------------------------------------------------------------

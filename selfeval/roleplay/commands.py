@@ -11,8 +11,8 @@ from pathlib import Path
 
 from selfeval.client import Client, Tasks
 from selfeval.errors import InputError
+from selfeval.files import check_writable, write_whole
 from selfeval.models import Model
-from selfeval.records import write_whole
 from selfeval.roleplay import cast, jury, panel
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.transcripts import Conversation, Exchange
@@ -20,6 +20,7 @@ from selfeval.roleplay.transcripts import Conversation, Exchange
 INDEPENDENT, DEBATE = "independent", "debate"
 METHODS = {INDEPENDENT: "independent", DEBATE: "chateval_debate_one_by_one"}  # names in the published file
 TYPED = "person"
+HEARD = ("role_play_llm_model", "interrogator_llm_model", "agent_persona", "strategy", "seed")  # what lines answer to
 
 
 @dataclass(frozen=True)
@@ -249,24 +250,28 @@ def _feedback(score: float | None) -> str:
 def _reader(play: Play, read: Callable[[str], str]) -> Model:
     """Return a person who types, and who need not type again what the file of a stopped run has already.
 
-    With a person on both sides the lines of the file are theirs in turn.
+    With a person on both sides the lines of the file are theirs in turn. Raises `InputError` where the file cannot be
+    written, is no output of these commands, or holds what somebody typed in another setting: that is not in the store.
     """
-    sides = {"agent": play.persona, "interrogator": play.strategy}
-    typed = {side for side, name in sides.items() if name == TYPED}
-    if not typed or not play.out.exists():
+    check_writable(play.out)
+    if not play.out.exists():
         return cast.person(read)
+    now = play.config()
     try:
-        content = json.loads(play.out.read_text(encoding="utf-8"))
-        messages = content["messages"]
+        content = json.loads(play.out.read_text(encoding="utf-8")) if play.out.is_file() else None
         config = content.get("config", content)
-        same = all(config.get(k) == v for k, v in play.config().items() if k in ("agent_persona", "strategy", "seed"))
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+        before = {name: config[name] for name in HEARD}
+        messages = [(turn["speaker"], turn["text"]) for turn in content["messages"] if turn["status"] != "error"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{play.out} exists and is no file of this command; choose another name for the output."
         ) from error
-    if not same:
+    typed = {side for side, part in (("agent", "agent_persona"), ("interrogator", "strategy")) if before[part] == TYPED}
+    lines = [text for speaker, text in messages if speaker in typed]
+    same = all(now[name] == value for name, value in before.items())
+    if lines and not (same and len(lines) <= play.turns * len(typed)):
         raise InputError(
             f"{play.out} holds what somebody typed in another setting; choose another name for the output."
         )
-    lines = iter([turn["text"] for turn in messages if turn["speaker"] in typed and turn["status"] != "error"])
+    lines = iter(lines)
     return cast.person(lambda shown: next(lines, None) or read(shown))

@@ -6,6 +6,7 @@ the conversation goes on. Where an answer failed (no reply from the provider), o
 the conversation ends with that status. What was said until then is kept, and the other conversations go on.
 """
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -154,8 +155,8 @@ def sides(
     seed: int = 0,
 ) -> tuple[Side, Side]:
     """Return who asks and who answers."""
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or temperature < 0:
-        raise InputError(f"`temperature` must be a number of at least 0, got {temperature!r}.")
+    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature < math.inf:
+        raise InputError(f"`temperature` must be a finite number of at least 0, got {temperature!r}.")
     made = []
     for label, part, model in (
         ("interrogator", cast.role(strategy, cast.strategies(), "strategy"), interrogator),
