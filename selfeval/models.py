@@ -1,6 +1,7 @@
 """The registry `data/models.yaml`: model id -> provider, names, parameters, price."""
 
 import difflib
+import inspect
 import math
 import os
 import reprlib
@@ -111,7 +112,7 @@ def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     for path in files:
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
             raise InputError(f"The registry {path} cannot be read: {error}.") from error
         parts = {"providers": dict, "models": list}
         if not isinstance(content, dict) or not all(isinstance(v, parts.get(k, ())) for k, v in content.items()):
@@ -120,9 +121,13 @@ def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
             if not isinstance(entry or {}, dict):
                 raise InputError(f"The registry {path} must give the provider {name!r} fields, got {_shown(entry)}.")
             providers[name] = _entry(Provider, path, {"name": name, **(entry or {})})
-        for entry in content.get("models") or []:
-            model = _model(path, entry, providers)
-            models[model.id] = model
+        own = [_model(path, entry, providers) for entry in content.get("models") or []]
+        for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
+            if twice := next((m for k, m in enumerate(own) if names[k] in names[:k]), None):
+                raise InputError(
+                    f"The registry {path} gives the {what} {getattr(twice, what)!r} to two models; each needs its own."
+                )
+        models |= {model.id: model for model in own}
     return providers, models
 
 
@@ -131,7 +136,7 @@ def _entry(kind: type, path: Path, entry: dict):
     name = entry.get("name") or entry.get("id")
     for key, value in entry.items():
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
+            near = difflib.get_close_matches(str(key), known, 1)
             raise InputError(
                 f"The registry {path} has the unknown field `{key}` in {name!r}"
                 + (f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(known)}.")
@@ -146,9 +151,14 @@ def _fits(key: str, kind: type, value) -> bool:
         texts = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
         return texts and (key != "keys" or all(map(str.isidentifier, value)))  # names of variables, not the keys
     if kind in (int, float):
-        return isinstance(value, int | kind) and value > 0
-    numbers = [k for k, v in value.items() if isinstance(v, int | float)] if isinstance(value, dict) else []
-    return isinstance(value, kind) and (key != "price" or value is None or {"input", "output"} == {*numbers})
+        return _is_number(value, kind) and value > 0
+    if key == "price" and isinstance(value, dict):  # one below 0 would pay for calls beyond the ceiling
+        return {"input", "output"} == {k for k, v in value.items() if _is_number(v) and 0 <= v < math.inf}
+    return isinstance(value, kind) and (key not in ("id", "display") or bool(value.strip()))
+
+
+def _is_number(value, kind: type = float) -> bool:
+    return isinstance(value, int | kind) and not isinstance(value, bool)
 
 
 def _shown(value) -> str:
@@ -164,7 +174,8 @@ def _model(path: Path, entry: dict, providers: dict[str, Provider]) -> Model:
     entry = dict(entry)
     provider, api_name = _split(entry["id"], providers)
     if "provider" in entry:
-        provider, api_name = providers.get(entry.pop("provider")), entry["id"]
+        name, api_name = entry.pop("provider"), entry["id"]
+        provider = providers.get(name) if isinstance(name, str) else None
     if provider is None:
         raise InputError(f"The registry {path} gives {entry['id']!r} a provider that it does not define.")
     return _entry(Model, path, entry | {"provider": provider, "api_name": entry.pop("model", api_name)})
@@ -203,7 +214,11 @@ def get(model_id: str) -> Model:
         return listed[model_id]
     provider, api_name = _split(model_id, providers())
     if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
-        near = difflib.get_close_matches(model_id, listed, 1, 0.5)
+        head, colon, rest = model_id.partition(":")
+        if colon and rest.strip() and "/" not in head and head not in providers():
+            known = ", ".join(providers())
+            raise InputError(f"Unknown model {model_id!r}: there is no provider {head!r}; known are {known}.")
+        near = difflib.get_close_matches(model_id, listed, 1, 0.5) if not colon or rest.strip() else []
         raise InputError(
             f"Unknown model {model_id!r}: "
             + (f"did you mean {near[0]!r}? " if near else "")
@@ -222,9 +237,38 @@ def get(model_id: str) -> Model:
 def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:
     """Return a model that a Python callable serves: `call(messages, **parameters)`, plain or asynchronous.
 
-    It returns a `providers.Response` or a text. Its replies are not stored: only you know when the callable changes.
+    It is given those parameters (temperature, max_tokens, ...) that it takes, and returns a `providers.Response` or a
+    text; anything else is an error of that call. Its replies are not stored: only you know when the callable changes.
     """
-    return Model(model_id, Provider("python"), model_id, display or model_id, call=call, listed=False)
+    if not callable(call):
+        raise InputError(f"A model is made of a function of messages, got {call!r}.")
+    return Model(model_id, Provider("python"), model_id, display or model_id, call=_Served(call), listed=False)
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A callable as the client asks it: with what it takes of the parameters, for a response or a text."""
+
+    call: Callable
+
+    async def __call__(self, messages: list[dict], **parameters):
+        from selfeval.providers import Response  # which imports this module
+
+        answer = self.call(messages, **self._taken(parameters))
+        answer = await answer if inspect.isawaitable(answer) else answer
+        if not isinstance(answer, str | Response):
+            raise TypeError(f"the function must return a text or a Response, got {answer!r:.80}")
+        return answer
+
+    def _taken(self, parameters: dict) -> dict:
+        try:
+            takes = inspect.signature(self.call).parameters.values()
+        except ValueError:  # of C
+            return {}
+        if any(each.kind == each.VAR_KEYWORD for each in takes):
+            return parameters
+        by_name = {each.name for each in takes if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
+        return {name: value for name, value in parameters.items() if name in by_name}
 
 
 def get_all(ids: str | Model | list[str | Model]) -> list[Model]:

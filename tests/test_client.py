@@ -399,6 +399,13 @@ def test_callables_plain_asynchronous_and_failing(store):
     for call, text, status in [*cases, (lambda messages, **_: " ", " ", "empty")]:
         [response], tally = ask(store, [Request(from_callable(call, "me"), user("q"), {"top_p": 1})])
         assert (response.text, response.status, tally.calls) == (text, status, 0)
+    for call, text in ((lambda messages: "plain", "plain"), (lambda messages, top_p=0: f"{top_p}", "1")):
+        [response], _ = ask(store, [Request(from_callable(call, "me"), user("q"), {"top_p": 1, "temperature": 0})])
+        assert (response.text, response.status) == (text, "ok")
+    for value in (None, 5, {"text": "hi"}):
+        [response], _ = ask(store, [Request(from_callable(lambda messages, value=value: value, "me"), user("q"))])
+        assert (response.status, response.text) == ("error", "")
+        assert response.error == f"TypeError: the function must return a text or a Response, got {value!r}"
     [response], tally = ask(store, [Request(from_callable(broken, "me"), user("q"))])
     assert (response.status, response.text, tally.failed) == ("error", "", 1)
     assert response.error == "ValueError: no idea"

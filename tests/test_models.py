@@ -69,6 +69,13 @@ def test_an_unknown_id_is_one_sentence_with_a_suggestion(wrong, suggestion):
     assert suggestion is None or f"did you mean {suggestion!r}?" in str(caught.value)
 
 
+def test_a_provider_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(InputError, match="'nosuch:gpt': there is no provider 'nosuch'; known are openrouter, openai, "):
+        get("nosuch:gpt")
+    with pytest.raises(InputError, match="Unknown model 'openai:': `selfeval models` lists"):
+        get("openai:")
+
+
 @pytest.mark.parametrize("wrong", ["", "  ", None, 5, ["sim/perfect"], {}])
 def test_an_id_is_a_text(wrong):
     with pytest.raises(InputError, match=re.escape(f"A model id must be a non-empty text, got {wrong!r}.")):
@@ -83,6 +90,12 @@ def test_a_list_of_models():
         get_all([])
     with pytest.raises(InputError, match="'sim/good' is in the list twice"):
         get_all(["sim/good", "sim/perfect", "sim/good"])
+
+
+@pytest.mark.parametrize("wrong", [None, "gpt", 5])
+def test_a_model_is_made_of_a_function(wrong):
+    with pytest.raises(InputError, match=re.escape(f"A model is made of a function of messages, got {wrong!r}.")):
+        from_callable(wrong, "my/y")
 
 
 def test_a_registry_of_ones_own_adds_and_replaces(registry):
@@ -122,6 +135,20 @@ WRONG = {
     "providers: [p]": "must have `providers` (by name) and `models` (a list) and no more",
     "model: []": "must have `providers` (by name) and `models` (a list) and no more",
     "just text": "must have `providers` (by name) and `models` (a list) and no more",
+    "models: [{id: a/b, display: B, price: {input: -1, output: 1}}]": "a `price` of the wrong form: {'input': -1,",
+    "models: [{id: a/b, display: B, price: {input: .nan, output: 1}}]": "a `price` of the wrong form: {'input': nan,",
+    "models: [{id: a/b, display: B, price: {input: 1, output: .inf}}]": "a `price` of the wrong form: {'input': 1, 'o",
+    "models: [{id: a/b, display: B, price: {input: 1, output: true}}]": "a `price` of the wrong form: {'input': 1, 'o",
+    "models: [{id: a/b, display: ' '}]": "in 'a/b' a `display` of the wrong form: ' '",
+    "models: [{id: ' ', display: B, provider: openai}]": "in ' ' a `id` of the wrong form: ' '",
+    "models: [{id: a/b, display: B}, {id: a/c, display: b}]": "gives the display 'b' to two models; each needs its own",
+    "models: [{id: a/b, display: B}, {id: a/b, display: C}]": "gives the id 'a/b' to two models; each needs its own",
+    "models: [{id: a/b, display: B, provider: [openrouter]}]": "gives 'a/b' a provider that it does not define",
+    "models: [{id: a/b, display: B, 1: 2}]": "unknown field `1` in 'a/b'; known are id, ",
+    "models: [{1: 2}]": "a model without `id` or `display`: {1: 2}",
+    "models: [{id: a/b, display: 2026-13-45}]": "cannot be read: month must be in 1..12",
+    f"models: {'[' * 5000}": "cannot be read: maximum recursion depth exceeded",
+    "providers: {p: {base_url: x, concurrency: true}}": "in 'p' a `concurrency` of the wrong form: True",
     "models: [": "cannot be read: while parsing",
     "models: !!python/object/apply:os.system [true]": "cannot be read: could not determine a constructor",
 }

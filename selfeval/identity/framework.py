@@ -7,7 +7,6 @@ What a model says of itself is a signal, not an attestation of which model answe
 """
 
 import asyncio
-import inspect
 import json
 import warnings
 from collections.abc import Callable, Mapping
@@ -187,9 +186,7 @@ def _as_model(model: str | Model | Callable, model_id: str | None) -> Model:
         return model
     if not callable(model):
         return get(model)
-    takes_parameters = any(p.kind == p.VAR_KEYWORD for p in inspect.signature(model).parameters.values())
-    call = model if takes_parameters else lambda messages, **_: model(messages)
-    return from_callable(call, model_id or getattr(model, "__name__", "function"))
+    return from_callable(model, model_id or getattr(model, "__name__", "function"))
 
 
 def _interval(tests: list[dict]) -> list[float] | None:
