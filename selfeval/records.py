@@ -1,5 +1,6 @@
 """Text and prediction records: reading, checking and writing the project's JSON lines files."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -20,14 +21,14 @@ PREDICTION_FIELDS = (
     "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
+PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = Path(path).expanduser()
-    path = planning.shadow(path if path.is_absolute() else DATA / path)
+    path = planning.shadow(_below(DATA, path))
     if path.is_file():
         tell_sweep("read", path)
     return path
@@ -35,10 +36,22 @@ def data_path(path: str | Path) -> Path:
 
 def corpus_file(corpus: str) -> Path:
     """Return the file of a corpus: a name below `data/corpora/`, or a path to a folder or file."""
-    path = Path(corpus).expanduser()
-    if not path.is_absolute():
-        path = DATA / "corpora" / corpus
+    path = _below(DATA / "corpora", corpus)
     return planning.shadow(path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl")
+
+
+def _below(folder: Path, name: str | Path) -> Path:
+    """Return the path of this name below a folder, or itself if absolute; what no file can be called is an error."""
+    if not isinstance(name, str | Path) or not str(name).strip():
+        raise InputError(f"A file or folder must be named by a non-empty text, got {name!r}.")
+    try:
+        path = folder / Path(name).expanduser()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
+    except (OSError, ValueError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"The file or folder {str(name)!r:.120} cannot be used: {why}.") from error
+    return path
 
 
 def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:
@@ -99,13 +112,13 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
             content = file.read()
             try:
                 yield from json.loads(content)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{path} is not valid JSON: {error}.") from error
             return
         first = False
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend or remove that line.") from error
         yield value
 
@@ -146,27 +159,39 @@ def read_texts(corpus: str, limit: int = 0) -> list[dict]:
 
 
 def _text_record(path: Path, number: int, row: dict) -> dict:
-    row = dict(row)
+    where, row = f"{path}, record {number}", dict(row)
     author = row.get("author") or row.get("model")
-    if not author or not isinstance(row.get("text"), str) or not row["text"].strip() or "prompt" not in row:
-        raise InputError(
-            f"{path}, record {number}: a text needs `author` (or `model`), `prompt` and a non-empty `text`."
-        )
-    prompt_id = str(row.get("prompt_id") or hashlib.sha256(str(row["prompt"]).encode()).hexdigest()[:12])
-    sample = int(row.get("sample") or 0)
+    display = row.get("author_display") or row.get("model_display_name") or author
+    if not all(
+        isinstance(text, str) and text.strip() for text in (author, display, row.get("prompt"), row.get("text"))
+    ):
+        raise InputError(f"{where}: a text needs `author` (or `model`), `prompt` and `text`, each a non-empty text.")
+    prompt_id = row.get("prompt_id") or hashlib.sha256(row["prompt"].encode()).hexdigest()[:12]
+    if not isinstance(prompt_id, str | int | float):
+        raise InputError(f"{where}: `prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
+    prompt_id = str(prompt_id)
+    sample = _whole(where, "sample", row.get("sample") or 0)
     first = {
-        "text_id": int(row["text_id"])
+        "text_id": _whole(where, "text_id", row["text_id"])
         if row.get("text_id") is not None
         else text_id(author, prompt_id, sample, row["text"]),
         "prompt_id": prompt_id,
         "prompt": row["prompt"],
         "sample": sample,
         "author": author,
-        "author_display": row.get("author_display") or row.get("model_display_name") or author,
+        "author_display": display,
         "text": row["text"],
         "words": len(row["text"].split()),
     }
     return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
+
+
+def _whole(where: str, name: str, value) -> int:
+    """Return a whole number that may be written as text or, as in a CSV with gaps, with a point."""
+    with contextlib.suppress(ValueError, OverflowError, TypeError):
+        if not isinstance(value, bool) and (isinstance(value, str) or int(value) == value):
+            return int(value)
+    raise InputError(f"{where}: `{name}` must be a whole number, got {value!r:.80}.")
 
 
 def read_predictions(source: str | Path | Sequence[str | Path]) -> pd.DataFrame:
@@ -175,7 +200,7 @@ def read_predictions(source: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     Columns: at least the ten published fields. A file that is named twice counts once; two answers to the same question
     under the same condition are an error of the statistics, since two designs would be mixed.
     """
-    sources = [source] if isinstance(source, str | Path) else list(source)
+    sources = [source] if isinstance(source, str | Path) or not isinstance(source, Iterable) else list(source)
     if not sources:
         raise InputError("`predictions` names no file and no folder.")
     files = list(dict.fromkeys(file for one in sources for file in _prediction_files(data_path(one).resolve())))
@@ -195,13 +220,11 @@ def _prediction_files(path: Path) -> list[Path]:
 
 
 def _prediction_frame(path: Path) -> pd.DataFrame:
-    frame = pd.DataFrame(_columns(_read_rows(path)))
+    frame = pd.DataFrame(_columns(path, _read_rows(path)))
     if "text_full" in frame and "text_preview" not in frame:
-        frame["text_preview"] = frame["text_full"].str[:100]
-    if "true_model_display" in frame and "predicted_model" in frame:  # some files name the answer by its label
-        pairs = frame[["true_model_display", "true_model"]].drop_duplicates(keep="last")
-        ids = dict(pairs.itertuples(index=False)) | {author: author for author in pairs["true_model"]}
-        frame["predicted_model"] = frame["predicted_model"].map(lambda name: ids.get(name, name))
+        frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
+    if {"true_model_display", "true_model", "predicted_model"} <= {*frame}:  # some files name the answer by its label
+        frame["predicted_model"] = _by_id(path, frame)
     missing = [name for name in PREDICTION_FIELDS if name not in frame]
     if missing:
         raise InputError(
@@ -210,7 +233,20 @@ def _prediction_frame(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _columns(rows: Iterable[dict]) -> dict[str, list]:
+def _by_id(path: Path, frame: pd.DataFrame) -> pd.Series:
+    """Return `predicted_model` with the ids of authors in place of their labels; a label of two authors is an error."""
+    pairs = frame[["true_model_display", "true_model"]].drop_duplicates(keep="last")
+    authors = {*pairs["true_model"]}
+    shared = {*pairs.loc[pairs["true_model_display"].duplicated(), "true_model_display"].dropna()} - authors
+    unclear = frame["predicted_model"].isin(shared)
+    if unclear.any():
+        label = frame["predicted_model"][unclear].iloc[0]
+        raise InputError(f"{path} gives two authors the label {label!r}, which is an answer; name answers by id there.")
+    ids = dict(pairs.itertuples(index=False)) | {author: author for author in authors}
+    return frame["predicted_model"].map(lambda name: ids.get(name, name))
+
+
+def _columns(path: Path, rows: Iterable[dict]) -> dict[str, list]:
     """Return rows as columns in which equal texts, lists and objects are one, NaN where a row lacks a field.
 
     A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
@@ -224,6 +260,10 @@ def _columns(rows: Iterable[dict]) -> dict[str, list]:
             if isinstance(value, str):
                 value = texts.setdefault(value, value)
             elif isinstance(value, list | dict):
+                if name in PLAIN:
+                    raise InputError(
+                        f"{path}, record {number + 1}: `{name}` must be no list or object, got {value!r:.80}."
+                    )
                 value = others.setdefault(repr(value), value)
             if name not in columns:
                 columns[name] = [math.nan] * number

@@ -40,7 +40,8 @@ def test_the_sweep_is_told_what_was_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("content", "message"), [
     ('{"a": 1}\n{"a": \n', "line 2: not valid JSON"), ("", "holds no record"), ("[1, 2]", "not a record"),
-    ("[{", "not valid JSON"), ("\n\n", "holds no record"),
+    ("[{", "not valid JSON"), ("\n\n", "holds no record"), ("[" * 100_000, "not valid JSON"),
+    ('{"a": ' * 100_000, "line 1: not valid JSON"),
 ])  # fmt: skip
 def test_a_broken_file_is_named_with_its_line(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
@@ -73,10 +74,36 @@ def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
 
 @pytest.mark.parametrize("row", [
     {"author": "a", "prompt": "p"}, {"author": "a", "prompt": "p", "text": " "}, {"prompt": "p", "text": "t"},
+    {"author": "a", "prompt": None, "text": "t"}, {"author": "a", "prompt": " ", "text": "t"},
+    {"author": 5, "prompt": "p", "text": "t"}, {"author": ["a"], "prompt": "p", "text": "t"},
+    {"author": "a", "author_display": ["A"], "prompt": "p", "text": "t"}, {"author": "a", "prompt": ["p"], "text": "t"},
 ])  # fmt: skip
 def test_a_text_that_lacks_something_is_named(tmp_path, row):
     with pytest.raises(InputError, match="record 1: a text needs"):
         records.read_texts(str(write(tmp_path / "texts.jsonl", row)))
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("text_id", 1.5), ("text_id", "abc"), ("text_id", float("inf")), ("text_id", True), ("text_id", [1]),
+    ("sample", "x"), ("sample", 0.5), ("sample", [1]), ("prompt_id", ["p"]), ("prompt_id", {"p": 1}),
+])  # fmt: skip
+def test_a_number_of_a_text_that_is_none_is_named(tmp_path, field, value):
+    row = {"author": "a", "prompt": "p", "text": "t", field: value}
+    with pytest.raises(InputError, match=rf"texts.jsonl, record 2: `{field}` must be a .*got "):
+        records.read_texts(str(write(tmp_path / "texts.jsonl", {"author": "a", "prompt": "p", "text": "u"}, row)))
+
+
+def test_numbers_of_texts_may_be_written_as_a_csv_with_gaps_has_them(tmp_path):
+    rows = [{"author": "a", "prompt": "p", "text": f"t{i}", "text_id": i, "sample": i} for i in (1.0, "2", 3)]
+    texts = records.read_texts(str(write(tmp_path / "texts.jsonl", *rows)))
+    assert [(text["text_id"], text["sample"]) for text in texts] == [(1, 1), (2, 2), (3, 3)]
+
+
+@pytest.mark.parametrize("read", [records.read_texts, records.read_predictions, records.data_path])
+@pytest.mark.parametrize("name", [5, None, "", " ", "a\0", "~nouser/x", "x" * 300])
+def test_what_no_file_is_called_is_one_sentence(read, name):
+    with pytest.raises(InputError, match=r"must be named by a non-empty text, got|cannot be used: \w"):
+        read(name)
 
 
 def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
@@ -101,6 +128,20 @@ def test_predictions_made_elsewhere_are_read(tmp_path):
     assert len(records.read_predictions([labelled, labelled])) == 1, "one file named twice"
     with pytest.raises(InputError, match="lacks the field is_correct"):
         records.read_predictions(write(tmp_path / "c.jsonl", {k: v for k, v in FOREIGN.items() if k != "is_correct"}))
+
+
+def test_a_label_of_two_authors_is_no_answer(tmp_path):
+    other = FOREIGN | {"text_id": 1, "true_model": "b/one"}
+    by_id = records.read_predictions(write(tmp_path / "ids.jsonl", FOREIGN, other))
+    assert list(by_id["predicted_model"]) == ["a/one", "a/one"]
+    with pytest.raises(InputError, match=r"labels.jsonl gives two authors the label 'One', which is an answer"):
+        records.read_predictions(write(tmp_path / "labels.jsonl", FOREIGN, other | {"predicted_model": "One"}))
+
+
+@pytest.mark.parametrize("field", ["true_model", "true_model_display", "predicted_model", "text_id", "prompt_used"])
+def test_a_list_in_the_place_of_a_text_is_named_with_its_record(tmp_path, field):
+    with pytest.raises(InputError, match=rf"x.jsonl, record 2: `{field}` must be no list or object, got \['a'\]"):
+        records.read_predictions(write(tmp_path / "x.jsonl", FOREIGN, FOREIGN | {field: ["a"]}))
 
 
 def test_a_table_of_predictions_is_that_of_its_rows_and_keeps_equal_values_once(tmp_path, monkeypatch):
