@@ -42,7 +42,7 @@ def read_prompts(path: Path, limit: int = 0) -> list[dict]:
         try:
             row = json.loads(line)
             prompt_id, text = row["prompt_id"], row["prompt"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: not a JSON object with `prompt_id` and `prompt`.") from error
         if prompt_id in seen or not str(text).strip():
             raise InputError(f"{path}, line {number}: `prompt_id` {prompt_id!r} is used twice or its prompt is empty.")

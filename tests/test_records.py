@@ -166,6 +166,7 @@ def test_one_json_list_is_read_like_lines(tmp_path):
 
 @pytest.mark.parametrize(("lines", "message"), [
     (['{"prompt_id": "a", "prompt": "x"}', "{"], "line 2"), (['{"prompt_id": "a"}'], "line 1"), ([], "hold no prompt"),
+    (["[" * 100_000], "line 1"),
     (['{"prompt_id": "a", "prompt": "x"}'] * 2, "used twice"), (['{"prompt_id": "a", "prompt": " "}'], "empty"),
 ])  # fmt: skip
 def test_writing_prompts_are_checked(tmp_path, lines, message):

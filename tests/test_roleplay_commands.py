@@ -216,6 +216,20 @@ def test_what_a_person_typed_is_never_overwritten(server, tmp_path, command, lat
     assert out.read_bytes() == before and len(fake.ledger) == calls
 
 
+def test_what_a_person_typed_outlives_a_run_that_does_not_come_as_far(server, tmp_path, monkeypatch):
+    fake, out = server(reply=reply), tmp_path / "r.json"
+    options = {"agent-persona": "person", "max-turns": 3}
+    selfeval("roleplay", *arguments(out, **options), input="one\ntwo\n")
+    before = out.read_bytes()
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "another.sqlite"))
+    fake.faults = lambda i, body: "400" if body["model"] == "q" and len(body["messages"]) > 2 else None
+    assert selfeval("roleplay", *arguments(out, **options), input="").exit_code == 1
+    assert out.read_bytes() == before and [row["answer"] for row in json.loads(before)["interaction"]][:2] == [
+        "one",
+        "two",
+    ]
+
+
 @pytest.mark.parametrize("content", ["mine", "", "[]", "{}", '{"messages": 5}', "[" * 10_000, '{"config": 5}'])
 @pytest.mark.parametrize("persona", ["support", "person"])
 def test_a_file_of_somebody_elses_is_never_overwritten(server, tmp_path, content, persona):

@@ -345,6 +345,7 @@ def test_confusion_counts_every_row_once():
         (lambda f: f.assign(evaluator_model=[["m0"]] * len(f)), "`evaluator_model` must hold texts, numbers or nulls"),
         (lambda f: f.assign(text_id=[{}] * len(f)), "`text_id` must hold texts, numbers or nulls"),
         (lambda f: f.assign(score="0,9"), "`score` must hold numbers from 0 to 1 or null, got '0,9'"),
+        (lambda f: f.assign(score=[[0.5]] * len(f)), "`score` must hold numbers from 0 to 1 or null, got [0.5]"),
         (lambda f: f.assign(score=17), "`score` must hold numbers from 0 to 1 or null, got 17"),
         (lambda f: f.assign(score=float("inf")), "`score` must hold numbers from 0 to 1 or null, got inf"),
         (lambda f: f.assign(position=0), "`position` must hold 1 or 2 (first or second) or null, got '0'"),

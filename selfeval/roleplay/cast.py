@@ -61,7 +61,7 @@ def role(name: str, known: dict[str, Role], parameter: str) -> Role:
 def _roles(path: Path) -> dict[str, Role]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise InputError(f"The roles {path} cannot be read: {error}.") from error
     if not isinstance(content, dict) or not content:
         raise InputError(f"The roles {path} must be entries by name, got {content!r:.80}.")

@@ -208,10 +208,12 @@ async def run(
     the log; its conversation's status says whether all turns were held.
     """
     log, judging = Log(play), {}
-    reader = _reader(play, read)
+    reader, held = _reader(play, read)
     agent, interrogator = (reader if model.id == TYPED else model for model in play.players())
 
     def write() -> None:
+        if log.conversation is None or len(log.conversation.turns) < held:
+            return  # the file holds lines of a person that are not repeated yet, and may never be
         write_whole(play.out, json.dumps(report(log), indent=2, ensure_ascii=False) + "\n")
 
     async def judge(conversation: Conversation, turn: int, arm: str) -> None:
@@ -247,15 +249,16 @@ def _feedback(score: float | None) -> str:
     return f"The jury that reads along {said}, on a scale from 0, surely a program, to 1, surely a human being."
 
 
-def _reader(play: Play, read: Callable[[str], str]) -> Model:
-    """Return a person who types, and who need not type again what the file of a stopped run has already.
+def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
+    """Return a person who types, and who need not type again what the file of a stopped run has already, and how many
+    messages that file has up to the person's last.
 
     With a person on both sides the lines of the file are theirs in turn. Raises `InputError` where the file cannot be
     written, is no output of these commands, or holds what somebody typed in another setting: that is not in the store.
     """
     check_writable(play.out)
     if not play.out.exists():
-        return cast.person(read)
+        return cast.person(read), 0
     now = play.config()
     try:
         content = json.loads(play.out.read_text(encoding="utf-8")) if play.out.is_file() else None
@@ -273,5 +276,6 @@ def _reader(play: Play, read: Callable[[str], str]) -> Model:
         raise InputError(
             f"{play.out} holds what somebody typed in another setting; choose another name for the output."
         )
+    held = max((k for k, (speaker, _) in enumerate(messages, 1) if speaker in typed), default=0)
     lines = iter(lines)
-    return cast.person(lambda shown: next(lines, None) or read(shown))
+    return cast.person(lambda shown: next(lines, None) or read(shown)), held

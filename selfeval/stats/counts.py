@@ -134,14 +134,15 @@ def same_codes(values: pd.Series, column: str) -> np.ndarray:
 
 def shares(values: pd.Series, column: str) -> np.ndarray:
     """Return a column of numbers in [0, 1], NaN for null."""
-    codes, unique = _codes(values, column)
-    numbers = pd.to_numeric(pd.Series(unique, dtype=object), errors="coerce").to_numpy(float)
-    blank = np.array([isinstance(value, str) and not value.strip() for value in unique], bool)
-    wrong = ~blank & ~((numbers >= 0) & (numbers <= 1))
-    if wrong.any():
-        value = unique.tolist()[wrong.argmax()]
-        raise InputError(f"Column `{column}` must hold numbers from 0 to 1 or null, got {value!r}.")
-    return np.append(numbers, np.nan)[codes]
+    try:
+        numbers = pd.to_numeric(values, errors="coerce").to_numpy(float, na_value=np.nan)
+    except TypeError:  # lists, objects
+        numbers = np.full(len(values), np.nan)
+    wrong = values.notna().to_numpy() & ~((numbers >= 0) & (numbers <= 1))
+    for value in values[wrong].tolist():
+        if not isinstance(value, str) or value.strip():  # a blank is null
+            raise InputError(f"Column `{column}` must hold numbers from 0 to 1 or null, got {value!r}.")
+    return numbers
 
 
 def _column(frame: pd.DataFrame, name: str) -> pd.Series:
