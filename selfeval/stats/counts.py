@@ -190,12 +190,14 @@ def _answers(frame: pd.DataFrame, task: np.ndarray, authors: pd.Index) -> tuple[
     return answer, naming
 
 
-def _positions(frame: pd.DataFrame) -> np.ndarray:
+def _positions(frame: pd.DataFrame, pairs: np.ndarray) -> np.ndarray:
+    """Return 1 or 2 where a text of a pair stood, 0 for null and for the place in a lineup, which may be beyond 2."""
     if "position" not in frame:
         return np.zeros(len(frame), int)
     codes, unique = _codes(frame["position"], "position")
     words = [str(value).strip().lower().removesuffix(".0") for value in unique]
-    if wrong := [word for word in words if word not in _FIRST | _SECOND | {""}]:
+    of_pairs = {words[code] for code in np.unique(codes[pairs]) if code >= 0}
+    if wrong := sorted(of_pairs - _FIRST - _SECOND - {""} | {"0"} & {*words}):
         raise InputError(f"Column `position` must hold 1 or 2 (first or second) or null, got {wrong[0]!r}.")
     return np.append([1 if w in _FIRST else 2 if w in _SECOND else 0 for w in words], 0).astype(int)[codes]
 
@@ -241,7 +243,7 @@ def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
     answer, _ = _answers(frame, np.asarray(task), author.categories)
     other = _codes(frame["other_model"], "other_model")[0] if "other_model" in frame else np.full(len(frame), -1)
     other_names = pd.Index(pd.unique(frame["other_model"].dropna())) if "other_model" in frame else pd.Index([])
-    position = _positions(frame)
+    position = _positions(frame, np.asarray(task == PAIRWISE))
     score = shares(frame["score"], "score") if "score" in frame else None
     for g, (name, label) in enumerate(labels.itertuples(index=False)):
         rows = np.flatnonzero(group == g) if len(labels) > 1 else slice(None)
