@@ -21,10 +21,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise `InputError` where `write_whole` could not write, before anything is bought for what goes there."""
-    if path.is_dir():
-        raise InputError(f"{path} cannot be written: it is a folder; name a file in it.")
     with _beside(path) as temporary:
         temporary.touch()
+    if path.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder; name a file in it.")
 
 
 @contextlib.contextmanager
