@@ -683,4 +683,4 @@ def test_the_interval_of_an_area_covers_and_stays_within_0_and_1(apart, prompts)
             low, high = (value(table, name, "m0", column=end) for end in ("low", "high"))
             assert 0 <= low <= high <= 1
             held.append(low <= truth <= high)
-    assert np.mean(held) > 0.92
+    assert np.mean(held) > 0.9  # of 100; those of the t interval: .75 and .05
