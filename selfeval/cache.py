@@ -7,12 +7,14 @@ disk flush instead of a whole one. Not for network file systems: one store per h
 
 import asyncio
 import atexit
+import contextlib
 import json
 import os
 import queue
 import shutil
 import socket
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
@@ -22,13 +24,14 @@ from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
 
-from selfeval import DATA, planning
+from selfeval import DATA, ROOT, planning
 from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.recordings import canonical, difference, read_jsonl, read_store
 
 LEASE = 60.0  # seconds a claim lives without a sign of life from its process
 BATCH = 500  # most operations in one commit
+PATIENCE = 600.0  # seconds that replies wait in memory while another process holds the file
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, response TEXT NOT NULL,
@@ -36,21 +39,28 @@ CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS attempts (key TEXT NOT NULL, at REAL NOT NULL, outcome TEXT NOT NULL, detail TEXT);
 """
+COLUMNS = {
+    "replies": ["key", "request", "response", "created"],
+    "claims": ["key", "owner", "expires"],
+    "attempts": ["key", "at", "outcome", "detail"],
+}
 # What a store from another hand may hold to act by itself: a trigger, a view, a virtual table.
 FOREIGN = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
              WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
+# What a disk or its permissions cause.
+UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
 class Store(Rich):
     """Replies on disk, with a read-only second layer of recorded replies.
 
-    path: the SQLite file; by default `SELFEVAL_STORE` or `data/store/responses.sqlite`. recorded: a folder of JSON
-    lines; by default `data/sample`. replay: serve recorded replies alone and raise `ReplayMiss` for any other request;
-    by default the environment's `SELFEVAL_REPLAY`.
+    path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
+    `data/store/responses.sqlite`. recorded: a folder of JSON lines; by default `data/sample`. replay: serve recorded
+    replies alone and raise `ReplayMiss` for any other request; by default the environment's `SELFEVAL_REPLAY`.
     """
 
     def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | None = None):
-        self.path = Path(path or os.environ.get("SELFEVAL_STORE") or DATA / "store" / "responses.sqlite")
+        self.path = place(path)
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
         self.owner = own_name()
@@ -82,13 +92,19 @@ class Store(Rich):
     def get(self, key: str) -> dict | None:
         """Return the stored reply, or None."""
         if not self.replay:
-            try:
+            with self._reading():
                 row = self._reader.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
-            except sqlite3.Error as error:
-                raise StoreError(f"The response store {self.path} cannot be read: {error}.") from error
-            if row:
-                return json.loads(row[0])
+                if row:
+                    return json.loads(row[0])
         return self._recorded[key][1] if key in self._recorded else None
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Make one sentence of what a damaged store raises, or one that is not ours."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError) as error:
+            raise StoreError(f"The response store {self.path} cannot be read: {error}. {_remedy(error)}") from error
 
     def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
@@ -97,10 +113,15 @@ class Store(Rich):
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
-        yield from self._reader.execute(
-            "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key",
-            (like,),
-        )
+        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
+        with self._reading():
+            found = self._reader.execute(query, (like,))
+        while True:
+            with self._reading():
+                row = next(found, None)
+            if row is None:
+                return
+            yield row
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model, and how often an attempt failed."""
@@ -108,12 +129,15 @@ class Store(Rich):
         query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
             sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
             sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
-            FROM replies GROUP BY 1, 2 ORDER BY 1, 2"""
-        return [dict(zip(names, row, strict=True)) for row in self._reader.execute(query)]
+            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END AS response FROM replies)
+            GROUP BY 1, 2 ORDER BY 1, 2"""  # Infinity, as earlier versions could write it, is not valid
+        with self._reading():
+            return [dict(zip(names, row, strict=True)) for row in self._reader.execute(query)]
 
     def outcomes(self) -> dict[str, int]:
         """Return how many attempts ended in each way other than a reply; `abandoned` were in flight at a kill."""
-        return dict(self._reader.execute("SELECT outcome, count(*) FROM attempts GROUP BY outcome ORDER BY outcome"))
+        with self._reading():
+            return dict(self._reader.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1"))
 
     # writing ---------------------------------------------------------------------------------------------------------
 
@@ -158,7 +182,7 @@ class Store(Rich):
 
         A reply that cannot be written gives its claim back.
         """
-        written = self._submit(_put, key, request, json.dumps(response))
+        written = self._submit(_put, key, request, json.dumps(response, allow_nan=False))
         written.add_done_callback(lambda done: self.release(key) if done.exception() else self._held.discard(key))
         return written
 
@@ -186,6 +210,8 @@ class Store(Rich):
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
+        for _ in read_store(path, BATCH):  # nothing of a file is added unless all of it can be
+            pass
         new = total = 0
         for replies, attempts in read_store(path, BATCH):
             new += self._submit(_merge, replies, attempts).result()
@@ -194,6 +220,7 @@ class Store(Rich):
 
     def copy(self, target: Path, since: float = 0.0) -> None:
         """Write a store of what was added since a time (of this host's clock) as one file, also to a network drive."""
+        self._check_target(target)
         part = target.with_name(f"{target.name}.{os.getpid()}.part")
         with tempfile.TemporaryDirectory(prefix="selfeval-") as folder:
             local = Path(folder) / "copy.sqlite"  # SQLite's locks do not hold on network drives
@@ -215,9 +242,12 @@ class Store(Rich):
 
     def export_file(self, path: Path, like: str = "%") -> int:
         """Write the main layer as JSON lines in key order, atomically; return the number of replies."""
-        temporary = path.with_name(path.name + ".part")
+        self._check_target(path)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
         count = 0
         try:
+            if _is_database(path):
+                raise InputError(f"The export {path} would replace a database; name another file.")
             with temporary.open("w", encoding="utf-8") as out:
                 for key, request, response in self.rows(like):
                     out.write(f'{{"key":"{key}","request":{request},"response":{response}}}\n')
@@ -225,7 +255,16 @@ class Store(Rich):
             temporary.replace(path)
         except OSError as error:
             raise StoreError(f"The export {path} cannot be written: {error}.") from error
+        finally:
+            temporary.unlink(missing_ok=True)
         return count
+
+    def _check_target(self, path: Path) -> None:
+        """Raise `InputError` where writing this file would destroy the store."""
+        for end in ("", "-wal", "-shm", "-journal"):
+            part = self.path.with_name(self.path.name + end)
+            if path.resolve() == part.resolve() or (path.exists() and part.exists() and path.samefile(part)):
+                raise InputError(f"{path} belongs to the store {self.path} itself; name another file.")
 
     def close(self) -> None:
         """Commit what waits and close the file; a later use opens it again."""
@@ -257,8 +296,15 @@ class Store(Rich):
                 connection.close()
                 raise StoreError(f"The response store {self.path} holds {odd[0]!r}, which is not ours and could act.")
             connection.executescript(SCHEMA)
+            for table, columns in COLUMNS.items():  # seen before anything is bought that could not be kept
+                if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != columns:
+                    connection.close()
+                    raise StoreError(
+                        f"The response store {self.path} has a table {table} with other columns than "
+                        f"{', '.join(columns)}: {_remedy()}"
+                    )
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"The response store {self.path} cannot be opened: {error}.") from error
+            raise StoreError(f"The response store {self.path} cannot be opened: {error}. {_remedy(error)}") from error
         return connection
 
     def _submit(self, operation, *arguments) -> Future:
@@ -279,28 +325,39 @@ class Store(Rich):
     def _write(self) -> None:
         """Commit operations in groups: whatever queued up while the last commit was under way makes the next one."""
         connection, closing, renewed = None, False, time.monotonic()
+        waited = 0.0  # since when another process holds the file
         while True:
             batch = self._next_batch()
             closing = closing or None in batch
             batch = [entry for entry in batch if entry]
-            try:
-                connection = connection or self._connect()
-                connection.execute("BEGIN IMMEDIATE")
-                results = [operation(connection, *arguments) for _, operation, arguments in batch]
-                if time.monotonic() - renewed > LEASE / 3:
-                    connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (_lease(), self.owner))
-                    renewed = time.monotonic()
-                connection.execute("COMMIT")
-            except Exception as error:  # whatever it is: a writer that ended would leave every caller waiting
-                if connection:
-                    connection.close()  # rolls back
-                connection = None
-                failure = error if isinstance(error, StoreError) else self._cannot_write(error)
-                for future, *_ in batch:
-                    future.set_exception(failure)
-            else:
-                for (future, *_), result in zip(batch, results, strict=True):
-                    future.set_result(result)
+            while True:
+                try:
+                    connection = connection or self._connect()
+                    connection.execute("BEGIN IMMEDIATE")
+                    results = [operation(connection, *arguments) for _, operation, arguments in batch]
+                    if time.monotonic() - renewed > LEASE / 3:
+                        connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (_lease(), self.owner))
+                        renewed = time.monotonic()
+                    connection.execute("COMMIT")
+                except Exception as error:  # whatever it is: a writer that ended would leave every caller waiting
+                    if connection:
+                        connection.close()  # rolls back
+                    connection = None
+                    if is_busy(error) and batch and time.monotonic() < (waited or time.monotonic()) + PATIENCE:
+                        if not waited:
+                            waited = time.monotonic()
+                            text = f"another process holds {self.path}; replies wait in memory for up to"
+                            print(f"selfeval: {text} {PATIENCE / 60:.0f} minutes", file=sys.stderr, flush=True)
+                        time.sleep(0.1)
+                        continue
+                    failure = error if isinstance(error, StoreError) else self._cannot_write(error)
+                    for future, *_ in batch:
+                        future.set_exception(failure)
+                else:
+                    for (future, *_), result in zip(batch, results, strict=True):
+                        future.set_result(result)
+                    waited = 0.0
+                break
             with self._starting:
                 if closing and self._operations.empty():
                     self._writer = None
@@ -311,8 +368,8 @@ class Store(Rich):
 
     def _cannot_write(self, error: Exception) -> StoreError:
         return StoreError(
-            f"The response store {self.path} cannot be written: {error}. Make room or check its permissions, then run "
-            "the same again; nothing that it already holds is lost."
+            f"The response store {self.path} cannot be written: {error}. {_remedy(error)} Then run the same again: "
+            "what it holds is not bought twice."
         )
 
     def _next_batch(self) -> list:
@@ -323,6 +380,54 @@ class Store(Rich):
         while len(batch) < BATCH and not self._operations.empty():
             batch.append(self._operations.get())
         return batch
+
+
+def place(path: Path | str | None = None) -> Path:
+    """Return where a store lies, by default the one of `SELFEVAL_STORE`: the same file from every working directory."""
+    given = os.environ.get("SELFEVAL_STORE") if path is None else path
+    if given is None:
+        return DATA / "store" / "responses.sqlite"
+    if not str(given).strip() or str(given) == ":memory:":
+        raise InputError(
+            f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
+        )
+    try:
+        return ROOT / Path(given).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"The store {str(given)!r} has no place: {error}.") from error
+
+
+def is_busy(error: BaseException | None) -> bool:
+    """Tell whether an error says that another process holds a SQLite file."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_damaged(error: BaseException | None) -> bool:
+    """Tell whether an error says that a file is no SQLite database, or a damaged one."""
+    return _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+
+
+def _code(error: BaseException | None) -> int | None:
+    """Return SQLite's primary code of an error, or of the one that it was made from."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code & 0xFF if code is not None else _code(error.__cause__) if error else None
+
+
+def _remedy(error: BaseException | None = None) -> str:
+    if is_busy(error):
+        return "Another process holds it: end that one."
+    if isinstance(error, OSError) or _code(error) in UNWRITABLE:
+        return "Make room or check its permissions."
+    return (
+        "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
+    )
+
+
+def _is_database(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 # operations of the writer, inside its transaction ---------------------------------------------------------------------

@@ -21,9 +21,8 @@ def stats() -> None:
     rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
     for row in replies.statistics():
         money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
-        rows.append(
-            (row["provider"], row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"], money)
-        )
+        tokens = ("?" if row[name] is None else row[name] for name in ("prompt_tokens", "completion_tokens"))
+        rows.append((row["provider"], row["model"], row["replies"], *tokens, money))
     table(rows)
     for outcome, count in replies.outcomes().items():
         click.echo(f"{count} attempts without a reply: {outcome}")

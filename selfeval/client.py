@@ -209,20 +209,16 @@ class Client(Rich):
             self.tally.stored += 1
             return Response.from_dict(stored)
         try:
-            response = await self._ask(request, endpoint)
+            return await self._ask(request, endpoint)
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
         except BaseException:
             self.store.release(key)
             raise
-        # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
-        self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))
-        self._count(response)
-        return response
 
     async def _ask(self, request: Request, endpoint: Endpoint) -> Response:
-        """Return the model's response; what it can cost at most is reserved for as long as it is in flight."""
+        """Return the model's response and store it; what it can cost at most is reserved while it is in flight."""
         model, (messages, parameters), purse = request.model, request.full(), self.purse
 
         def note(failure: Failure) -> None:
@@ -234,6 +230,9 @@ class Client(Rich):
         cost = amount
         try:
             response = await endpoint.ask(model, messages, parameters, note)
+            # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
+            self._unwritten.append(self.store.put(request.key, request.identity, response.to_dict()))
+            self._count(response)
             cost = response.cost
         except Failure:
             cost = 0.0

@@ -1,22 +1,26 @@
 """What may be sent now: a provider's rates, a purse, and whether a model is worth another call.
 
 Rates and purses hold for all processes of a user on one host, by a small SQLite file beside the state of the embedded
-server; nothing in it is worth keeping. `SELFEVAL_SHARE=n` gives this host the n-th part of both, for n hosts that work
-on the same account.
+server. Where it is damaged it is begun anew: each process knows what it saw spent and what it has in flight. No reply
+waits for it: what cannot be booked at once is booked later. `SELFEVAL_SHARE=n` gives this host the n-th part of both,
+for n hosts that work on the same account.
 """
 
 import asyncio
 import contextlib
+import math
 import os
 import sqlite3
+import sys
 import time
 from functools import cached_property
+from pathlib import Path
 
 import psutil
 
-from selfeval.cache import is_dead, own_name
+from selfeval.cache import is_busy, is_damaged, is_dead, own_name
 from selfeval.embedded import host_folder
-from selfeval.errors import BudgetError, InputError
+from selfeval.errors import BudgetError, InputError, StoreError
 from selfeval.models import Model, Provider
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
@@ -25,6 +29,8 @@ CENT = 1e-9  # dollars that rounding makes or leaves
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
+PATIENCE = 60.0  # seconds that a call not yet sent waits for the file of rates and purses
+MOST_HOSTS = 10_000
 PAUSES = (30.0, 60.0, 120.0)  # seconds before each trial; after the last one the model is given up
 
 SCHEMA = """
@@ -34,29 +40,90 @@ CREATE TABLE IF NOT EXISTS reserved (purse TEXT, owner TEXT, amount REAL NOT NUL
 """
 
 
+COLUMNS = {
+    "rates": ["name", "requests", "tokens"],
+    "purses": ["name", "spent"],
+    "reserved": ["purse", "owner", "amount"],
+}
+
+
+class _Foreign(sqlite3.DatabaseError):
+    """The shared file has other columns."""
+
+
+class _NotNow(StoreError):
+    """The shared file is locked, or was damaged and is begun anew when it is next opened."""
+
+
 class _Shared:
     """The file that the processes of this host share; each change is one short transaction."""
 
     @cached_property
+    def _path(self) -> Path:
+        try:
+            return host_folder() / "limits.sqlite"
+        except OSError as error:
+            raise StoreError(
+                f"The folder of rates and purses cannot be made: {error}; set TMPDIR to a folder of your own."
+            ) from error
+
+    @cached_property
     def _connection(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(host_folder() / "limits.sqlite", timeout=10, isolation_level=None)
-        with contextlib.suppress(sqlite3.OperationalError):  # of several that create it, one sets the mode
-            connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=OFF")
-        connection.executescript(SCHEMA)
+        try:
+            return self._open()
+        except sqlite3.Error as error:
+            if not _is_foreign(error):
+                raise
+        import fcntl
+
+        with self._path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one begins it anew, the others find it
+            try:
+                return self._open()
+            except sqlite3.Error as error:
+                if not _is_foreign(error):
+                    raise
+                for end in ("", "-wal", "-shm"):
+                    self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+                print(f"selfeval: {self._path}: {error}; the rates and purses begin anew", file=sys.stderr, flush=True)
+            return self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        # Short: the event loop stands still meanwhile, and with it every call in flight.
+        connection = sqlite3.connect(self._path, timeout=0.05, isolation_level=None)
+        try:
+            with contextlib.suppress(sqlite3.OperationalError):  # of several that create it, one sets the mode
+                connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.executescript(SCHEMA)
+            for table, columns in COLUMNS.items():
+                if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != columns:
+                    raise _Foreign(f"its table {table} is of another version")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @contextlib.contextmanager
     def change(self):
         """Yield the connection inside a transaction that no other process interrupts."""
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
+        path = self._path
         try:
-            yield connection
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self.close()  # rolls back; the next use opens it again
+            kind = _NotNow if is_busy(error) or _is_foreign(error) else StoreError
+            raise kind(
+                f"The file of rates and purses {path} cannot be used: {error}. End what holds it, or move it "
+                "away, then run the same again; every reply so far is stored."
+            ) from error
 
     def close(self) -> None:
         """Close the file; a later use opens it again."""
@@ -64,11 +131,31 @@ class _Shared:
             connection.close()
 
 
+def _is_foreign(error: BaseException) -> bool:
+    """Tell whether an error says that the file is no database, a damaged one, or one of another version."""
+    return is_damaged(error) or isinstance(error, _Foreign)
+
+
+async def _patiently(step):
+    """Return what a step returns; while the shared file is locked, wait without holding up what is in flight."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return step()
+        except _NotNow:
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(0.1)
+
+
 def share() -> int:
     """Return how many hosts divide the rates and the purse among them, by `SELFEVAL_SHARE`."""
     text = os.environ.get("SELFEVAL_SHARE", "").strip() or "1"
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"SELFEVAL_SHARE must be a whole number of hosts, at least 1, got {text!r}.")
+    if not text.isdecimal() or len(text) > len(str(MOST_HOSTS)) or not 1 <= int(text) <= MOST_HOSTS:
+        shown = text if len(text) <= 20 else f"{text[:20]}..."
+        raise InputError(
+            f"SELFEVAL_SHARE must be a whole number of hosts, at least 1 and at most 10,000, got {shown!r}."
+        )
     return int(text)
 
 
@@ -88,33 +175,42 @@ class Pace:
             (60 + LAG) * share() / rate for rate in (provider.requests_per_minute, provider.tokens_per_minute)
         ]
         self._shared, self._turn = _Shared(), asyncio.Lock()
+        self._owed = 0.0  # seconds of the rate of tokens that are not yet corrected in the file
 
     async def wait(self, tokens: int) -> None:
         """Wait until one more request, of so many tokens, keeps the rates."""
         if not any(self.seconds):
             return
         async with self._turn:
-            while (pause := self._enter(tokens)) > 0:  # noqa: ASYNC110  other processes set no event
+            while (pause := await _patiently(lambda: self._enter(tokens))) > 0:  # noqa: ASYNC110  processes set no event
                 await asyncio.sleep(pause)
 
     def settle(self, tokens: int) -> None:
-        """Correct the estimate by so many tokens."""
+        """Correct the estimate by so many tokens, later where the file cannot be changed now."""
         if self.seconds[1] and tokens:
-            with self._shared.change() as connection:
-                change = (tokens * self.seconds[1], self.name)
-                connection.execute("UPDATE rates SET tokens = tokens + ? WHERE name = ?", change)
+            self._owed += tokens * self.seconds[1]
+            with contextlib.suppress(StoreError):
+                with self._shared.change() as connection:
+                    self._correct(connection)
+                self._owed = 0.0
+
+    def _correct(self, connection) -> None:
+        if self._owed:
+            connection.execute("UPDATE rates SET tokens = tokens + ? WHERE name = ?", (self._owed, self.name))
 
     def _enter(self, tokens: int) -> float:
         """Take a place now and return 0, or return the seconds until there may be one."""
         now, costs = time.time(), (self.seconds[0], tokens * self.seconds[1])
         with self._shared.change() as connection:
+            self._correct(connection)
             row = connection.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone()
             due = [at if at < now + STALE else now for at in row or (0.0, 0.0)]
-            if max(due) > now:
-                return max(due) - now
-            after = [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
-            connection.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
-        return 0.0
+            pause = max(0.0, max(due) - now)
+            if not pause:
+                after = [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
+                connection.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
+        self._owed = 0.0
+        return pause
 
     def close(self) -> None:
         """Close the shared file."""
@@ -134,6 +230,10 @@ class Purse:
         self._shared, self._turn = _Shared(), asyncio.Lock()
         self._seen: dict[str, float] = {}  # model id -> its dearest reply so far, where it has no price
         self._unknown: Model | None = None  # whose replies cost nobody knows what
+        self._held = 0.0  # what our own calls in flight reserve
+        self._owed = 0.0  # what our replies cost and is not yet in the file
+        self._late = False  # the file does not yet hold what the last settlement changed
+        self._known = 0.0  # what was spent when we last saw it, for a file that was begun anew
 
     @classmethod
     def from_environment(cls) -> "Purse | None":
@@ -141,13 +241,15 @@ class Purse:
         text = os.environ.get("SELFEVAL_BUDGET", "").strip()
         if not text:
             return None
-        name, _, amount = text.rpartition(":")
+        name, colon, amount = text.rpartition(":")
         try:
             ceiling = float(amount)
         except ValueError:
             ceiling = -1.0
-        if not 0 <= ceiling < float("inf"):
-            raise InputError(f"SELFEVAL_BUDGET must be US dollars, or NAME:USD, got {text!r}.")
+        if not 0 <= ceiling < math.inf or ":" in name or bool(colon) != bool(name.strip()):
+            raise InputError(
+                f"SELFEVAL_BUDGET must be US dollars, or NAME:USD with a NAME without colons, got {text!r}."
+            )
         return cls(name or f"{os.getpid()} {psutil.Process().create_time()}", ceiling)
 
     def price(self, model: Model, prompt: int, completion: int) -> float:
@@ -159,16 +261,20 @@ class Purse:
     async def reserve(self, amount: float) -> None:
         """Wait until so much may be spent; raise `BudgetError` once nothing is in flight that could still free it."""
         async with self._turn:
-            while not self._reserve(amount):  # noqa: ASYNC110
+            while not await _patiently(lambda: self._reserve(amount)):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
     def _reserve(self, amount: float) -> bool:
         with self._shared.change() as connection:
             spent, reserved = self._state(connection)
             fits = spent + reserved + amount <= self.ceiling + CENT and spent < self.ceiling
-            if fits and not self._unknown:
-                self._add(connection, amount)
-                return True
+            fits = fits and not self._unknown
+            if fits:
+                self._hold(connection, self._held + amount)
+        self._known, self._owed, self._late = spent, 0.0, False
+        if fits:
+            self._held += amount
+            return True
         if reserved > CENT:
             return False
         if self._unknown:
@@ -184,43 +290,63 @@ class Purse:
         )
 
     def settle(self, model: Model, amount: float, cost: float | None) -> None:
-        """Give back what was reserved for a call and book what it cost.
+        """Give back what was reserved for a call and book what it cost, later where the file cannot be changed now.
 
         After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
         """
         if cost is None and model.provider.hosted:
             self._unknown = model
         self._seen[model.id] = max(self._seen.get(model.id, 0.0), cost or 0.0)
-        with self._shared.change() as connection:
-            self._add(connection, -amount)
-            self._spend(connection, cost or 0.0)
+        self._held = max(0.0, self._held - amount)
+        self._owed += cost or 0.0
+        self._late = True
+        with contextlib.suppress(StoreError):
+            self.spent()
 
     def spent(self) -> float:
         """Return the US dollars spent so far, by all who share the purse."""
         with self._shared.change() as connection:
-            return self._state(connection)[0]
+            spent, _ = self._state(connection)
+        self._known, self._owed, self._late = spent, 0.0, False
+        return spent
 
     def _state(self, connection) -> tuple[float, float]:
-        """Return (spent, reserved); what a process reserved that died counts as spent, since it may have been."""
+        """Book what we owe and return (spent, reserved).
+
+        What a process reserved that died counts as spent, since it may have been.
+        """
         rows = connection.execute("SELECT owner, amount FROM reserved WHERE purse = ?", (self.name,)).fetchall()
         for owner, amount in rows:
             if owner != self.owner and is_dead(owner):
                 self._spend(connection, amount)
                 connection.execute("DELETE FROM reserved WHERE purse = ? AND owner = ?", (self.name, owner))
-        spent = connection.execute("SELECT spent FROM purses WHERE name = ?", (self.name,)).fetchone()
+        query = "SELECT spent FROM purses WHERE name = ?"
+        spent = (connection.execute(query, (self.name,)).fetchone() or (0.0,))[0]
+        if behind := max(0.0, self._known - spent) + self._owed:
+            self._spend(connection, behind)
+        self._hold(connection, self._held)
         held = connection.execute("SELECT sum(amount) FROM reserved WHERE purse = ?", (self.name,)).fetchone()
-        return spent[0] if spent else 0.0, held[0] or 0.0
+        return spent + behind, held[0]
 
-    def _add(self, connection, amount: float) -> None:
-        query = "INSERT INTO reserved VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET amount = amount + excluded.amount"
-        connection.execute(query, (self.name, self.owner, amount))
+    def _hold(self, connection, amount: float) -> None:
+        connection.execute("INSERT OR REPLACE INTO reserved VALUES (?, ?, ?)", (self.name, self.owner, amount))
 
     def _spend(self, connection, amount: float) -> None:
         query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
         connection.execute(query, (self.name, amount))
 
     def close(self) -> None:
-        """Close the shared file."""
+        """Book what is still owed and close the shared file."""
+        until = time.monotonic() + 10
+        while self._late:
+            try:
+                self.spent()
+            except StoreError as error:
+                if not isinstance(error, _NotNow) or time.monotonic() > until:
+                    booked = f"${self._owed:.4f} of the purse {self.name!r} could not be booked"
+                    print(f"selfeval: {booked}: {error}", file=sys.stderr, flush=True)
+                    break
+                time.sleep(0.1)
         self._shared.close()
 
 

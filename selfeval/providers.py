@@ -14,6 +14,7 @@ from selfeval.display import Rich
 from selfeval.errors import ProviderError, SelfevalError
 from selfeval.limits import Breaker, Pace, estimate
 from selfeval.models import Model, Provider
+from selfeval.recordings import is_amount, is_count
 from selfeval.secrets import SHORTEST
 from selfeval.transport import Failure, Gate, Reply, call
 
@@ -238,15 +239,15 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
     return Response(
         text=content,
         status=status,
-        finish_reason=finish,
+        finish_reason=_text(finish),
         usage=usage,
         cost=_cost(raw, usage, model),
-        served_model=body.get("model"),
-        served_by=body.get("provider"),
-        request_id=body.get("id") or reply.request_id,
+        served_model=_text(body.get("model")),
+        served_by=_text(body.get("provider")),
+        request_id=_text(body.get("id")) or reply.request_id,
         latency=round(reply.latency, 3),
         attempts=reply.attempts,
-        reasoning=message.get("reasoning") or message.get("reasoning_content"),
+        reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")),
         logprobs=_logprobs(_dict(choice.get("logprobs")).get("content")),
         adapted=adapted,
     )
@@ -256,6 +257,10 @@ def _dict(value) -> dict:
     return value if isinstance(value, dict) else {}
 
 
+def _text(value) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _usage(raw: dict) -> dict:
     counts = {
         "prompt": raw.get("prompt_tokens"),
@@ -263,13 +268,13 @@ def _usage(raw: dict) -> dict:
         "cached": _dict(raw.get("prompt_tokens_details")).get("cached_tokens"),
         "reasoning": _dict(raw.get("completion_tokens_details")).get("reasoning_tokens"),
     }
-    return {name: count for name, count in counts.items() if isinstance(count, int)}
+    return {name: count for name, count in counts.items() if is_count(count)}
 
 
 def _cost(raw: dict, usage: dict, model: Model) -> float | None:
     if model.provider.embedded:
         return 0.0
-    if isinstance(raw.get("cost"), int | float):
+    if is_amount(raw.get("cost")):
         return float(raw["cost"])
     if model.price is None or "prompt" not in usage or "completion" not in usage:
         return None

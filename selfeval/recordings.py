@@ -3,11 +3,14 @@
 import hashlib
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 from selfeval.errors import InputError
+
+STORED = ("ok", "refusal", "filtered", "length", "empty")  # the statuses of what is stored; an error is no reply
 
 
 def canonical(request: dict) -> str:
@@ -42,9 +45,11 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
     with lines:
         for number, line in enumerate(lines, 1):
             try:
-                row = json.loads(line)
+                row = _read(line)
                 key, request, response = row["key"], row["request"], row["response"]
-                same = key == key_of(canonical(request)) and isinstance(request, dict)
+                text = canonical(request)
+                if same := key == key_of(text):
+                    _check_request(key, text)
                 _check_response(response)
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
@@ -53,9 +58,50 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
             yield key, request, response
 
 
+def is_count(value) -> bool:
+    """Tell whether a value can be a number of tokens."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def is_amount(value) -> bool:
+    """Tell whether a value can be a number of dollars or seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+
+
+def _check_request(key, text: str) -> dict:
+    """Return the request of a row; raise `InputError` unless the key is that of this text, as we write it."""
+    if not isinstance(text, str) or key != key_of(text):
+        raise InputError(f"the key {str(key)[:12]!r} is not that of its request")
+    request = _read(text)
+    if not isinstance(request, dict) or canonical(request) != text:
+        raise TypeError("a request is an object in canonical form")
+    if not isinstance(request.get("model"), str) or not isinstance(request.get("messages"), list):
+        raise TypeError("a request has a model and messages")
+    return request
+
+
 def _check_response(response) -> None:
-    if not isinstance(response, dict) or not isinstance(response.get("text", ""), str):
+    """Raise `TypeError` unless the client itself could have stored this."""
+    if not isinstance(response, dict) or not isinstance(response.get("text"), str):
         raise TypeError("a response is an object whose text is text")
+    if (status := response.get("status", "ok")) not in STORED:
+        raise TypeError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
+    for name in ("cost", "latency", "attempts"):
+        if (value := response.get(name)) is not None and not is_amount(value):
+            raise TypeError(f"the {name} of a response is a finite number of at least 0, got {value!r:.40}")
+    usage = response.get("usage", {})
+    if not isinstance(usage, dict) or not all(map(is_count, usage.values())):
+        raise TypeError("the usage of a response holds whole numbers of at least 0")
+    json.dumps(response, allow_nan=False)
+
+
+def _read(text: str | bytes):
+    """Return what JSON holds; unlike Python's own reader this takes no NaN and no Infinity."""
+
+    def refuse(name: str):
+        raise ValueError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]]]:
@@ -73,15 +119,17 @@ def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]
         connection.execute("PRAGMA trusted_schema=OFF")  # a view in its place cannot call what has an effect
         replies = connection.execute("SELECT key, request, response, created FROM replies")
         while rows := replies.fetchmany(size):
-            for key, request, response, _ in rows:
-                _check_response(json.loads(response))
-                if key != key_of(request):
-                    raise InputError(
-                        f"{path}: the key {str(key)[:12]} is not that of its request; it is no store of ours."
-                    )
+            for key, request, response, created in rows:
+                _check_row(path, key, request, response, created)
             yield rows, []
         attempts = connection.execute("SELECT key, at, outcome, detail FROM attempts")
         while rows := attempts.fetchmany(size):
+            for key, at, outcome, detail in rows:
+                texts = isinstance(key, str) and isinstance(outcome, str) and isinstance(detail, str | None)
+                if not texts or not is_amount(at):
+                    raise InputError(
+                        f"{path}: an attempt has a key, a time and an outcome, got {(key, at, outcome)!r:.200}."
+                    )
             yield [], rows
     except InputError:
         raise
@@ -89,6 +137,17 @@ def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]
         raise InputError(f"{path} is no response store: {error}.") from error
     finally:
         connection.close()
+
+
+def _check_row(path: Path, key, request, response, created) -> None:
+    """Raise `InputError` unless a row of another store is one that the client could have written."""
+    try:
+        _check_request(key, request)
+        _check_response(_read(response))
+        if not is_amount(created):
+            raise TypeError(f"`created` is a time, got {created!r}")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}, the reply {str(key)[:12]!r}: {error}; delete it there, then merge again.") from error
 
 
 def _first_difference(a: str, b: str) -> int:

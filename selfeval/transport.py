@@ -8,6 +8,7 @@ provider wait together until the time that the provider named.
 import asyncio
 import email.utils
 import json
+import math
 import random
 import re
 import time
@@ -20,8 +21,20 @@ from selfeval.limits import Pace
 MAX_ATTEMPTS = 6  # transient failures of one call
 MAX_THROTTLED = 10  # rate-limit answers to one call
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
-DECODER = json.JSONDecoder(parse_constant=lambda name: None)  # NaN and Infinity are not JSON
+DIGITS = 300  # of a whole number; longer ones are none that a reply needs, and Python refuses to read the longest
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
+
+
+def _finite(text: str) -> float | None:
+    return value if math.isfinite(value := float(text)) else None
+
+
+# A number that no file can hold (NaN, Infinity, 1e999) is read as null: it costs one field, not the reply around it.
+DECODER = json.JSONDecoder(
+    parse_constant=lambda name: None,
+    parse_float=_finite,
+    parse_int=lambda text: int(text) if len(text) < DIGITS else None,
+)
 
 
 class Failure(Exception):

@@ -1,16 +1,19 @@
 """Rates, purses and the circuit breaker from outside: what the fake server's ledger saw, and what was stored."""
 
 import asyncio
+import contextlib
 import os
+import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 from test_client import ask, mine, questions
 
 from selfeval import limits
 from selfeval.client import Client, Request, gather
-from selfeval.errors import BudgetError, InputError
+from selfeval.errors import BudgetError, InputError, StoreError
 from selfeval.models import get
 from selfeval.prompts import user
 
@@ -110,9 +113,9 @@ def test_hosts_share_by_a_number(registry, server, monkeypatch):
     monkeypatch.setenv("SELFEVAL_SHARE", "4")
     assert limits.Pace(provider).seconds == [pytest.approx(4 * 61 / 60), 0.0]
     assert limits.Purse("p", 2.0).ceiling == 0.5
-    for wrong in ("0", "-1", "two", "1.5"):
+    for wrong in ("0", "-1", "two", "1.5", "10001", "9" * 5000):
         monkeypatch.setenv("SELFEVAL_SHARE", wrong)
-        with pytest.raises(InputError, match="SELFEVAL_SHARE must be a whole number of hosts, at least 1, got"):
+        with pytest.raises(InputError, match="must be a whole number of hosts, at least 1 and at most 10,000, got"):
             limits.share()
 
 
@@ -203,11 +206,77 @@ def test_an_endpoint_of_ones_own_without_a_price_is_free(store, server, registry
     assert tally.calls == 5 and tally.cost == 0
 
 
-@pytest.mark.parametrize("text", ["much", "-1", "night:", "night:nan", "inf"])
+@pytest.mark.parametrize("text", ["much", "-1", "night:", "night:nan", "inf", "x:1:2", ":5", " :5"])
 def test_a_ceiling_is_a_number_of_dollars(store, text, monkeypatch):
     monkeypatch.setenv("SELFEVAL_BUDGET", text)
-    with pytest.raises(InputError, match="SELFEVAL_BUDGET must be US dollars, or NAME:USD, got"):
+    with pytest.raises(
+        InputError, match="SELFEVAL_BUDGET must be US dollars, or NAME:USD with a NAME without colons, got"
+    ):
         Client(store=store)
+
+
+# the shared file ------------------------------------------------------------------------------------------------------
+
+
+def shared_file():
+    return limits.host_folder() / "limits.sqlite"
+
+
+@pytest.mark.parametrize("trouble", ["locked", "garbage"])
+def test_a_reply_is_kept_whatever_becomes_of_the_shared_file_and_booked_later(
+    store, server, registry, monkeypatch, trouble
+):
+    def reply(body):
+        if trouble == "garbage":
+            shared_file().write_bytes(b"no database" * 5000)
+        elif not locks:
+            locks.append(sqlite3.connect(shared_file(), isolation_level=None, check_same_thread=False))
+            locks[0].execute("BEGIN EXCLUSIVE")
+            threading.Timer(1.5, locks[0].close).start()
+        return "paid"
+
+    locks, fake = [], server(reply="before", cost=0.25)
+    model = mine(registry, fake, more=", tokens_per_minute: 6_000_000")
+    monkeypatch.setenv("SELFEVAL_BUDGET", "night:1.1")
+
+    async def run():
+        async with Client(4, store) as client:
+            await client.chat(model, user("first"))
+            fake.reply = reply
+            return [(await client.chat(model, user(f"question {i}"))).text for i in range(2)]
+
+    assert asyncio.run(asyncio.wait_for(run(), 30)) == ["paid"] * 2
+    assert len(list(store.rows())) == len(fake.ledger) == 3
+    assert limits.Purse("night", 1.1).spent() == pytest.approx(0.75)
+    with pytest.raises(BudgetError, match=r"\$1.0000 of the ceiling"):
+        ask(store, questions(model, 5))
+
+
+OTHER_SCHEMA = "CREATE TABLE purses (name TEXT PRIMARY KEY, dollars REAL, note TEXT)"
+
+
+@pytest.mark.parametrize("before", ["garbage", "another schema", "folder"])
+def test_a_shared_file_of_another_kind_begins_anew_or_is_one_sentence(
+    store, server, registry, monkeypatch, before, capfd
+):
+    path, fake = shared_file(), server(cost=0.01)
+    if before == "garbage":
+        path.write_bytes(b"no database" * 5000)
+    elif before == "folder":
+        path.mkdir()
+    else:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute(OTHER_SCHEMA)
+    model = mine(registry, fake, more=", requests_per_minute: 6000")
+    monkeypatch.setenv("SELFEVAL_BUDGET", "night:1")
+    if before == "folder":
+        with pytest.raises(StoreError, match=f"The file of rates and purses {path} cannot be used: .*move it away"):
+            ask(store, questions(model, 3))
+        assert fake.ledger == []
+    else:
+        ask(store, questions(model, 3))
+        assert limits.Purse("night", 1).spent() == pytest.approx(0.03)
+        assert capfd.readouterr().err.count("begin anew") == 1
 
 
 # the breaker ----------------------------------------------------------------------------------------------------------
