@@ -48,7 +48,7 @@ COLUMNS = {
 
 
 class _Foreign(sqlite3.DatabaseError):
-    """The shared file has other columns."""
+    """The shared file is damaged, or has other columns."""
 
 
 class _NotNow(StoreError):
@@ -96,6 +96,8 @@ class _Shared:
                 connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=OFF")
             connection.executescript(SCHEMA)
+            if (state := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise _Foreign(state)
             for table, columns in COLUMNS.items():
                 if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != columns:
                     raise _Foreign(f"its table {table} is of another version")

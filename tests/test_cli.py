@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
 from selfeval.cache import Store
+from selfeval.recordings import canonical, key_of
 
 
 def selfeval(*arguments):
@@ -32,6 +33,18 @@ def test_export_import_and_statistics_of_the_store(tmp_path, monkeypatch):
     assert (tmp_path / "out.jsonl").read_bytes() == recording.read_bytes()
     assert f"smollm2-135m  {replies}" in selfeval("store", "stats").output
     Store(tmp_path / "a.sqlite").close()
+
+
+def test_statistics_show_no_number_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "a.sqlite"))
+    replies = Store()
+    for model, response in (("counted", {"text": "x", "usage": {"prompt": 7}}), ("uncounted", {"text": "x"})):
+        request = canonical({"model": model, "messages": [], "provider": {"provider": "mine"}})
+        replies.put(key_of(request), request, response).result()
+    replies._reader.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
+    replies.close()
+    lines = [line.split() for line in selfeval("store", "stats").output.splitlines()[1:3]]
+    assert lines == [["mine", "counted", "1", "7", "?", "?"], ["mine", "uncounted", "1", "?", "?", "?"]]
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,37 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
     assert store.statistics()[0]["replies"] == len(kept)
 
 
+HUGE = "9" * 400
+COSTS = {"0.25": 0.25, "0": 0.0, "3": 3.0} | dict.fromkeys(
+    ["1e999", "-1", "-0.5", "true", "NaN", "Infinity", '"1"', "[1]", HUGE, "9" * 5000, "1" + HUGE]
+)
+
+
+@pytest.mark.fault("broken reply")
+def test_a_cost_or_count_that_is_none_is_unknown_and_the_reply_is_kept(store, registry):
+    counts = {"5": 5, "0": 0} | dict.fromkeys(["-1", "true", "1.5", str(2**53), HUGE, "1e999", '"5"'])
+    good = json.dumps(completion({"model": "m"}, "YES", cost="COST") | {"x": "y"})
+    bodies = [good.replace('"COST"', cost) for cost in COSTS]
+    bodies += [
+        good.replace('"COST"', "1").replace('"completion_tokens": 2', f'"completion_tokens": {n}') for n in counts
+    ]
+    bodies += [good.replace('"logprobs": null', '"logprobs": {"content": [{"token": "a", "logprob": -1e999}]}')]
+
+    class Raw(FakeServer):
+        async def _handle(self, request):
+            index = int(said(await request.json()).split()[1])
+            return web.Response(body=bodies[index].encode(), content_type="application/json")
+
+    with Raw() as fake:
+        responses, _ = ask(store, questions(mine(registry, fake), len(bodies)))
+    assert [r.text for r in responses] == ["YES"] * len(bodies) and len(list(store.rows())) == len(bodies)
+    assert [r.cost for r in responses[: len(COSTS)]] == list(COSTS.values())
+    assert [r.usage.get("completion") for r in responses[len(COSTS) : -1]] == list(counts.values())
+    assert responses[-1].logprobs == [("a", None, {})]
+    [row] = store.statistics()
+    assert row["cost"] == 3.25 + len(counts)
+
+
 # limits of rate -------------------------------------------------------------------------------------------------------
 
 

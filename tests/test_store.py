@@ -1,6 +1,7 @@
 """The store from outside: several processes, kills, a full disk, cancellation, odd texts, export, import, replay."""
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -16,11 +17,13 @@ from conftest import small_disk
 from fake_server import default_reply
 from test_client import ask, questions, said
 
+from selfeval import ROOT
 from selfeval.cache import Store
 from selfeval.client import Client, Request
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
 from selfeval.prompts import user
+from selfeval.recordings import canonical, key_of
 
 CODE = """if True:
     import asyncio, sys
@@ -208,6 +211,70 @@ def test_a_damaged_store_is_one_sentence(store, server):
         ask(store, questions(get("openai:m"), 40))
 
 
+def test_replies_wait_in_memory_while_another_process_holds_the_store(store, server, monkeypatch, capfd):
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **options: connect(*a, **options | {"timeout": 0.1}))
+    locks = []
+
+    def reply(body):
+        if not locks:
+            locks.append(connect(store.path, isolation_level=None, check_same_thread=False))
+            locks[0].execute("BEGIN IMMEDIATE")
+            threading.Timer(1.5, locks[0].close).start()
+        return "paid"
+
+    fake = server(reply=reply)
+    responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
+    assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
+    assert len(fake.ledger) == 3 and capfd.readouterr().err.count("replies wait in memory for up to 10 minutes") == 1
+    monkeypatch.setattr("selfeval.cache.PATIENCE", 0.5)
+    locks.clear()
+    with pytest.raises(StoreError, match=r"cannot be written: database is locked\. Another process holds it: end"):
+        ask(store, questions(get("openai:n"), 1))
+
+
+def test_a_damaged_page_is_one_sentence_of_every_command_and_leaves_no_part_of_an_export(store, server, tmp_path):
+    server()
+    ask(store, questions(get("openai:m"), 200))
+    store.close()
+    with contextlib.closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'replies'").fetchone()[0]
+    content = store.path.read_bytes()
+    pages = [content[i : i + 4096] for i in range(0, len(content), 4096)]
+    pages[root:] = [os.urandom(4096) for _ in pages[root:]]  # all that the root leads to
+    store.path.write_bytes(b"".join(pages))
+    sentence = f"The response store {store.path} cannot be read: database disk image is malformed. Move it away"
+    for look in (store.statistics, lambda: list(store.rows()), lambda: store.export_file(tmp_path / "x")):
+        with pytest.raises(StoreError, match=sentence):
+            look()
+    assert not list(tmp_path.glob("x*"))
+
+
+@pytest.mark.parametrize("columns", ["key, request, response", "key, request, response, created, note"])
+def test_a_store_of_another_schema_is_refused_before_anything_is_bought(store, server, columns):
+    fake = server()
+    with contextlib.closing(sqlite3.connect(store.path)) as connection:
+        connection.execute(f"CREATE TABLE replies ({columns})")
+    for use in (lambda: ask(store, questions(get("openai:m"), 1)), store.statistics, store.outcomes):
+        with pytest.raises(StoreError, match=f"{store.path} has a table replies with other columns than key, request"):
+            use()
+    assert fake.ledger == []
+
+
+def test_a_relative_store_is_one_file_from_every_folder_and_no_place_is_refused(tmp_path, monkeypatch):
+    for given, path in (("mine/s.sqlite", ROOT / "mine/s.sqlite"), ("~/s.sqlite", tmp_path / "s.sqlite")):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("SELFEVAL_STORE", given)
+        for folder in (tmp_path, ROOT):
+            monkeypatch.chdir(folder)
+            assert Store().path == path == Store(given).path
+    for given in ("", "  ", ":memory:"):
+        monkeypatch.setenv("SELFEVAL_STORE", given)
+        with pytest.raises(InputError, match=f"SELFEVAL_STORE must name a file for the replies, got '{given}'"):
+            Store()
+
+
 # texts, export, import, replay ----------------------------------------------------------------------------------------
 
 ODD = [
@@ -276,6 +343,80 @@ def test_a_tampered_line_is_named_and_nothing_is_imported(store, server, tmp_pat
         other.import_file(path)
     assert list(other.rows()) == []
     other.close()
+
+
+REQUEST = canonical({"model": "m", "messages": [], "provider": {}})
+POISON = {  # a response as JSON: what the sentence says of it
+    '{"text": "x", "cost": NaN}': "NaN is not JSON",
+    '{"text": "x", "cost": 1e999}': "the cost of a response is a finite number",
+    '{"text": "x", "cost": -1}': "the cost of a response is a finite number",
+    '{"text": "x", "cost": true}': "the cost of a response is a finite number",
+    '{"text": "x", "usage": {"prompt": 1.5}}': "the usage of a response holds whole numbers",
+    '{"text": "x", "logprobs": [1e999]}': "not JSON compliant",
+    '{"text": "", "status": "error"}': "the status of a response is one of ok, refusal",
+    '{"text": "x", "status": "great"}': "the status of a response is one of ok, refusal",
+    "{}": "whose text is text",
+}
+
+
+@pytest.mark.parametrize(("response", "sentence"), POISON.items(), ids=POISON)
+def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, tmp_path, response, sentence):
+    line = f'{{"key": "{key_of(REQUEST)}", "request": {REQUEST}, "response": {response}}}\n'
+    (tmp_path / "x.jsonl").write_text(line)
+    with pytest.raises(InputError, match=rf"x\.jsonl, line 1: .*{sentence}"):
+        store.import_file(tmp_path / "x.jsonl")
+    other = written(tmp_path / "other.sqlite", (key_of(REQUEST), REQUEST, response, 1.0))
+    with pytest.raises(InputError, match=rf"other\.sqlite, the reply '{key_of(REQUEST)[:12]}': .*{sentence}"):
+        store.merge(other)
+    assert list(store.rows()) == []
+
+
+def written(path, reply, attempt=("k", 1.0, "transient", None)):
+    """Write a store of a good reply, another one, and an attempt, by other means than ours."""
+    good = canonical({"model": "good", "messages": [], "provider": {}})
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE replies (key, request, response, created)")
+        connection.execute("CREATE TABLE attempts (key, at, outcome, detail)")
+        connection.execute("INSERT INTO replies VALUES (?, ?, ?, ?)", (key_of(good), good, '{"text": "x"}', 1.0))
+        connection.execute("INSERT INTO replies VALUES (?, ?, ?, ?)", reply)
+        connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", attempt)
+    return path
+
+
+NO_REQUESTS = ["x", "[1]", '{"model":5,"messages":[]}', '{"messages": [], "model": "m"}']
+GOOD = (key_of(REQUEST), REQUEST, '{"text": "x"}', 1.0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "attempt", "sentence"),
+    [
+        *(((key_of(text), text, '{"text": "x"}', 1.0), ("k", 1.0, "o", None), "merge again") for text in NO_REQUESTS),
+        ((*GOOD[:3], None), ("k", 1.0, "o", None), "`created` is a time, got None"),
+        (GOOD, ("k", 1.0, None, None), "an attempt has a key, a time and an outcome"),
+        (GOOD, ("k", None, "o", None), "an attempt has a key, a time and an outcome"),
+    ],
+)  # fmt: skip
+def test_a_store_with_a_row_that_is_not_ours_adds_nothing(store, tmp_path, reply, attempt, sentence):
+    with pytest.raises(InputError, match=sentence):
+        store.merge(written(tmp_path / "other.sqlite", reply, attempt))
+    assert list(store.rows()) == [] and store.outcomes() == {}
+    (tmp_path / "good.sqlite").unlink(missing_ok=True)
+    assert store.merge(written(tmp_path / "good.sqlite", GOOD)) == (2, 0)
+
+
+@pytest.mark.parametrize("target", ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "link", "hard", "other"])
+def test_an_export_replaces_no_store(store, server, tmp_path, target):
+    server()
+    ask(store, questions(get("openai:m"), 3))
+    list(store.rows())
+    (tmp_path / "link").symlink_to(store.path)
+    (tmp_path / "hard").hardlink_to(store.path)
+    Store(tmp_path / "other").get("k")
+    before = (tmp_path / target).read_bytes()
+    with pytest.raises(InputError, match=r"belongs to the store .* itself|would replace a database; name another"):
+        store.export_file(tmp_path / target)
+    assert (tmp_path / target).read_bytes() == before and len(list(store.rows())) == 3
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_missing_file_to_import_is_one_sentence(store, tmp_path):
