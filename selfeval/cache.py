@@ -265,6 +265,8 @@ class Store(Rich):
             part = self.path.with_name(self.path.name + end)
             if path.resolve() == part.resolve() or (path.exists() and part.exists() and path.samefile(part)):
                 raise InputError(f"{path} belongs to the store {self.path} itself; name another file.")
+        if path.exists() and not path.is_file():  # as root, /dev/null would be replaced by a file
+            raise InputError(f"{path} is no ordinary file; name another one.")
 
     def close(self) -> None:
         """Commit what waits and close the file; a later use opens it again."""
@@ -343,7 +345,13 @@ class Store(Rich):
                     if connection:
                         connection.close()  # rolls back
                     connection = None
-                    if is_busy(error) and batch and time.monotonic() < (waited or time.monotonic()) + PATIENCE:
+                    while is_busy(error) and not self._operations.empty():
+                        batch.append(self._operations.get())
+                    closing = closing or None in batch
+                    batch = [entry for entry in batch if entry]
+                    paid = any(operation is _put for _, operation, _ in batch)  # at the end only these are waited for
+                    in_time = time.monotonic() < (waited or time.monotonic()) + PATIENCE
+                    if is_busy(error) and in_time and (paid or not closing) and batch:
                         if not waited:
                             waited = time.monotonic()
                             text = f"another process holds {self.path}; replies wait in memory for up to"
@@ -394,7 +402,7 @@ def place(path: Path | str | None = None) -> Path:
     try:
         return ROOT / Path(given).expanduser()
     except RuntimeError as error:
-        raise InputError(f"The store {str(given)!r} has no place: {error}.") from error
+        raise InputError(f"The store {str(given)!r} begins with a home that is not known: {error}") from error
 
 
 def is_busy(error: BaseException | None) -> bool:
@@ -417,7 +425,7 @@ def _remedy(error: BaseException | None = None) -> str:
     if is_busy(error):
         return "Another process holds it: end that one."
     if isinstance(error, OSError) or _code(error) in UNWRITABLE:
-        return "Make room or check its permissions."
+        return "Make room or check its permissions, and that it is no folder."
     return (
         "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
     )

@@ -233,6 +233,20 @@ def test_replies_wait_in_memory_while_another_process_holds_the_store(store, ser
         ask(store, questions(get("openai:n"), 1))
 
 
+def test_closing_waits_for_no_lock_where_nothing_was_paid(store, monkeypatch):
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **options: connect(*a, **options | {"timeout": 0.1}))
+    store.get("k")
+    with contextlib.closing(connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        attempt = store.record_attempt("k", "transient", "detail")
+        started = time.monotonic()
+        store.close()
+        assert time.monotonic() - started < 5
+    with pytest.raises(StoreError, match="Another process holds it"):
+        attempt.result()
+
+
 def test_a_damaged_page_is_one_sentence_of_every_command_and_leaves_no_part_of_an_export(store, server, tmp_path):
     server()
     ask(store, questions(get("openai:m"), 200))
@@ -404,18 +418,21 @@ def test_a_store_with_a_row_that_is_not_ours_adds_nothing(store, tmp_path, reply
     assert store.merge(written(tmp_path / "good.sqlite", GOOD)) == (2, 0)
 
 
-@pytest.mark.parametrize("target", ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "link", "hard", "other"])
-def test_an_export_replaces_no_store(store, server, tmp_path, target):
+@pytest.mark.parametrize(
+    "target", ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "link", "hard", "other", "pipe"]
+)
+def test_an_export_replaces_no_store_and_no_device(store, server, tmp_path, target):
     server()
     ask(store, questions(get("openai:m"), 3))
     list(store.rows())
     (tmp_path / "link").symlink_to(store.path)
     (tmp_path / "hard").hardlink_to(store.path)
     Store(tmp_path / "other").get("k")
-    before = (tmp_path / target).read_bytes()
-    with pytest.raises(InputError, match=r"belongs to the store .* itself|would replace a database; name another"):
+    os.mkfifo(tmp_path / "pipe")
+    before = (tmp_path / target).stat()
+    with pytest.raises(InputError, match=r"belongs to the store .* itself|would replace a database|no ordinary file"):
         store.export_file(tmp_path / target)
-    assert (tmp_path / target).read_bytes() == before and len(list(store.rows())) == 3
+    assert (tmp_path / target).stat()[:9] == before[:9] and len(list(store.rows())) == 3
     assert not list(tmp_path.glob("*.part"))
 
 
