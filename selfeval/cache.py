@@ -327,45 +327,38 @@ class Store(Rich):
     def _write(self) -> None:
         """Commit operations in groups: whatever queued up while the last commit was under way makes the next one."""
         connection, closing, renewed = None, False, time.monotonic()
-        waited = 0.0  # since when another process holds the file
+        kept, waited = [], 0.0  # what waits while another process holds the file, and since when
         while True:
-            batch = self._next_batch()
+            batch = kept + self._next_batch(0.1 if kept else LEASE / 3)
             closing = closing or None in batch
-            batch = [entry for entry in batch if entry]
-            while True:
-                try:
-                    connection = connection or self._connect()
-                    connection.execute("BEGIN IMMEDIATE")
-                    results = [operation(connection, *arguments) for _, operation, arguments in batch]
-                    if time.monotonic() - renewed > LEASE / 3:
-                        connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (_lease(), self.owner))
-                        renewed = time.monotonic()
-                    connection.execute("COMMIT")
-                except Exception as error:  # whatever it is: a writer that ended would leave every caller waiting
-                    if connection:
-                        connection.close()  # rolls back
-                    connection = None
-                    while is_busy(error) and not self._operations.empty():
-                        batch.append(self._operations.get())
-                    closing = closing or None in batch
-                    batch = [entry for entry in batch if entry]
-                    paid = any(operation is _put for _, operation, _ in batch)  # at the end only these are waited for
-                    in_time = time.monotonic() < (waited or time.monotonic()) + PATIENCE
-                    if is_busy(error) and in_time and (paid or not closing) and batch:
-                        if not waited:
-                            waited = time.monotonic()
-                            text = f"another process holds {self.path}; replies wait in memory for up to"
-                            print(f"selfeval: {text} {PATIENCE / 60:.0f} minutes", file=sys.stderr, flush=True)
-                        time.sleep(0.1)
-                        continue
-                    failure = error if isinstance(error, StoreError) else self._cannot_write(error)
-                    for future, *_ in batch:
-                        future.set_exception(failure)
-                else:
-                    for (future, *_), result in zip(batch, results, strict=True):
-                        future.set_result(result)
-                    waited = 0.0
-                break
+            batch, kept = [entry for entry in batch if entry], []
+            try:
+                connection = connection or self._connect()
+                connection.execute("BEGIN IMMEDIATE")
+                results = [operation(connection, *arguments) for _, operation, arguments in batch]
+                if time.monotonic() - renewed > LEASE / 3:
+                    connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (_lease(), self.owner))
+                    renewed = time.monotonic()
+                connection.execute("COMMIT")
+            except Exception as error:  # whatever it is: a writer that ended would leave every caller waiting
+                if connection:
+                    connection.close()  # rolls back
+                connection = None
+                wanted = not closing or any(operation is _put for _, operation, _ in batch)  # at the end, what was paid
+                if batch and wanted and is_busy(error) and time.monotonic() < (waited or time.monotonic()) + PATIENCE:
+                    if not waited:
+                        waited = time.monotonic()
+                        text = f"another process holds {self.path}; replies wait in memory for up to"
+                        print(f"selfeval: {text} {PATIENCE / 60:.0f} minutes", file=sys.stderr, flush=True)
+                    kept = batch
+                    continue
+                failure = error if isinstance(error, StoreError) else self._cannot_write(error)
+                for future, *_ in batch:
+                    future.set_exception(failure)
+            else:
+                for (future, *_), result in zip(batch, results, strict=True):
+                    future.set_result(result)
+                waited = 0.0
             with self._starting:
                 if closing and self._operations.empty():
                     self._writer = None
@@ -380,9 +373,9 @@ class Store(Rich):
             "what it holds is not bought twice."
         )
 
-    def _next_batch(self) -> list:
+    def _next_batch(self, timeout: float) -> list:
         try:
-            batch = [self._operations.get(timeout=LEASE / 3)]
+            batch = [self._operations.get(timeout=timeout)]
         except queue.Empty:
             return []
         while len(batch) < BATCH and not self._operations.empty():
