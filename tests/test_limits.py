@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from test_client import ask, mine, questions
@@ -239,13 +241,23 @@ def test_a_reply_is_kept_whatever_becomes_of_the_shared_file_and_booked_later(
     model = mine(registry, fake, more=", tokens_per_minute: 6_000_000")
     monkeypatch.setenv("SELFEVAL_BUDGET", "night:1.1")
 
+    async def tick():
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
     async def run():
         async with Client(4, store) as client:
             await client.chat(model, user("first"))
-            fake.reply = reply
-            return [(await client.chat(model, user(f"question {i}"))).text for i in range(2)]
+            fake.reply, ticking = reply, asyncio.create_task(tick())
+            texts = [(await client.chat(model, user(f"question {i}"))).text for i in range(2)]
+            ticking.cancel()
+            return texts
 
+    ticks = []
     assert asyncio.run(asyncio.wait_for(run(), 30)) == ["paid"] * 2
+    stalls = [after - before for before, after in itertools.pairwise(ticks)]
+    assert max(stalls) < 1  # a call in flight would meet its deadline meanwhile
     assert len(list(store.rows())) == len(fake.ledger) == 3
     assert limits.Purse("night", 1.1).spent() == pytest.approx(0.75)
     with pytest.raises(BudgetError, match=r"\$1.0000 of the ceiling"):
