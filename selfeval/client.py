@@ -16,7 +16,7 @@ from typing import ClassVar
 from selfeval import planning, simulated
 from selfeval.cache import Store
 from selfeval.display import Rich
-from selfeval.errors import check_whole
+from selfeval.errors import StoreError, check_whole
 from selfeval.limits import Purse, estimate
 from selfeval.models import Model
 from selfeval.providers import Endpoint, Response, ask_callable, is_computed, require
@@ -102,6 +102,7 @@ class Client(Rich):
         self.purse = Purse.from_environment()
         self._endpoints: dict[str, Endpoint] = {}
         self._unwritten: deque[Future] = deque()
+        self._sent = 0  # calls that wait for their reply
 
     def __repr__(self) -> str:
         return f"Client({self.tally})"
@@ -213,6 +214,11 @@ class Client(Rich):
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
+        except StoreError:  # of the rates or the purse: it ends the others, so what is paid for comes first
+            self.store.release(key)
+            while self._sent:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            raise
         except BaseException:
             self.store.release(key)
             raise
@@ -228,6 +234,7 @@ class Client(Rich):
         if purse:
             await purse.reserve(amount)
         cost = amount
+        self._sent += 1
         try:
             response = await endpoint.ask(model, messages, parameters, note)
             # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
@@ -241,6 +248,7 @@ class Client(Rich):
             self.store.record_attempt(request.key, "abandoned", "broken off while it waited for a reply")
             raise
         finally:
+            self._sent -= 1
             if purse:
                 purse.settle(model, amount, cost)
         return response

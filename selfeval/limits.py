@@ -58,6 +58,8 @@ class _NotNow(StoreError):
 class _Shared:
     """The file that the processes of this host share; each change is one short transaction."""
 
+    failing = 0.0  # since when it cannot be changed, 0 while it can
+
     @cached_property
     def _path(self) -> Path:
         try:
@@ -119,13 +121,25 @@ class _Shared:
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
+            self.failing = 0.0
         except (sqlite3.Error, OSError) as error:
+            self.failing = self.failing or time.monotonic()
             self.close()  # rolls back; the next use opens it again
             kind = _NotNow if is_busy(error) or _is_foreign(error) else StoreError
             raise kind(
                 f"The file of rates and purses {path} cannot be used: {error}. End what holds it, or move it "
                 "away, then run the same again; every reply so far is stored."
             ) from error
+
+    async def patiently(self, step):
+        """Return what a step returns; while the file is locked, wait without holding up what is in flight."""
+        while True:
+            try:
+                return step()
+            except _NotNow:
+                if time.monotonic() > self.failing + PATIENCE:  # at once for those that waited behind the first
+                    raise
+            await asyncio.sleep(0.1)
 
     def close(self) -> None:
         """Close the file; a later use opens it again."""
@@ -136,18 +150,6 @@ class _Shared:
 def _is_foreign(error: BaseException) -> bool:
     """Tell whether an error says that the file is no database, a damaged one, or one of another version."""
     return is_damaged(error) or isinstance(error, _Foreign)
-
-
-async def _patiently(step):
-    """Return what a step returns; while the shared file is locked, wait without holding up what is in flight."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return step()
-        except _NotNow:
-            if time.monotonic() > until:
-                raise
-        await asyncio.sleep(0.1)
 
 
 def share() -> int:
@@ -184,7 +186,7 @@ class Pace:
         if not any(self.seconds):
             return
         async with self._turn:
-            while (pause := await _patiently(lambda: self._enter(tokens))) > 0:  # noqa: ASYNC110  processes set no event
+            while (pause := await self._shared.patiently(lambda: self._enter(tokens))) > 0:  # noqa: ASYNC110  processes set no event
                 await asyncio.sleep(pause)
 
     def settle(self, tokens: int) -> None:
@@ -263,7 +265,7 @@ class Purse:
     async def reserve(self, amount: float) -> None:
         """Wait until so much may be spent; raise `BudgetError` once nothing is in flight that could still free it."""
         async with self._turn:
-            while not await _patiently(lambda: self._reserve(amount)):  # noqa: ASYNC110
+            while not await self._shared.patiently(lambda: self._reserve(amount)):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
     def _reserve(self, amount: float) -> bool:
