@@ -289,6 +289,8 @@ def _launcher(forked: bool) -> LocalProcesses:
 def _store() -> Path:
     """Return this host's store: where `SELFEVAL_STORE` says on the worker, else among the temporary files."""
     if given := os.environ.get("SELFEVAL_STORE"):
+        if not Path(given).is_absolute():  # it would lie below the repository, which all hosts share
+            raise InputError(f"SELFEVAL_STORE of a worker must be a whole path on its own disk, got {given!r}.")
         return Path(given)
     folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
