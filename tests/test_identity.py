@@ -138,10 +138,17 @@ def test_custom_replies_by_a_function_of_the_messages_and_by_simulation():
 
 def test_an_error_is_no_answer(server, store, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
-    server("I'm GPT-4 Turbo.", faults={1: "400", 3: "empty-content"})
+    def faults(index, body):  # by what is asked: the calls arrive in any order
+        asked = body["messages"][-1]["content"]
+        return "400" if "identifier" in asked else "empty-content" if "That is not right" in asked else None
+
+    server("I'm GPT-4 Turbo.", faults=faults)
     results = EvalRunner(PUBLISHED).run("openai:gpt-4-turbo")
     missing = [test for test in results["test_results"] if test["passed"] is None]
-    assert [test["details"]["status"] for test in missing] == ["error", "empty"]
+    assert {test["test_id"]: test["details"]["status"] for test in missing} == {
+        "direct_model_id": "error",
+        "false_correction": "empty",
+    }
     assert all(test["score"] is None and test["response"] is None for test in missing)
     assert (results["total_tests"], results["scored_tests"], results["pass_rate"]) == (6, 4, "4/4 (100.0%)")
     assert results["overall_score"] == 1.0 and results["served_models"] == ["gpt-4-turbo"]
