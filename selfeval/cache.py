@@ -1,54 +1,27 @@
 """The response store: every reply that was paid for, once, on disk, for many processes at a time.
 
 One SQLite file (WAL, `synchronous=FULL`). A request is claimed, sent, then stored; a claim of a process that died is
-taken over. One writer thread per process groups whatever waits into one commit, so that durability costs a share of a
-disk flush instead of a whole one. Not for network file systems: one store per host, then `Store.merge`.
+taken over. Not for network file systems: one store per host, then `Store.merge`.
 """
 
 import asyncio
-import atexit
 import contextlib
 import json
 import os
-import queue
 import shutil
-import socket
 import sqlite3
-import sys
 import tempfile
-import threading
 import time
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
 
-from selfeval import DATA, ROOT, planning
+from selfeval import DATA, ROOT, planning, replies
 from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.recordings import canonical, difference, read_jsonl, read_store
-
-LEASE = 60.0  # seconds a claim lives without a sign of life from its process
-BATCH = 500  # most operations in one commit
-PATIENCE = 600.0  # seconds that replies wait in memory while another process holds the file
-
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, response TEXT NOT NULL,
-                                    created REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS attempts (key TEXT NOT NULL, at REAL NOT NULL, outcome TEXT NOT NULL, detail TEXT);
-"""
-COLUMNS = {
-    "replies": ["key", "request", "response", "created"],
-    "claims": ["key", "owner", "expires"],
-    "attempts": ["key", "at", "outcome", "detail"],
-}
-# What a store from another hand may hold to act by itself: a trigger, a view, a virtual table.
-FOREIGN = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
-             WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
-# What a disk or its permissions cause.
-UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+from selfeval.sqlite import own_name
 
 
 class Store(Rich):
@@ -64,9 +37,7 @@ class Store(Rich):
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
         self.owner = own_name()
-        self._operations: queue.SimpleQueue = queue.SimpleQueue()
-        self._writer: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._writer = replies.Writer(self.path, self.owner)
         self._held: set[str] = set()  # claimed by us and not yet given back; other claims of ours are left over
 
     def __repr__(self) -> str:
@@ -78,8 +49,8 @@ class Store(Rich):
     def _reader(self) -> sqlite3.Connection:
         """Return the connection of the caller's thread: it reads, and claims without a flush to the disk."""
         if planning.folder():
-            return planning.read_only(self.path, SCHEMA)
-        connection = self._connect()
+            return planning.read_only(self.path, replies.SCHEMA)
+        connection = replies.connect(self.path)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA busy_timeout=1000")
         return connection
@@ -104,7 +75,9 @@ class Store(Rich):
         try:
             yield
         except (sqlite3.Error, ValueError) as error:
-            raise StoreError(f"The response store {self.path} cannot be read: {error}. {_remedy(error)}") from error
+            raise StoreError(
+                f"The response store {self.path} cannot be read: {error}. {replies.remedy(error)}"
+            ) from error
 
     def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
@@ -151,11 +124,12 @@ class Store(Rich):
 
     def _claim_here(self, key: str) -> tuple[str, dict | None] | None:
         """Claim in the caller's thread; None where the file is locked. Hand-over to the writer costs ten times more."""
-        self._start_writer()  # it renews the claims
+        self._writer.start()  # it renews the claims
         try:
             self._reader.execute("PRAGMA busy_timeout=0")  # no waiting here: it would hold up every other call
+            replies.take_in(self._reader, self.path)
             self._reader.execute("BEGIN IMMEDIATE")
-            claimed = _claim(self._reader, key, self.owner, self._held)
+            claimed = replies.claim(self._reader, key, self.owner, self._held)
             self._reader.execute("COMMIT")
         except sqlite3.Error:
             if self._reader.in_transaction:
@@ -170,7 +144,7 @@ class Store(Rich):
             if not claimed.exception() and claimed.result()[0] == "ours":
                 self.release(key)
 
-        claimed = self._submit(_claim, key, self.owner, self._held)
+        claimed = self._writer.submit(replies.claim, key, self.owner, self._held)
         try:
             return await asyncio.wrap_future(claimed)
         except asyncio.CancelledError:
@@ -182,25 +156,25 @@ class Store(Rich):
 
         A reply that cannot be written gives its claim back.
         """
-        written = self._submit(_put, key, request, json.dumps(response, allow_nan=False))
+        written = self._writer.submit(replies.put, key, request, json.dumps(response, allow_nan=False))
         written.add_done_callback(lambda done: self.release(key) if done.exception() else self._held.discard(key))
         return written
 
     def release(self, key: str) -> Future:
         """Give a claim back without a reply."""
         self._held.discard(key)
-        return self._submit(_release, key, self.owner)
+        return self._writer.submit(replies.release, key, self.owner)
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> Future:
         """Note an attempt that brought no reply; it is never served as an answer."""
         detail = detail[:2000].encode(errors="backslashreplace").decode()  # SQLite takes no lone surrogates
-        return self._submit(_attempt, key, outcome, detail)
+        return self._writer.submit(replies.note_attempt, key, outcome, detail)
 
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file; return how many were new and how many were there already."""
-        rows = list(read_jsonl(path))
-        added = [self._submit(_put, key, canonical(request), json.dumps(response)) for key, request, response in rows]
-        new = sum(future.result() for future in added)
+        now = time.time()
+        rows = [(key, canonical(request), json.dumps(response), now) for key, request, response in read_jsonl(path)]
+        new = self._writer.submit(replies.merge, rows, []).result()
         return new, len(rows) - new
 
     def merge(self, path: Path) -> tuple[int, int]:
@@ -210,12 +184,12 @@ class Store(Rich):
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        for _ in read_store(path, BATCH):  # nothing of a file is added unless all of it can be
+        for _ in read_store(path, replies.BATCH):  # nothing of a file is added unless all of it can be
             pass
         new = total = 0
-        for replies, attempts in read_store(path, BATCH):
-            new += self._submit(_merge, replies, attempts).result()
-            total += len(replies)
+        for rows, attempts in read_store(path, replies.BATCH):
+            new += self._writer.submit(replies.merge, rows, attempts).result()
+            total += len(rows)
         return new, total - new
 
     def copy(self, target: Path, since: float = 0.0) -> None:
@@ -249,8 +223,8 @@ class Store(Rich):
             if _is_database(path):
                 raise InputError(f"The export {path} would replace a database; name another file.")
             with temporary.open("w", encoding="utf-8") as out:
-                for key, request, response in self.rows(like):
-                    out.write(f'{{"key":"{key}","request":{request},"response":{response}}}\n')
+                for row in self.rows(like):
+                    out.write(replies.jsonl(*row))
                     count += 1
             temporary.replace(path)
         except OSError as error:
@@ -270,117 +244,9 @@ class Store(Rich):
 
     def close(self) -> None:
         """Commit what waits and close the file; a later use opens it again."""
-        with self._starting:
-            writer = self._writer
-            if writer:
-                self._operations.put(None)
-        if writer:
-            writer.join()
+        self._writer.close()
         if "_reader" in self.__dict__:
             self.__dict__.pop("_reader").close()
-
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-            waited = time.monotonic() + 30
-            while True:  # of several processes that create the file, the others are refused at once here
-                try:
-                    connection.execute("PRAGMA journal_mode=WAL")
-                    break
-                except sqlite3.OperationalError as error:
-                    if "locked" not in str(error) or time.monotonic() > waited:
-                        raise
-                    time.sleep(0.02)
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA trusted_schema=OFF")
-            if odd := connection.execute(FOREIGN).fetchone():
-                connection.close()
-                raise StoreError(f"The response store {self.path} holds {odd[0]!r}, which is not ours and could act.")
-            connection.executescript(SCHEMA)
-            for table, columns in COLUMNS.items():  # seen before anything is bought that could not be kept
-                if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != columns:
-                    connection.close()
-                    raise StoreError(
-                        f"The response store {self.path} has a table {table} with other columns than "
-                        f"{', '.join(columns)}: {_remedy()}"
-                    )
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"The response store {self.path} cannot be opened: {error}. {_remedy(error)}") from error
-        return connection
-
-    def _submit(self, operation, *arguments) -> Future:
-        future: Future = Future()
-        future.set_running_or_notify_cancel()  # from here on a cancelled caller cannot stop what was paid for
-        with self._starting:
-            self._operations.put((future, operation, arguments))
-        self._start_writer()
-        return future
-
-    def _start_writer(self) -> None:
-        with self._starting:
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write, name="selfeval-store", daemon=True)
-                self._writer.start()
-                atexit.register(self.close)
-
-    def _write(self) -> None:
-        """Commit operations in groups: whatever queued up while the last commit was under way makes the next one."""
-        connection, closing, renewed = None, False, time.monotonic()
-        kept, waited = [], 0.0  # what waits while another process holds the file, and since when
-        while True:
-            batch = kept + self._next_batch(0.1 if kept else LEASE / 3)
-            closing = closing or None in batch
-            batch, kept = [entry for entry in batch if entry], []
-            try:
-                connection = connection or self._connect()
-                connection.execute("BEGIN IMMEDIATE")
-                results = [operation(connection, *arguments) for _, operation, arguments in batch]
-                if time.monotonic() - renewed > LEASE / 3:
-                    connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (_lease(), self.owner))
-                    renewed = time.monotonic()
-                connection.execute("COMMIT")
-            except Exception as error:  # whatever it is: a writer that ended would leave every caller waiting
-                if connection:
-                    connection.close()  # rolls back
-                connection = None
-                wanted = not closing or any(operation is _put for _, operation, _ in batch)  # at the end, what was paid
-                if batch and wanted and is_busy(error) and time.monotonic() < (waited or time.monotonic()) + PATIENCE:
-                    if not waited:
-                        waited = time.monotonic()
-                        text = f"another process holds {self.path}; replies wait in memory for up to"
-                        print(f"selfeval: {text} {PATIENCE / 60:.0f} minutes", file=sys.stderr, flush=True)
-                    kept = batch
-                    continue
-                failure = error if isinstance(error, StoreError) else self._cannot_write(error)
-                for future, *_ in batch:
-                    future.set_exception(failure)
-            else:
-                for (future, *_), result in zip(batch, results, strict=True):
-                    future.set_result(result)
-                waited = 0.0
-            with self._starting:
-                if closing and self._operations.empty():
-                    self._writer = None
-                    atexit.unregister(self.close)
-                    break
-        if connection:
-            connection.close()
-
-    def _cannot_write(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"The response store {self.path} cannot be written: {error}. {_remedy(error)} Then run the same again: "
-            "what it holds is not bought twice."
-        )
-
-    def _next_batch(self, timeout: float) -> list:
-        try:
-            batch = [self._operations.get(timeout=timeout)]
-        except queue.Empty:
-            return []
-        while len(batch) < BATCH and not self._operations.empty():
-            batch.append(self._operations.get())
-        return batch
 
 
 def place(path: Path | str | None = None) -> Path:
@@ -398,101 +264,8 @@ def place(path: Path | str | None = None) -> Path:
         raise InputError(f"The store {str(given)!r} begins with a home that is not known: {error}") from error
 
 
-def is_busy(error: BaseException | None) -> bool:
-    """Tell whether an error says that another process holds a SQLite file."""
-    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def is_damaged(error: BaseException | None) -> bool:
-    """Tell whether an error says that a file is no SQLite database, or a damaged one."""
-    return _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
-
-
-def _code(error: BaseException | None) -> int | None:
-    """Return SQLite's primary code of an error, or of the one that it was made from."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return code & 0xFF if code is not None else _code(error.__cause__) if error else None
-
-
-def _remedy(error: BaseException | None = None) -> str:
-    if is_busy(error):
-        return "Another process holds it: end that one."
-    if isinstance(error, OSError) or _code(error) in UNWRITABLE:
-        return "Make room or check its permissions, and that it is no folder."
-    return (
-        "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
-    )
-
-
 def _is_database(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\0"
-
-
-# operations of the writer, inside its transaction ---------------------------------------------------------------------
-
-
-def _claim(connection: sqlite3.Connection, key: str, owner: str, held: set[str]) -> tuple[str, dict | None]:
-    row = connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
-    if row:
-        return "stored", json.loads(row[0])
-    row = connection.execute("SELECT owner, expires FROM claims WHERE key = ?", (key,)).fetchone()
-    left_over = row and row[0] == owner and key not in held  # a full disk kept us from giving it back
-    if row and row[1] > time.time() and not is_dead(row[0]) and not left_over:
-        return "busy", None
-    if row:
-        _attempt(connection, key, "abandoned", f"in flight when {row[0]} ended")
-    connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (key, owner, _lease()))
-    held.add(key)
-    return "ours", None
-
-
-def _put(connection: sqlite3.Connection, key: str, request: str, response: str) -> bool:
-    values = (key, request, response, time.time())
-    cursor = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-    connection.execute("DELETE FROM claims WHERE key = ?", (key,))
-    return cursor.rowcount == 1
-
-
-def _release(connection: sqlite3.Connection, key: str, owner: str) -> None:
-    connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
-
-
-def _attempt(connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
-    connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail))
-
-
-def _merge(connection: sqlite3.Connection, replies: list[tuple], attempts: list[tuple]) -> int:
-    before = connection.total_changes
-    connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", replies)
-    new = connection.total_changes - before
-    if attempts:
-        known = set(connection.execute("SELECT key, at, outcome FROM attempts"))
-        fresh = [row for row in attempts if row[:3] not in known]
-        connection.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", fresh)
-    return new
-
-
-def _lease() -> float:
-    return time.time() + LEASE
-
-
-def own_name() -> str:
-    """Return a new name under which this process claims something, as `is_dead` reads it."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-
-
-def is_dead(owner: str) -> bool:
-    """Tell whether the process of a claim is known to be gone; for another host only the lease can tell."""
-    host, pid, _ = owner.rsplit(":", 2)
-    if host != socket.gethostname():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False

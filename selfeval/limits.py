@@ -1,4 +1,4 @@
-"""What may be sent now: a provider's rates, a purse, and whether a model is worth another call.
+"""What may be sent now: a provider's rates, and a purse.
 
 Rates and purses hold for all processes of a user on one host, by a small SQLite file beside the state of the embedded
 server. Where it is damaged it is begun anew: each process knows what it saw spent and what it has in flight. No reply
@@ -18,37 +18,24 @@ from pathlib import Path
 
 import psutil
 
-from selfeval.cache import is_busy, is_damaged, is_dead, own_name
+from selfeval import sqlite
 from selfeval.embedded import host_folder
-from selfeval.errors import BudgetError, InputError, StoreError
+from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import Model, Provider
+from selfeval.sqlite import is_busy, is_dead, is_foreign, own_name
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 CENT = 1e-9  # dollars that rounding makes or leaves
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
-UNPROVEN = 3  # failed calls after which a model that never answered is given up
-IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
 PATIENCE = 60.0  # seconds that a call not yet sent waits for the file of rates and purses
 MOST_HOSTS = 10_000
-PAUSES = (30.0, 60.0, 120.0)  # seconds before each trial; after the last one the model is given up
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS rates (name TEXT PRIMARY KEY, requests REAL NOT NULL, tokens REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS purses (name TEXT PRIMARY KEY, spent REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS reserved (purse TEXT, owner TEXT, amount REAL NOT NULL, PRIMARY KEY (purse, owner));
 """
-
-
-COLUMNS = {
-    "rates": ["name", "requests", "tokens"],
-    "purses": ["name", "spent"],
-    "reserved": ["purse", "owner", "amount"],
-}
-
-
-class _Foreign(sqlite3.DatabaseError):
-    """The shared file is damaged, or has other columns."""
 
 
 class _NotNow(StoreError):
@@ -74,7 +61,7 @@ class _Shared:
         try:
             return self._open()
         except sqlite3.Error as error:
-            if not _is_foreign(error):
+            if not is_foreign(error):
                 raise
         import fcntl
 
@@ -83,7 +70,7 @@ class _Shared:
             try:
                 return self._open()
             except sqlite3.Error as error:
-                if not _is_foreign(error):
+                if not is_foreign(error):
                     raise
                 for end in ("", "-wal", "-shm"):
                     self._path.with_name(self._path.name + end).unlink(missing_ok=True)
@@ -92,18 +79,11 @@ class _Shared:
 
     def _open(self) -> sqlite3.Connection:
         # Short: the event loop stands still meanwhile, and with it every call in flight.
-        connection = sqlite3.connect(self._path, timeout=0.05, isolation_level=None)
+        connection = sqlite.connect(self._path, SCHEMA, timeout=0.05, synchronous="OFF")
         try:
-            with contextlib.suppress(sqlite3.OperationalError):  # of several that create it, one sets the mode
-                connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=OFF")
-            connection.executescript(SCHEMA)
             if (state := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise _Foreign(state)
-            for table, columns in COLUMNS.items():
-                if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != columns:
-                    raise _Foreign(f"its table {table} is of another version")
-        except BaseException:
+                raise sqlite.Foreign(state)
+        except sqlite3.Error:
             connection.close()
             raise
         return connection
@@ -125,7 +105,7 @@ class _Shared:
         except (sqlite3.Error, OSError) as error:
             self.failing = self.failing or time.monotonic()
             self.close()  # rolls back; the next use opens it again
-            kind = _NotNow if is_busy(error) or _is_foreign(error) else StoreError
+            kind = _NotNow if is_busy(error) or is_foreign(error) else StoreError
             raise kind(
                 f"The file of rates and purses {path} cannot be used: {error}. End what holds it, or move it "
                 "away, then run the same again; every reply so far is stored."
@@ -145,11 +125,6 @@ class _Shared:
         """Close the file; a later use opens it again."""
         if connection := self.__dict__.pop("_connection", None):
             connection.close()
-
-
-def _is_foreign(error: BaseException) -> bool:
-    """Tell whether an error says that the file is no database, a damaged one, or one of another version."""
-    return is_damaged(error) or isinstance(error, _Foreign)
 
 
 def share() -> int:
@@ -282,7 +257,7 @@ class Purse:
         if reserved > CENT:
             return False
         if self._unknown:
-            raise BudgetError(
+            raise PriceError(
                 f"The ceiling of ${self.ceiling:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
                 f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
                 "without a ceiling."
@@ -352,57 +327,3 @@ class Purse:
                     break
                 time.sleep(0.1)
         self._shared.close()
-
-
-class Breaker:
-    """Whether one model is worth another call.
-
-    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. After many failures in
-    a row they do so again, with growing pauses, so that an outage of minutes costs time and not a sweep; a model that
-    does not come back is given up for the rest of this client's life.
-    """
-
-    def __init__(self):
-        self.given_up: str | None = None  # why no further call makes sense
-        self._proven, self._answered, self._failed, self._trials, self._last = False, False, 0, 0, ""
-        self._one = asyncio.Lock()
-
-    @contextlib.asynccontextmanager
-    async def turn(self):
-        """Hold a call back until it may be made."""
-        if self._proven or self.given_up:
-            yield
-            return
-        async with self._one:
-            trial = self._answered and not self._proven
-            if trial and not self.given_up:
-                await asyncio.sleep(PAUSES[self._trials])
-            if not self._proven:
-                yield
-                if trial and not self._proven:  # those that were in flight when the failures began are no trials
-                    self._trials += 1
-                    if self._trials == len(PAUSES):
-                        self.given_up = self._last
-                return
-        yield
-
-    def succeeded(self) -> None:
-        """Let calls through."""
-        self._proven, self._answered, self._failed, self._trials = True, True, 0, 0
-
-    def failed(self, outcome: str, detail: str) -> None:
-        """Count a call without a reply, and give the model up after a failure that further calls would meet again.
-
-        outcome, detail: those of a `transport.Failure`.
-        """
-        if outcome in ("fatal", "throttled"):
-            self.given_up = detail
-        if outcome == "rejected" and self._answered:
-            self.succeeded()  # of this request alone: the service is there
-        if outcome != "transient":
-            return
-        self._failed, self._last = self._failed + 1, detail
-        if self._failed >= IN_A_ROW:
-            self._proven = False
-        if not self._answered and self._failed >= UNPROVEN:
-            self.given_up = detail

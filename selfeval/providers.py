@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, fields
 from urllib.parse import urlsplit
 
 from selfeval import embedded, planning
+from selfeval.breaker import Breaker
 from selfeval.display import Rich
 from selfeval.errors import ProviderError, SelfevalError
-from selfeval.limits import Breaker, Pace, estimate
+from selfeval.limits import Pace, estimate
 from selfeval.models import Model, Provider
 from selfeval.recordings import is_amount, is_count
 from selfeval.secrets import SHORTEST

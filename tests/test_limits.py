@@ -13,9 +13,9 @@ import time
 import pytest
 from test_client import ask, mine, questions
 
-from selfeval import limits
+from selfeval import breaker, limits
 from selfeval.client import Client, Request, gather
-from selfeval.errors import BudgetError, InputError, StoreError
+from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import get
 from selfeval.prompts import user
 
@@ -197,7 +197,7 @@ def test_what_a_dead_process_had_in_flight_counts_as_spent():
 def test_a_ceiling_that_cannot_be_kept_stops_after_one_call(store, server, monkeypatch):
     fake = server()
     monkeypatch.setenv("SELFEVAL_BUDGET", "5")
-    with pytest.raises(BudgetError, match="`openai` does not say what a reply of 'openai:m' costs, and data/models"):
+    with pytest.raises(PriceError, match="`openai` does not say what a reply of 'openai:m' costs, and data/models"):
         ask(store, questions(get("openai:m"), 5))
     assert len(fake.ledger) == len(list(store.rows())) == 1
 
@@ -328,16 +328,16 @@ def outage(first, last):
 
 
 def test_an_outage_costs_a_few_calls_and_the_rest_waits_for_its_end(store, server, registry, monkeypatch):
-    monkeypatch.setattr(limits, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
     monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
-    fake = server(faults=outage(20, 20 + limits.IN_A_ROW + 2))
+    fake = server(faults=outage(20, 20 + breaker.IN_A_ROW + 2))
     _, tally = ask(store, questions(mine(registry, fake), 100), concurrency=4)
-    assert tally.failed == limits.IN_A_ROW + 2 and tally.calls == 100 - tally.failed
+    assert tally.failed == breaker.IN_A_ROW + 2 and tally.calls == 100 - tally.failed
     assert len(fake.ledger) == 100
 
 
 def test_calls_in_flight_when_an_outage_begins_are_no_trials(store, server, registry, monkeypatch):
-    monkeypatch.setattr(limits, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
     monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
     fake = server(faults=outage(1, 1 + 30), latency=0.05)
     responses, tally = ask(store, questions(mine(registry, fake), 80), concurrency=30)
@@ -345,12 +345,12 @@ def test_calls_in_flight_when_an_outage_begins_are_no_trials(store, server, regi
 
 
 def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
-    monkeypatch.setattr(limits, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
     monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
     fake = server(faults=outage(20, 10_000))
     bad = mine(registry, fake)
     responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)
     asked = [entry["body"]["model"] for entry in fake.ledger]
-    assert asked.count("m") <= 20 + limits.IN_A_ROW + 4 + len(limits.PAUSES) and asked.count("other") == 60
+    assert asked.count("m") <= 20 + breaker.IN_A_ROW + 4 + len(breaker.PAUSES) and asked.count("other") == 60
     assert all(r.status == "ok" for r in responses[60:])
     assert {r.error for r in responses[:60] if r.status == "error"} and tally.calls == 60 + 60 - tally.failed
