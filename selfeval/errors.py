@@ -42,6 +42,10 @@ class BudgetError(SelfevalError):
     """A call that could cost more than the ceiling leaves."""
 
 
+class PriceError(BudgetError):
+    """A ceiling that cannot be kept, since nobody knows what a reply costs."""
+
+
 class StoreError(SelfevalError):
     """The response store cannot be read or written."""
 

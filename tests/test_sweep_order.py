@@ -170,7 +170,7 @@ def test_a_ceiling_stops_cleanly_with_a_status_of_its_own(folder, capsys):
 
 def test_a_ceiling_that_cannot_be_kept_asks_for_a_price_and_leaves_out_what_was_not_asked_for(folder, capsys):
     path = write(folder, {"notebook": "rows", "grid": {"name": ["poor", "good"]}}, {"notebook": "read"})
-    launcher = Scripted(poor=("BudgetError", "The ceiling of $1 cannot be kept: ..."))
+    launcher = Scripted(poor=("PriceError", "The ceiling of $1 cannot be kept: ..."))
     assert execute(path, launcher, 1, max_cost=1, only=["rows"]) == (4, ["stopped", "not started", "left out"])
     said = capsys.readouterr().out
     assert "give the model a `price`" in said and "higher --max-cost" not in said

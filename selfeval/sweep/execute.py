@@ -146,7 +146,7 @@ class Work:
         self.settle(run, status, cause)
         if status == "stopped":  # by a signal it is ended elsewhere
             self.budget.reached, self.halted = True, "the cost ceiling is reached"
-            self.budget.unpriced |= "cannot be kept" in cause  # a cost that nobody knows: another ceiling is no remedy
+            self.budget.unpriced |= cause.startswith("PriceError: ")  # another ceiling is no remedy
         elif status == "failed" and self.fail_fast:
             self.halted = f"{run.name} failed, and --fail-fast is on"
         self.advance()

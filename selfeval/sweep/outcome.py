@@ -9,6 +9,7 @@ from selfeval.secrets import redact
 from selfeval.sweep import manifest
 from selfeval.sweep.manifest import plain, relative
 
+CEILING = ("BudgetError", "PriceError")  # of `selfeval.errors`: not the notebook failed, the ceiling ended it
 # The last cell of a notebook, after everything is saved, asserts that no call failed.
 FAILED_CALLS = re.compile(r"\b(failed|ended early); run again\b")
 
@@ -52,7 +53,7 @@ def _failure(run, code, counts):
     cell, error = errors[-1]
     name, text = str(error.get("ename")), str(error.get("evalue"))
     saved = cell is cells[-1] and name == "AssertionError" and FAILED_CALLS.search(text)
-    status = "incomplete" if saved and counts["failed"] else "stopped" if name == "BudgetError" else "failed"
+    status = "incomplete" if saved and counts["failed"] else "stopped" if name in CEILING else "failed"
     return status, _short(text if status == "incomplete" else f"{name}: {text}")
 
 
