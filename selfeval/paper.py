@@ -88,7 +88,9 @@ def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
         for table in set_tables(one):
             called = f"{one.name}_{table.name}" if table.name != one.name else one.name
             below = notes(one)
-            files = figures.save_table(table.numbers, out / "tables", called, notes=below, shown=table.shown)
+            files = figures.save_table(
+                table.numbers, out / "tables", called, notes=below, shown=table.shown, groups=table.groups
+            )
             index.append({
                 "type": "table", "name": called, "caption": f"{table.title}.", **entry, "notes": below,
                 "files": [path.relative_to(out).as_posix() for path in files],

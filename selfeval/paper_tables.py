@@ -9,6 +9,7 @@ from selfeval.results import ResultSet, default_only
 from selfeval.stats.counts import varying_parts
 from selfeval.tables import estimate_text
 
+LABELS = ("task", "condition", "change", "arm", "evaluator", "model", "source")
 CLUSTERS = ("n_prompts", "n_templates", "n_conversations", "n_targets")
 TASKS = {  # statistics of self-recognition, those of naming tasks among them
     "self_accuracy": "own texts claimed",
@@ -43,6 +44,12 @@ class PaperTable:
     title: str
     numbers: pd.DataFrame
     shown: pd.DataFrame
+
+    @property
+    def groups(self) -> list[str]:
+        """Return the columns whose values stand above the rows that share them: all labels but the row's own."""
+        labels = [name for name in LABELS if name in self.shown]
+        return labels[:-1]
 
 
 def set_tables(one: ResultSet) -> list[PaperTable]:
@@ -133,6 +140,8 @@ def _side_by_side(
             name: display.get(value, value) if name in ("evaluator", "model") else value
             for name, value in number.items()
         }
+        if "source" in text:
+            text["source"] = text["source"] or "all"
         for name, label in kinds.items():
             estimate, low, high = found.loc[name, ["estimate", "low", "high"]] if name in found.index else [None] * 3
             number |= {name: estimate, f"{name}_low": low, f"{name}_high": high}

@@ -1,5 +1,7 @@
 """Figures and tables: bytes equal on a second run, labels literal, intervals as given, gaps shown as gaps."""
 
+import shutil
+import subprocess
 import warnings
 
 import matplotlib as mpl
@@ -9,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from selfeval import figures
+from selfeval import ROOT, figures
 from selfeval.errors import InputError
 from selfeval.figures import shares
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
@@ -158,12 +160,34 @@ def test_tables_are_escaped_and_ruled(tmp_path):
 def test_latex_prints_what_data_say_with_the_notes_below(tmp_path):
     frame = pd.DataFrame({"name": ["[odd] $x$ ^ ~ \\", "< 0.001"], "J": ["-0.10 [-0.20, 0.30]", "GPT-4"]})
     text = figures.save_table(frame, tmp_path, "table", notes=["100 % of GPT_4"])[1].read_text()
-    assert (
-        r"{[}odd] \$x\$ \textasciicircum{} \textasciitilde{} \textbackslash{} & \textminus{}0.10 [\textminus{}0.20"
-        in text
-    )
+    name = r"{[}odd] \$x\$ \textasciicircum{} \textasciitilde{} \textbackslash{}"
+    assert f"{name} & \\textminus{{}}0.10 \\\\\n & {{\\scriptsize [\\textminus{{}}0.20, 0.30]}} \\\\\n" in text
     assert r"\textless{} 0.001 & GPT-4 \\" in text
     assert r"\item 100 \% of GPT\_4" in text and text.index("tablenotes") > text.index(r"\end{tabular}")
+
+
+def test_what_rows_share_stands_above_them_and_long_heads_take_two_lines(tmp_path):
+    frame = pd.DataFrame(
+        {"task": ["a", "a", "b"], "model": ["x [1, 2]", "y", "x"], "own texts claimed": ["1", "", "< 2"]}
+    )
+    tex = figures.save_table(frame, tmp_path, "table", groups=["task"])[1].read_text().splitlines()
+    assert [line for line in tex[tex.index("\\midrule") :] if "&" in line or "emph" in line] == [
+        r"\multicolumn{2}{@{}l}{\emph{a}} \\", r"x [1, 2] & 1 \\", r"y &  \\",
+        r"\multicolumn{2}{@{}l}{\emph{b}} \\", r"x & \textless{} 2 \\",
+    ]  # fmt: skip
+    assert r"{@{}lr@{}}" in tex[0] and r"model & \shortstack[r]{\strut own\\\strut texts claimed} \\" in tex
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
+def test_the_papers_tables_compile_and_fit_the_width_of_two_columns(tmp_path):
+    tables = "\n".join(f"\\input{{{path}}}\\clearpage" for path in sorted((ROOT / "figures/tables").glob("*.tex")))
+    (tmp_path / "all.tex").write_text(
+        r"\documentclass{article}\usepackage[a4paper,textwidth=6.9in]{geometry}\usepackage[T1]{fontenc}"
+        r"\usepackage{booktabs,threeparttable}\setlength{\parindent}{0pt}\begin{document}" + tables + r"\end{document}"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert said.returncode == 0 and "Overfull \\hbox" not in said.stdout, said.stdout[-3000:]
 
 
 def test_style_sets_true_type_fonts():

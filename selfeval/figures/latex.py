@@ -17,6 +17,9 @@ SPECIAL = {
     "−": r"\textminus{}", "Δ": r"$\Delta$", "′": r"$'$", "→": r"$\to$", "≤": r"$\leq$",
     "κ": r"$\kappa$",
 }  # fmt: skip
+LONG = 9  # letters of a head that takes one line
+_NUMBER = re.compile(r"(\\textless\{\} )?(\\textminus\{\})?\d[\d.,]*")
+_INTERVAL = re.compile(rf"({_NUMBER.pattern}) (\[{_NUMBER.pattern}, {_NUMBER.pattern}\])")
 _MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 _SPECIAL = re.compile("|".join(map(re.escape, SPECIAL)))
 
@@ -27,24 +30,66 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda match: SPECIAL[match[0]], text)
 
 
-def latex(df: pd.DataFrame, precision: int = 3, notes: Sequence[str] = ()) -> str:
-    """Return a table for booktabs, text to the left and numbers to the right, with its notes (threeparttable)."""
-    number = [pd.api.types.is_numeric_dtype(df[name]) for name in df]
-    rows = [[_cell(value, precision) for value in row] for row in df.itertuples(index=False)]
+def latex(df: pd.DataFrame, precision: int = 3, notes: Sequence[str] = (), groups: Sequence[str] = ()) -> str:
+    """Return a table for booktabs with its notes (threeparttable), made to fit a page.
+
+    An interval stands below its estimate, a long head takes two lines. groups: columns whose values stand as one line
+    above the rows that share them.
+    """
+    body = df.drop(columns=list(groups))
+    cells = [[_cell(value, precision) for value in row] for row in body.itertuples(index=False)]
+    columns = "".join(_alignment([row[i] for row in cells]) for i in range(body.shape[1]))
+    labels = [", ".join(_cell(value, precision) for value in row) for row in df[list(groups)].itertuples(index=False)]
+    lines, above = [], ""
+    for label, row in zip(labels, cells, strict=True):
+        if lines and (label != above or _INTERVAL.search(" ".join(row))):
+            lines.append("\\addlinespace[2pt]")
+        if label != above:
+            lines.append(f"\\multicolumn{{{body.shape[1]}}}{{@{{}}l}}{{\\emph{{{label}}}}} \\\\")
+        lines += _lines(row)
+        above = label
+    heads = (_head(str(name), align) for name, align in zip(body, columns, strict=True))
     lines = [
-        f"\\begin{{tabular}}{{{''.join('r' if right else 'l' for right in number)}}}",
+        f"\\footnotesize\\setlength{{\\tabcolsep}}{{2pt}}\\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
         "\\toprule",
-        " & ".join(escaped(str(name)) for name in df) + " \\\\",
+        " & ".join(heads) + " \\\\",
         "\\midrule",
-        *(" & ".join(row) + " \\\\" for row in rows),
+        *lines,
         "\\bottomrule",
         "\\end{tabular}",
     ]
     if notes:
-        below = ["\\begin{tablenotes}\\footnotesize", *(f"\\item {escaped(note)}" for note in notes)]
+        below = ["\\begin{tablenotes}\\scriptsize", *(f"\\item {escaped(note)}" for note in notes)]
         head = "% \\usepackage{booktabs,threeparttable}"
         lines = [head, "\\begin{threeparttable}", *lines, *below, "\\end{tablenotes}", "\\end{threeparttable}"]
     return "\n".join(lines) + "\n"
+
+
+def _alignment(cells: list[str]) -> str:
+    """Return the alignment of a column: estimates over their intervals centred, other numbers right, text left."""
+    filled = [cell for cell in cells if cell]
+    if any(_INTERVAL.fullmatch(cell) for cell in filled):
+        return "c"
+    return "r" if filled and all(_NUMBER.fullmatch(cell) for cell in filled) else "l"
+
+
+def _lines(cells: list[str]) -> list[str]:
+    """Return a row, with a second line where a number has its interval."""
+    parts = [_INTERVAL.fullmatch(cell) for cell in cells]
+    lines = [[part[1] if part else cell for part, cell in zip(parts, cells, strict=True)]]
+    if any(parts):
+        lines.append([rf"{{\scriptsize {part[4]}}}" if part else "" for part in parts])
+    return [" & ".join(line) + r" \\" for line in lines]
+
+
+def _head(name: str, align: str) -> str:
+    """Return a column's head; a long one in two lines, broken at the space nearest to its middle."""
+    spaces = [i for i, letter in enumerate(name) if letter == " "]
+    if len(name) < LONG or not spaces:
+        return escaped(name)
+    at = min(spaces, key=lambda i: abs(i - len(name) / 2))
+    first, second = escaped(name[:at]), escaped(name[at + 1 :])
+    return f"\\shortstack[{align}]{{\\strut {first}\\\\\\strut {second}}}"
 
 
 def _cell(value, precision: int) -> str:
@@ -63,12 +108,14 @@ def save_table(
     precision: int = 3,
     notes: Sequence[str] = (),
     shown: pd.DataFrame | None = None,
+    groups: Sequence[str] = (),
 ) -> list[Path]:
     """Write name.csv (full precision) and name.tex (rounded, with rules and notes); the index is left out.
 
-    shown: what the LaTeX table has instead of df, where its form for print is another one.
+    shown: what the LaTeX table has instead of df, where its form for print is another one. groups: columns of it that
+    stand above the rows which share their values.
     """
     paths = [Path(folder) / f"{name}.csv", Path(folder) / f"{name}.tex"]
     write_csv(paths[0], df)
-    write_whole(paths[1], latex(df if shown is None else shown, precision, notes))
+    write_whole(paths[1], latex(df if shown is None else shown, precision, notes, groups))
     return paths
