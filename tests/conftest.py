@@ -16,6 +16,8 @@ from selfeval import models
 from selfeval.cache import Store
 from selfeval.scan import scan
 
+FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`
+AT_ONCE = 5 if FULL else 15  # seconds; `make test` runs on machines that do other things too
 KEY = "-".join(("sk", "secret", "0123456789"))  # in pieces: `selfeval scan` finds none in the repository
 
 # For the whole session and its child processes. Empty and not removed: `.env` fills in what is missing.

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from conftest import AT_ONCE
 
 from selfeval import sweep, warm
 
@@ -126,12 +127,20 @@ def test_failures_are_those_of_the_ordinary_engine(start, tmp_path):
 SLEEP = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
 
 
+def command_line(process):
+    """Return a process's command line, "" of one that has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # also a zombie
+        return ""
+
+
 def family(run, kernels=1):
     """Return papermill, its kernel and what the kernel started, once they are there."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         siblings = psutil.Process(run.pid).parent().children(recursive=True)
-        sleeping = [p for p in siblings if "time.sleep(60)" in " ".join(p.cmdline())]
+        sleeping = [p for p in siblings if "time.sleep(60)" in command_line(p)]
         if len(sleeping) == kernels:
             time.sleep(0.3)
             return siblings
@@ -145,8 +154,8 @@ def test_the_kernel_and_its_children_end_with_papermill(start, process, number):
     everybody = family(run)
     assert len(everybody) == 3
     run.send_signal(number)
-    assert psutil.wait_procs(everybody, timeout=5)[1] == []
-    assert run.wait(1) != 0 and process.process.poll() is None
+    assert psutil.wait_procs(everybody, timeout=AT_ONCE)[1] == []
+    assert run.wait(AT_ONCE) != 0 and process.process.poll() is None
 
 
 def test_everything_ends_with_the_warm_process(tmp_path):
@@ -159,11 +168,11 @@ def test_everything_ends_with_the_warm_process(tmp_path):
                 run = warm.start(warm_one.address, command, tmp_path, env, [log.fileno()] * 3).started()
             everybody = family(run)
             end(warm_one)
-            gone, _ = psutil.wait_procs(everybody, timeout=5)
-            assert {run.pid} < {each.pid for each in gone} and run.wait(1) < 0
+            gone, _ = psutil.wait_procs(everybody, timeout=AT_ONCE)
+            assert {run.pid} < {each.pid for each in gone} and run.wait(AT_ONCE) < 0
             if len(gone) < len(everybody):  # of a warm process that was killed, what kernels started may stay
                 [left] = [each for each in everybody if each not in gone]
-                assert "time.sleep(60)" in " ".join(left.cmdline()) and warm_one.process.poll() == -9
+                assert "time.sleep(60)" in command_line(left) and warm_one.process.poll() == -9
                 left.kill()
 
 

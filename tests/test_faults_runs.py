@@ -11,11 +11,11 @@ import time
 
 import psutil
 import pytest
-from conftest import small_disk
+from conftest import FULL, small_disk
 from fake_server import FAULTS, FakeServer
 from matplotlib.figure import Figure
 from test_client import Limited, too_early
-from test_faults_sweep import ASK, FULL, PARAMETERS, SAVE, SEND, family_of, until
+from test_faults_sweep import ASK, PARAMETERS, SAVE, SEND, family_of, until
 from test_sweep import make_notebook
 
 from selfeval import ROOT, figures, records

@@ -13,7 +13,7 @@ import zipfile
 from urllib.parse import quote
 
 import pytest
-from conftest import KEY
+from conftest import FULL, KEY
 from fake_server import FakeServer
 from matplotlib.figure import Figure
 from test_cli import selfeval
@@ -23,7 +23,6 @@ from selfeval import ROOT, models
 from selfeval.scan import PIECE, scan
 from selfeval.secrets import KINDS, is_secret_name, redact
 
-FULL = os.environ.get("SELFEVAL_FAULTS") == "full"
 OWN = "pass+word/with \"odd' ÿ signs 12"
 SHAPED = {  # in pieces, so that the repository holds none
     "API key (sk-)": [

@@ -13,15 +13,14 @@ from collections import Counter
 
 import psutil
 import pytest
+from conftest import AT_ONCE, FULL
 from fake_server import FakeServer
 from test_sweep import make_notebook
 
 from selfeval.cache import Store
 from selfeval.records import read_jsonl
 
-FULL = os.environ.get("SELFEVAL_FAULTS") == "full"
 IN_FLIGHT = 4  # calls of one kernel
-AT_ONCE = 5 if FULL else 15  # seconds; the shorter suite runs on machines that do other things too
 PARAMETERS = """model: str = "openai:a"  # whom to ask
 count: int = 60
 folders: list = []

@@ -4,7 +4,6 @@ import ast
 import csv
 import hashlib
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -14,7 +13,7 @@ from html.parser import HTMLParser
 import nbformat
 import pandas as pd
 import pytest
-from conftest import KEY
+from conftest import FULL, KEY
 from fake_server import FakeServer, instance
 from nbclient import NotebookClient
 from test_cli import selfeval
@@ -33,7 +32,6 @@ from selfeval.roleplay.panel import ARMS, Jury
 from selfeval.safe import for_spreadsheet
 from selfeval.sweep.file import load
 
-FULL = os.environ.get("SELFEVAL_FAULTS") == "full"
 TEXTS = [
     "<script>alert(1)</script><img src=x onerror=alert(2)> hello <iframe srcdoc='x'>",
     "<svg onload=alert(1)><a href='javascript:alert(1)'>x</a></svg></pre></td></div><style>*{display:none}</style>",

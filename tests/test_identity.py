@@ -138,6 +138,7 @@ def test_custom_replies_by_a_function_of_the_messages_and_by_simulation():
 
 def test_an_error_is_no_answer(server, store, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
+
     def faults(index, body):  # by what is asked: the calls arrive in any order
         asked = body["messages"][-1]["content"]
         return "400" if "identifier" in asked else "empty-content" if "That is not right" in asked else None

@@ -9,6 +9,7 @@ import time
 
 import psutil
 import pytest
+from conftest import AT_ONCE
 from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, reasons, write
 
 from selfeval import ROOT, sweep
@@ -234,9 +235,9 @@ def test_a_signal_ends_everything_and_the_same_command_resumes(folder, capsys):
         process, family = start()
         began = time.monotonic()
         os.kill(process.pid, number)
-        said, _ = process.communicate(timeout=10)
-        assert psutil.wait_procs(family, timeout=5)[1] == [] and len(family) == 2
-        assert time.monotonic() - began < 5
+        said, _ = process.communicate(timeout=AT_ONCE)
+        assert psutil.wait_procs(family, timeout=AT_ONCE)[1] == [] and len(family) == 2
+        assert time.monotonic() - began < AT_ONCE
         if number == signal.SIGTERM:
             assert process.returncode == 128 + number
             assert "stopped by SIGTERM; run the same command again to resume" in said
