@@ -11,12 +11,11 @@ from pathlib import Path
 
 import click
 
-from selfeval.cli_store import store, table
-from selfeval.display import visible
+from selfeval.cli_store import store
+from selfeval.display import columns, visible
 from selfeval.errors import SelfevalError
 
 LONGEST = 255  # bytes of a file's name
-MOST_REPEATS = 10_000
 
 
 class _OneSentence(click.Group):
@@ -161,7 +160,7 @@ def models() -> None:
         free = bool(model.provider.embedded) or name == "sim"
         price = "0" if free else "{input:g}/{output:g}".format(**model.price) if model.price else "?"
         rows.append((model.id, model.display, name, price, ready[name]))
-    table(rows)
+    click.echo(columns(rows))
 
 
 main.add_command(store)
@@ -173,7 +172,7 @@ main.add_command(store)
 @click.option("--output", required=True, type=_Path(dir_okay=False), help="JSON file to write.")
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
 @click.option(
-    "--repeats", default=1, show_default=True, type=click.IntRange(1, MOST_REPEATS), help="Times to ask every case."
+    "--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask every case."
 )
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
 @click.option("--temperature", default=0.7, show_default=True, type=_Number(0), help="Of the models asked.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from selfeval.display import visible
+from selfeval.display import columns
 
 
 @click.group()
@@ -23,7 +23,7 @@ def stats() -> None:
         money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
         tokens = ("?" if row[name] is None else row[name] for name in ("prompt_tokens", "completion_tokens"))
         rows.append((row["provider"], row["model"], row["replies"], *tokens, money))
-    table(rows)
+    click.echo(columns(rows))
     for outcome, count in replies.outcomes().items():
         click.echo(f"{count} attempts without a reply: {outcome}")
     click.echo(str(replies.path))
@@ -66,11 +66,3 @@ def _add(files: tuple[Path, ...], add) -> None:
         new, known = add(replies, file)
         click.echo(f"{file}: {new} new replies, {known} already stored")
     replies.close()
-
-
-def table(rows: list[tuple]) -> None:
-    """Print rows as columns, the first row as their heads."""
-    rows = [[" ".join(visible(cell).split()) for cell in row] for row in rows]  # names may come from another's file
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

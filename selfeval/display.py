@@ -3,6 +3,7 @@
   show      any record: a text, a prediction, an identity reply, a conversation, a juror's statement, a stored reply
   Card      what is shown of it: a title, short facts, passages and a table (`cards` makes it)
   Rich      base of the classes that show themselves as a card
+  columns   rows as text in columns of equal width
   visible   a text whose control and direction characters can be seen
 
 What is shown comes from models and files, so all of it is escaped.
@@ -26,6 +27,7 @@ _HIDDEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _NAMES = {"\0": "‹NUL›", "\r": "‹CR›", "\x1b": "‹ESC›"}
+_COUNT = re.compile(r"[\d$?][\d.,?+/$ –-]*")
 _FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
 _PASSAGE = (
     '<div style="opacity:.65;margin-top:6px">{}</div><pre style="white-space:pre-wrap;overflow-wrap:anywhere;'
@@ -45,6 +47,17 @@ def visible(text) -> str:
 
 def _mark(match: re.Match) -> str:
     return _NAMES.get(match[0]) or f"‹U+{ord(match[0]):04X}›"
+
+
+def columns(rows: Sequence[Sequence]) -> str:
+    """Return rows of cells, the first one their heads, as lines with columns of equal width; counts to the right."""
+    cells = [[" ".join(visible(cell).split()) for cell in row] for row in rows]
+    lines = list(zip(*cells, strict=True))
+    for i, (_, *body) in enumerate(lines):
+        width = max(map(len, lines[i]))
+        right = body and all(_COUNT.fullmatch(cell) for cell in body)
+        lines[i] = [cell.rjust(width) if right else cell.ljust(width) for cell in lines[i]]
+    return "\n".join("  ".join(line).rstrip() for line in zip(*lines, strict=True))
 
 
 @dataclass

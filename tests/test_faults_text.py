@@ -59,7 +59,7 @@ NAMES = [
 ]
 ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 TAGS = set("div table thead tbody tr th td style p b pre details summary br span".split())
-ATTRIBUTES = set("style class border scope colspan rowspan valign align open scoped".split())
+ATTRIBUTES = set("style class border scope colspan rowspan valign halign align open scoped".split())
 FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 NUMBER = re.compile(r"-?[\d.]+(e[+-]?\d+)?( \[[-\d., +]+\])?|[+-]\d\.\d+( \[.*\])?|= [\d.]+|-?inf")
 

@@ -191,6 +191,13 @@ def test_it_runs_where_an_event_loop_runs():
     assert asyncio.run(notebook()) == "6/6 (100.0%)"
 
 
+def test_a_name_that_no_file_can_have_and_too_many_repeats_are_one_sentence():
+    with pytest.raises(InputError, match="cannot be read as JSON: File name too long"):
+        EvalRunner("x" * 300)
+    with pytest.raises(InputError, match="`repeats` must be a whole number of at most 10000, got 10001"):
+        EvalRunner(PUBLISHED).run("sim/identity-correct", repeats=10_001)
+
+
 def test_repeats_are_drawn_anew_and_the_case_is_the_cluster():
     results = EvalRunner(PUBLISHED).run(simulated(SONNET, abstain=0.5), repeats=20)
     assert results["total_tests"] == 120 and 40 < results["passed_tests"] < 80

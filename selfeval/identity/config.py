@@ -54,10 +54,13 @@ def read_config(source: str | Path | Mapping) -> Config:
     where = "The configuration"
     if not isinstance(source, Mapping):
         path = Path(source).expanduser()
-        path = path if path.exists() else data_path(path)
         where = f"The configuration {path}"
         try:
+            path = path if path.exists() else data_path(path)
+            where = f"The configuration {path}"
             source = json.loads(path.read_text(encoding="utf-8-sig"))
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
             raise InputError(f"{where} cannot be read as JSON: {getattr(error, 'strerror', None) or error}.") from error
     if not isinstance(source, Mapping):

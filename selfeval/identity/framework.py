@@ -75,7 +75,7 @@ class EvalRunner(Rich):
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
         verdict; an error or an empty reply leaves `passed` null.
         """
-        check_whole("repeats", repeats, 1)
+        check_whole("repeats", repeats, 1, 10_000)
         model = _as_model(model, model_id)
         scoring = scoring or self.config.method
         judge = as_judge(judge, [model, played(model)])

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from selfeval import models
+from selfeval.display import columns
 from selfeval.errors import SelfevalError, check_whole
 from selfeval.providers import is_computed, require
 from selfeval.sweep import manifest, todo
@@ -21,7 +22,7 @@ from selfeval.sweep.execute import Work, execute, signals
 from selfeval.sweep.launch import LocalProcesses
 from selfeval.sweep.parameters import declared_parameters
 from selfeval.sweep.runs import USABLE, Stage, Sweep
-from selfeval.sweep.show import Line, table
+from selfeval.sweep.show import Line
 
 ASKS = re.compile(r"\b(Client|EvalRunner|await|asyncio|openai|anthropic|httpx2?|requests|subprocess)\b|^\s*!", re.M)
 HEAD = ("MODEL", "STORED", "TO BUY", "TOKENS IN", "TOKENS OUT", "USD")
@@ -177,7 +178,7 @@ def report(sweep, planned, calls, max_cost=None):
     print(f"\n{statuses.count('to do')} of {len(statuses)} runs are to do; ", end="")
     print(f"{stored} replies are stored, {buy} to buy{simulated}")
     if calls:
-        print(table(rows))
+        print(columns(rows))
         print("low: replies as long as is typical; high: as long as their limits allow. Nothing was bought.")
     if max_cost is not None and high > max_cost:
         print(f"up to ${high:.4f}: the ceiling of ${max_cost:g} may stop it before its end")

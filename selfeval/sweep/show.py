@@ -128,13 +128,6 @@ def _remedy(runs, stop, budget):
     )
 
 
-def table(rows):
-    """Return rows of cells as lines with columns of equal width, all but the first to the right."""
-    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
-    pad = [f"{{:{'<' if i == 0 else '>'}{width}}}" for i, width in enumerate(widths)]
-    return "\n".join("  ".join(form.format(str(cell)) for form, cell in zip(pad, row, strict=True)) for row in rows)
-
-
 def duration(seconds):
     """Return seconds as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
