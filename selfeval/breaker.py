@@ -32,8 +32,10 @@ class Breaker:
             if trial and not self.given_up:
                 await asyncio.sleep(PAUSES[self._trials])
             if not self._proven:
+                failed = self._failed
                 yield
-                if trial and not self._proven:  # those that were in flight when the failures began are no trials
+                # Those that were in flight when the failures began are no trials, nor is a reply from the store.
+                if trial and not self._proven and self._failed > failed:
                     self._trials += 1
                     if self._trials == len(PAUSES):
                         self.given_up = self._last

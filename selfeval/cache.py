@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -20,7 +21,8 @@ from pathlib import Path
 from selfeval import DATA, ROOT, planning, replies
 from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
-from selfeval.recordings import canonical, difference, read_jsonl, read_store
+from selfeval.recordings import canonical_row, difference, export_line, read_jsonl, read_store
+from selfeval.rescue import Rescued
 from selfeval.sqlite import own_name
 
 
@@ -37,8 +39,10 @@ class Store(Rich):
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
         self.owner = own_name()
-        self._writer = replies.Writer(self.path, self.owner)
         self._held: set[str] = set()  # claimed by us and not yet given back; other claims of ours are left over
+        self._rescued = Rescued(self.path)
+        self._writer = replies.Writer(self.path, self.owner, self._held, self._rescued)
+        self._claiming = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Store({below_root(self.path)!r}{', replay=True' * self.replay})"
@@ -69,6 +73,12 @@ class Store(Rich):
                     return json.loads(row[0])
         return self._recorded[key][1] if key in self._recorded else None
 
+    def _take_in(self) -> None:
+        """Let the writer add what was rescued, unless another process holds the file."""
+        if self._rescued.waiting() and not planning.folder():
+            with contextlib.suppress(StoreError, TimeoutError):
+                self._writer.submit(lambda connection: None).result(replies.GRACE)
+
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """Make one sentence of what a damaged store raises, or one that is not ours."""
@@ -86,6 +96,7 @@ class Store(Rich):
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
+        self._take_in()
         query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
         with self._reading():
             found = self._reader.execute(query, (like,))
@@ -98,6 +109,7 @@ class Store(Rich):
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model, and how often an attempt failed."""
+        self._take_in()
         names = ("provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced")
         query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
             sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
@@ -118,33 +130,36 @@ class Store(Rich):
         """Wait until this request is ours to send (None) or another process has its reply (the reply)."""
         while True:
             state, response = self._claim_here(key) or await self._claim_by_writer(key)
-            if state != "busy":
+            if state in ("ours", "stored"):
                 return response
             await asyncio.sleep(0.1)
 
     def _claim_here(self, key: str) -> tuple[str, dict | None] | None:
-        """Claim in the caller's thread; None where the file is locked. Hand-over to the writer costs ten times more."""
+        """Claim in the caller's thread; None where that cannot be. Hand-over to the writer costs ten times more."""
         self._writer.start()  # it renews the claims
+        connection = self._reader
+        if not self._claiming.acquire(blocking=False):  # another thread's transaction is under way
+            return None
         try:
-            self._reader.execute("PRAGMA busy_timeout=0")  # no waiting here: it would hold up every other call
-            replies.take_in(self._reader, self.path)
-            self._reader.execute("BEGIN IMMEDIATE")
-            claimed = replies.claim(self._reader, key, self.owner, self._held)
-            self._reader.execute("COMMIT")
-        except sqlite3.Error:
-            if self._reader.in_transaction:
-                self._reader.execute("ROLLBACK")
+            connection.execute("PRAGMA busy_timeout=0")  # no waiting here: it would hold up every other call
+            connection.execute("BEGIN IMMEDIATE")
+            claimed = replies.claim(connection, key, self.owner, self._held, self._rescued)
+            connection.execute("COMMIT")
+        except (sqlite3.Error, ValueError):  # the writer says what is wrong
             return None
         finally:
-            self._reader.execute("PRAGMA busy_timeout=1000")
-        return claimed
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            connection.execute("PRAGMA busy_timeout=1000")
+            self._claiming.release()
+        return None if claimed[0] == "rescued" else claimed
 
     async def _claim_by_writer(self, key: str) -> tuple[str, dict | None]:
         def give_back(claimed: Future) -> None:
             if not claimed.exception() and claimed.result()[0] == "ours":
                 self.release(key)
 
-        claimed = self._writer.submit(replies.claim, key, self.owner, self._held)
+        claimed = self._writer.submit(replies.claim, key, self.owner, self._held, self._rescued)
         try:
             return await asyncio.wrap_future(claimed)
         except asyncio.CancelledError:
@@ -173,14 +188,15 @@ class Store(Rich):
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file; return how many were new and how many were there already."""
         now = time.time()
-        rows = [(key, canonical(request), json.dumps(response), now) for key, request, response in read_jsonl(path)]
+        rows = [(*canonical_row(*row), now) for row in read_jsonl(path)]
         new = self._writer.submit(replies.merge, rows, []).result()
         return new, len(rows) - new
 
     def merge(self, path: Path) -> tuple[int, int]:
         """Add the replies and failed attempts of another store; return how many replies were new and how many known.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What was
+        rescued beside the other store is added too, and left where it is.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
@@ -190,11 +206,16 @@ class Store(Rich):
         for rows, attempts in read_store(path, replies.BATCH):
             new += self._writer.submit(replies.merge, rows, attempts).result()
             total += len(rows)
-        return new, total - new
+        known = total - new
+        for file in Rescued(path).waiting():
+            more, again = self.import_file(file)
+            new, known = new + more, known + again
+        return new, known
 
     def copy(self, target: Path, since: float = 0.0) -> None:
         """Write a store of what was added since a time (of this host's clock) as one file, also to a network drive."""
         self._check_target(target)
+        self._take_in()
         part = target.with_name(f"{target.name}.{os.getpid()}.part")
         with tempfile.TemporaryDirectory(prefix="selfeval-") as folder:
             local = Path(folder) / "copy.sqlite"  # SQLite's locks do not hold on network drives
@@ -224,7 +245,7 @@ class Store(Rich):
                 raise InputError(f"The export {path} would replace a database; name another file.")
             with temporary.open("w", encoding="utf-8") as out:
                 for row in self.rows(like):
-                    out.write(replies.jsonl(*row))
+                    out.write(export_line(*row))
                     count += 1
             temporary.replace(path)
         except OSError as error:

@@ -117,9 +117,10 @@ class Client(Rich):
         """Close connections and commit what waits."""
         for closing in self._endpoints.values():
             await closing.close()
+        await asyncio.to_thread(self.store.close)  # first: what it holds was paid for
         if self.purse:
-            self.purse.close()
-        await asyncio.to_thread(self.store.close)
+            await asyncio.to_thread(self.purse.close)
+        self._unwritten.clear()
         Progress(None, 0, 0, self.tally).write()
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:

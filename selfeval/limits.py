@@ -29,6 +29,7 @@ STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 CENT = 1e-9  # dollars that rounding makes or leaves
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 PATIENCE = 60.0  # seconds that a call not yet sent waits for the file of rates and purses
+GRACE = 2.0  # seconds that what was spent waits for it at the end
 MOST_HOSTS = 10_000
 
 SCHEMA = """
@@ -316,7 +317,7 @@ class Purse:
 
     def close(self) -> None:
         """Book what is still owed and close the shared file."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + GRACE
         while self._late:
             try:
                 self.spent()

@@ -45,17 +45,35 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
     with lines:
         for number, line in enumerate(lines, 1):
             try:
-                row = _read(line)
-                key, request, response = row["key"], row["request"], row["response"]
-                text = canonical(request)
-                if same := key == key_of(text):
-                    _check_request(key, text)
-                _check_response(response)
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
-            if not same:
-                raise InputError(f"{path}, line {number}: the key is not that of the request; export the store again.")
-            yield key, request, response
+                yield read_line(line)
+            except InputError as error:
+                raise InputError(f"{path}, line {number}: {error}") from error.__cause__
+
+
+def read_line(line: bytes) -> tuple[str, dict, dict]:
+    """Return (key, request, response) of a line of an export; raise `InputError` where it is none."""
+    try:
+        row = _read(line)
+        key, request, response = row["key"], row["request"], row["response"]
+        text = canonical(request)
+        if same := key == key_of(text):
+            _check_request(key, text)
+        _check_response(response)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"not an exported reply ({error!r}).") from error
+    if not same:
+        raise InputError("the key is not that of the request; export the store again.")
+    return key, request, response
+
+
+def canonical_row(key: str, request: dict, response: dict) -> tuple[str, str, str]:
+    """Return a reply as the store has it."""
+    return key, canonical(request), json.dumps(response)
+
+
+def export_line(key: str, request: str, response: str) -> str:
+    """Return a reply of the store as a line of an export."""
+    return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
 
 
 def is_count(value) -> bool:

@@ -1,25 +1,24 @@
 """The file of the response store: its tables, and the one thread of a process that writes them.
 
 The thread groups whatever waits into one commit, so that durability costs a share of a disk flush instead of a whole
-one. Replies that cannot be written are rescued: put beside the file as JSON lines, which its next use takes in.
+one. Replies that cannot be written are put beside the file (`rescue`).
 """
 
 import atexit
 import contextlib
 import json
 import math
-import os
 import queue
 import sqlite3
-import sys
 import threading
 import time
 from concurrent.futures import Future
 from pathlib import Path
 
 from selfeval import sqlite
-from selfeval.errors import InputError, StoreError
-from selfeval.recordings import canonical, read_jsonl
+from selfeval.errors import StoreError
+from selfeval.recordings import export_line
+from selfeval.rescue import Rescued, say
 from selfeval.sqlite import is_busy, is_dead, is_of_the_disk
 
 LEASE = 60.0  # seconds a claim lives without a sign of life from its process
@@ -40,14 +39,12 @@ OTHER_FILE = (
 
 
 def connect(path: Path, timeout: float = 30.0) -> sqlite3.Connection:
-    """Open the file of a store, take in what was rescued beside it, and return the connection."""
+    """Open the file of a store."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite.connect(path, SCHEMA, timeout, "FULL")
+        return sqlite.connect(path, SCHEMA, timeout, "FULL")
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"The response store {path} cannot be opened: {error}. {remedy(error)}") from error
-    take_in(connection, path)
-    return connection
 
 
 def remedy(error: BaseException) -> str:
@@ -59,18 +56,16 @@ def remedy(error: BaseException) -> str:
     return OTHER_FILE
 
 
-def jsonl(key: str, request: str, response: str) -> str:
-    """Return a reply as a line of an export."""
-    return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
-
-
 # operations, inside a transaction -------------------------------------------------------------------------------------
 
 
-def claim(connection: sqlite3.Connection, key: str, owner: str, held: set[str]) -> tuple[str, dict | None]:
-    """Claim a request; return ("ours" or "busy", None) or ("stored", the reply).
+def claim(
+    connection: sqlite3.Connection, key: str, owner: str, held: set[str], rescued: Rescued
+) -> tuple[str, dict | None]:
+    """Claim a request; return ("ours", "busy" or "rescued", None) or ("stored", the reply).
 
-    held: what the owner knows to be its own. A claim of a process that died is taken over.
+    held: what the owner knows to be its own. A claim of a process that died is taken over. "rescued": the reply may be
+    among those that are to be taken in first.
     """
     row = connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
     if row:
@@ -79,6 +74,8 @@ def claim(connection: sqlite3.Connection, key: str, owner: str, held: set[str]) 
     left_over = row and row[0] == owner and key not in held  # a full disk kept us from giving it back
     if row and row[1] > time.time() and not is_dead(row[0]) and not left_over:
         return "busy", None
+    if rescued.waiting():
+        return "rescued", None
     if row:
         note_attempt(connection, key, "abandoned", f"in flight when {row[0]} ended")
     connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (key, owner, time.time() + LEASE))
@@ -122,11 +119,11 @@ def merge(connection: sqlite3.Connection, replies: list[tuple], attempts: list[t
 class Writer:
     """The thread that writes one store for this process; the first operation starts it.
 
-    owner: whose claims it renews.
+    owner, held: it renews the owner's claims on these keys, and ends its other ones.
     """
 
-    def __init__(self, path: Path, owner: str):
-        self.path, self.owner = path, owner
+    def __init__(self, path: Path, owner: str, held: set[str], rescued: Rescued):
+        self.path, self.owner, self.held, self.rescued = path, owner, held, rescued
         self._operations: queue.SimpleQueue = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -147,10 +144,11 @@ class Writer:
     def start(self) -> None:
         """Start the thread unless it runs."""
         with self._starting:
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # a forked process has none of its parent's
                 self._waiting = self._closing = math.inf
-                self._thread = threading.Thread(target=self._run, name="selfeval-store", daemon=True)
-                self._thread.start()
+                self._connection, thread = None, threading.Thread(target=self._run, name="selfeval-store", daemon=True)
+                thread.start()
+                self._thread = thread
                 atexit.register(self.close)
 
     def close(self) -> None:
@@ -205,16 +203,26 @@ class Writer:
 
     def _commit(self, group: list[tuple]) -> list:
         # Short: the end of the process may be asked for meanwhile, and what is locked is tried again.
-        connection = self._connection = self._connection or connect(self.path, timeout=1.0)
+        connection = self._connection = self._connection or connect(self.path, timeout=0.25)
         connection.execute("BEGIN IMMEDIATE")
+        found, now = self.rescued.read(), time.time()
+        new = merge(connection, [(*row, now) for row in found.rows], [])
         results = [operation(connection, *arguments) for _, operation, arguments in group]
         if renewing := time.monotonic() - self._renewed > LEASE / 3:
-            lease = time.time() + LEASE
-            connection.execute("UPDATE claims SET expires = ? WHERE owner = ?", (lease, self.owner))
+            self._renew(connection)
         connection.execute("COMMIT")
         if renewing:
             self._renewed = time.monotonic()
+        if found.whole or found.spoilt:
+            self.rescued.settle(found, new)
         return results
+
+    def _renew(self, connection: sqlite3.Connection) -> None:
+        for (key,) in connection.execute("SELECT key FROM claims WHERE owner = ?", (self.owner,)).fetchall():
+            if key in self.held:
+                connection.execute("UPDATE claims SET expires = ? WHERE key = ?", (time.time() + LEASE, key))
+            else:  # a full disk kept us from giving it back
+                release(connection, key, self.owner)
 
     def _disconnect(self) -> None:
         if self._connection:
@@ -226,9 +234,7 @@ class Writer:
         if self._waiting == math.inf:
             self._waiting, self._told = now, False
         if now > self._waiting + NOTICE and not self._told:
-            minutes = f"{PATIENCE / 60:.0f} minutes"
-            text = f"selfeval: another process holds {self.path}; replies wait in memory for up to {minutes}"
-            print(text, file=sys.stderr, flush=True)
+            say(f"another process holds {self.path}; replies wait in memory for up to {PATIENCE / 60:.0f} minutes")
             self._told = True
         return now < min(self._waiting + PATIENCE, self._closing + GRACE)
 
@@ -237,66 +243,11 @@ class Writer:
         if not paid and isinstance(error, StoreError):
             return error
         place, kept = self.path, 0
-        with contextlib.suppress(OSError):
-            place, kept = _rescue(self.path, [jsonl(*reply).encode() for reply in paid])
+        with contextlib.suppress(Exception):  # whatever it is: all callers wait for an answer
+            place, kept = self.rescued.add([export_line(*reply).encode() for reply in paid])
         also = f", nor the replies kept in {place} ({kept})" if kept else ""
         lost = f"; replies lost: {len(paid) - kept}" if kept < len(paid) else ""
         return StoreError(
             f"The response store {self.path} cannot be written: {error}. {remedy(error)} Then run the same again: "
             f"what it holds is not bought twice{also}{lost}."
         )
-
-
-# rescue ---------------------------------------------------------------------------------------------------------------
-
-
-def _beside(path: Path) -> Path:
-    """Return the folder of rescued replies; it exists while there are any."""
-    return path.with_name(f"{path.name}.rescued")
-
-
-def _rescue(path: Path, lines: list[bytes]) -> tuple[Path, int]:
-    """Put replies beside the file that they cannot be written to; return where, and for how many there was room."""
-    target = _beside(path) / f"{time.time_ns()}-{os.getpid()}.jsonl"
-    part, kept, end, out = target.with_suffix(".part"), 0, 0, None
-    while not out:  # another process may take the empty folder away
-        _beside(path).mkdir(exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            out = part.open("wb", buffering=0)
-    with out:
-        with contextlib.suppress(OSError):
-            for line in lines:
-                if out.write(line) < len(line):
-                    break
-                kept, end = kept + 1, end + len(line)
-        out.truncate(end)
-        os.fsync(out.fileno())
-    part.replace(target) if kept else part.unlink()
-    return target, kept
-
-
-_told: set[Path] = set()
-
-
-def take_in(connection: sqlite3.Connection, path: Path) -> None:
-    """Add what was rescued to a store; what it still cannot take stays where it is."""
-    if not _beside(path).is_dir():
-        return
-    for file in sorted(_beside(path).glob("*.jsonl")):
-        try:
-            rows = list(read_jsonl(file))
-            connection.execute("BEGIN IMMEDIATE")
-            for key, request, response in rows:
-                put(connection, key, canonical(request), json.dumps(response))
-            connection.execute("COMMIT")
-        except (sqlite3.Error, InputError) as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            if file.exists() and file not in _told:  # else another process took it in
-                print(f"selfeval: the replies in {file} cannot be taken in: {error}", file=sys.stderr, flush=True)
-                _told.add(file)
-        else:
-            file.unlink(missing_ok=True)
-            print(f"selfeval: replies rescued earlier, now in {path}: {len(rows)}", file=sys.stderr, flush=True)
-    with contextlib.suppress(OSError):  # not while any is left
-        _beside(path).rmdir()

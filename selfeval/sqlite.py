@@ -102,5 +102,5 @@ def own_name() -> str:
 
 def is_dead(owner: str) -> bool:
     """Tell whether an owner's process is known to be gone; of another host's it is not known."""
-    host, pid, _ = owner.rsplit(":", 2)
-    return host == socket.gethostname() and not psutil.pid_exists(int(pid))
+    host, _, process = owner.rpartition(":")[0].rpartition(":")
+    return host == socket.gethostname() and process.isdecimal() and not psutil.pid_exists(int(process))

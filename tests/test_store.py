@@ -23,7 +23,8 @@ from selfeval.client import Client, Request
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
 from selfeval.prompts import user
-from selfeval.recordings import canonical, key_of
+from selfeval.recordings import canonical, export_line, key_of
+from selfeval.rescue import Rescued
 
 CODE = """if True:
     import asyncio, sys
@@ -187,6 +188,95 @@ def test_a_full_disk_is_one_sentence_and_costs_nothing_that_is_stored(store, ser
     assert store._reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+def rescue(store, count, *lines):
+    """Put replies to questions, and other lines, beside the store; return the file."""
+    asked = [request.identity for request in questions(get("openai:m"), count)]
+    replies = [export_line(key_of(each), each, '{"text": "rescued"}').encode() for each in asked]
+    return Rescued(store.path).add([*replies, *lines])[0]
+
+
+@pytest.mark.fault("same keys")
+def test_what_was_rescued_is_bought_by_none_of_several_processes(store, server):
+    fake = server(latency=0.01)
+    store.get("k")
+    rescue(store, 60)
+    processes = [process(store, 80) for _ in range(3)]
+    assert [int(p.communicate(timeout=60)[0]) for p in processes] == [80] * 3
+    assert sorted(said(entry["body"]) for entry in fake.ledger) == sorted(f"question {i}" for i in range(60, 80))
+    assert not list(store.path.parent.glob("*.rescued")) and count(store, "replies") == 80
+
+
+def test_a_line_that_is_no_reply_spoils_its_file_and_not_the_others(store, server, capfd):
+    fake = server()
+    file = rescue(store, 3, b'{"key": "torn')
+    responses, _ = ask(store, questions(get("openai:m"), 4))
+    assert [r.text for r in responses[:3]] == ["rescued"] * 3 and len(fake.ledger) == 1
+    assert file.with_suffix(".spoilt").is_file() and not file.exists()
+    said = capfd.readouterr().err
+    assert "has lines that are no replies; the others are in the store" in said and "3 of them new" in said
+
+
+@pytest.mark.parametrize("odd", ["pipe", "link to a file", "link to a folder", "a file"])
+def test_only_files_are_taken_in_and_only_from_a_folder(store, server, tmp_path, odd):
+    fake = server()
+    file = rescue(store, 2)
+    folder, elsewhere = file.parent, tmp_path / "elsewhere"
+    folder.rename(elsewhere)
+    if odd == "link to a folder":
+        folder.symlink_to(elsewhere)
+    elif odd == "a file":
+        folder.write_text("x")
+    else:
+        folder.mkdir()
+        os.mkfifo(folder / "1.jsonl") if odd == "pipe" else (folder / "1.jsonl").symlink_to(elsewhere / file.name)
+    ask(store, questions(get("openai:m"), 2))
+    assert len(fake.ledger) == 2 and (elsewhere / file.name).is_file()
+
+
+def test_a_store_that_another_process_holds_is_read_at_once_whatever_waits_beside_it(store):
+    assert store.get("k") is None
+    store.close()
+    for _ in range(5):
+        rescue(store, 1)
+    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        assert store.get("k") is None
+        store.record_attempt("k", "transient", "detail")
+        store.close()
+        assert time.monotonic() - began < AT_ONCE
+
+
+def test_a_writer_without_a_terminal_goes_on(store, monkeypatch):
+    monkeypatch.setattr("selfeval.replies.NOTICE", 0)
+    store.get("k")
+    monkeypatch.setattr(sys, "stderr", open(os.devnull))  # noqa: SIM115, PTH123  nothing can be written to it
+    request = canonical({"model": "m", "messages": []})
+    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        written = store.put(key_of(request), request, {"text": "paid"})
+        time.sleep(1)
+    assert written.result(30) and store.get(key_of(request)) == {"text": "paid"}
+
+
+def test_a_claim_that_could_not_be_given_back_ends_with_the_next_renewal(store, monkeypatch):
+    monkeypatch.setattr("selfeval.replies.LEASE", 0.3)
+    assert asyncio.run(store.claim("ours")) is None and asyncio.run(store.claim("kept")) is None
+    store._held.discard("ours")  # as after a release that a full disk refused
+    time.sleep(0.5)
+    assert store._reader.execute("SELECT key FROM claims").fetchall() == [("kept",)]
+    store._reader.execute("INSERT INTO claims VALUES ('odd', 'somebody', ?)", (time.time() + 0.2,))
+    assert asyncio.run(asyncio.wait_for(store.claim("odd"), 30)) is None
+
+
+def test_what_was_rescued_beside_another_hosts_store_is_merged_too(store, tmp_path):
+    other = Store(tmp_path / "other.sqlite")
+    assert other.get("k") is None
+    other.close()
+    file = rescue(other, 3)
+    assert store.merge(other.path) == (3, 0) and store.merge(other.path) == (0, 3) and file.is_file()
+
+
 def test_what_there_is_no_room_to_rescue_is_said_to_be_lost(store, capfd):
     request = canonical({"model": "m", "messages": []})
     assert store.put(key_of(request), request, {"text": "first"}).result()
@@ -200,7 +290,7 @@ def test_what_there_is_no_room_to_rescue_is_said_to_be_lost(store, capfd):
                 store.put(key_of(asked), asked, {"text": text}).result()
     store.close()
     assert [json.loads(row[2])["text"] for row in store.rows()] in (["first", "short"], ["short", "first"])
-    assert "now in" in capfd.readouterr().err
+    assert "1 of them new, now in" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("content", [None, b"not a database, but long enough to be taken for one" * 100])
