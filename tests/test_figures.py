@@ -175,7 +175,7 @@ def test_what_rows_share_stands_above_them_and_long_heads_take_two_lines(tmp_pat
         r"\multicolumn{2}{@{}l}{\emph{a}} \\", r"x [1, 2] & 1 \\", r"y &  \\",
         r"\multicolumn{2}{@{}l}{\emph{b}} \\", r"x & \textless{} 2 \\",
     ]  # fmt: skip
-    assert r"{@{}lr@{}}" in tex[0] and r"model & \shortstack[r]{\strut own\\\strut texts claimed} \\" in tex
+    assert r"{@{}lr@{}}" in tex[0] and r"model & \shortstack[r]{\strut own texts\\\strut claimed} \\" in tex
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
