@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from selfeval.figures import designs
 from selfeval.results import ResultSet
+from selfeval.tables import unit
 
 HOLLOW = "Hollow squares: the interval holds 0."
 SILENT = "no answer counts as not claimed (policy all)"
@@ -101,7 +102,7 @@ def _asked(one: ResultSet, kind: str, design: str) -> str:
         rows = rows[rows["condition"] == condition]
     prompts = " and ".join(str(int(n)) for n in sorted(rows["n_prompts"].unique(), reverse=True))
     evaluators = _number([rows["evaluator"].nunique()], "evaluators")
-    text = f"n: {evaluators}, {prompts} prompts, {int(rows['n'].sum())} questions ({task})."
+    text = f"n: {evaluators}, {prompts} {unit(rows['note'].iloc[0])}, {int(rows['n'].sum())} questions ({task})."
     return f"{text} {_settings(dict(p.split('=', 1) for p in condition.split(';') if '=' in p))}" if condition else text
 
 

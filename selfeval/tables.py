@@ -11,6 +11,7 @@ from selfeval.stats.counts import NAMING, PAIRWISE, condition_label, tallies, va
 
 DESIGN = ["task", "condition"]
 BOUNDS = ["estimate", "low", "high"]
+NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own and J has no p"
 
 
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -20,7 +21,8 @@ def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) ->
         asked, silent = (np.bincount(tally.evaluator, x, len(tally.evaluators)) for x in (None, tally.answer < 0))
         counted = {"questions": asked, "no answer": (silent / asked).round(3)}
         design = {"task": tally.task, "condition": tally.condition, "evaluator": tally.evaluators}
-        parts.append(pd.DataFrame(design | {"prompts": tally.n_prompts} | counted))
+        clusters = {f"{unit(tally.note)}{' (no prompts named)' * bool(tally.note)}": tally.n_prompts}
+        parts.append(pd.DataFrame(design | clusters | counted))
     return _tidy(_readable(pd.concat(parts, ignore_index=True), display))
 
 
@@ -95,6 +97,7 @@ def _conclusion(found: dict) -> str:
     rates = found["self_accuracy"].estimate, found["false_claim_rate"].estimate
     claimed = f"claims {rates[0]:.0%} of its own and {rates[1]:.0%} of others' texts"
     few = _few(j.n_prompts) if "few_prompts" in str(j.note) else ""
+    few += NO_PROMPTS * (unit(j.note) == "texts")
     silent = found.get("no_answer_rate")
     if silent is not None and silent.estimate == 1:
         return "nothing can be said, it answered nothing."
@@ -105,8 +108,8 @@ def _conclusion(found: dict) -> str:
         return f"{claimed}, so it disowns its own texts: {shown}{few}."
     a = found["advantage"].estimate
     trap = f" Its advantage A = {a:+.2f} is a habit of naming, not recognition." if abs(a) > 0.2 else ""
-    if "not_estimable" in str(j.note):
-        return f"{claimed}: a constant answer, from which no recognition can be estimated.{trap}"
+    if "constant_answer" in str(j.note):
+        return f"{claimed}: a constant answer, which shows no recognition: {shown}{few}.{trap}"
     return f"{claimed}; no evidence of recognition: {shown}{few}.{trap}"
 
 
@@ -116,6 +119,8 @@ def planning(table: pd.DataFrame) -> list[str]:
     rows = default_rows(table)
     for (task, condition), group in _readable(rows, None).groupby(DESIGN, sort=False):
         prompts = int(group["n_prompts"].max())
+        if group["note"].map(unit).eq("texts").any():
+            return [f"What this design could find cannot be planned{NO_PROMPTS}."]
         if prompts < 2 or "discrimination" not in set(group["statistic"]):
             continue
         designs.setdefault(prompts, []).append(f"{task}{f' ({condition})' if condition else ''}")
@@ -124,6 +129,11 @@ def planning(table: pd.DataFrame) -> list[str]:
         f"is detected in four of five such runs (5 %, two-sided, one text per prompt and author){_few(prompts)}."
         for prompts, where in designs.items()
     ]
+
+
+def unit(note: str) -> str:
+    """Return what was sampled: prompts, or texts where the file names no prompt."""
+    return "texts" if "clusters_are_texts" in str(note) else "prompts"
 
 
 def _few(prompts: int) -> str:

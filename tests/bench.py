@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from bench_identity import identity, planted_identity, planted_suite
-from bench_recognition import coverage, general, planted
+from bench_recognition import blind, coverage, general, planted
 from bench_roleplay import jury, planted_jury, prompt_cache
 from bench_sweep import kernels, throughput
 from fake_server import served
@@ -62,7 +62,7 @@ def client() -> dict:
 PARTS = {
     part.__name__: part
     for part in (
-        client, statistics, million, planted, coverage, general, identity, planted_identity, planted_suite,
+        client, statistics, million, planted, coverage, blind, general, identity, planted_identity, planted_suite,
         jury, prompt_cache, planted_jury, kernels, throughput,
     )
 }  # fmt: skip

@@ -89,6 +89,22 @@ def coverage(tables: int = 4_000, n_resamples: int = 2_000, seed: int = 0) -> di
     }
 
 
+def blind(tables: int = 1_000, seed: int = 0) -> dict:
+    """Ask what evaluators get that do not see who wrote a text: `data/validation/blind.csv`, about fifteen minutes."""
+    import simulate_blind
+
+    from selfeval.records import write_csv
+
+    found = simulate_blind.simulate(tables, seed)
+    write_csv(VALIDATION / "blind.csv", found.round(6))
+    return {
+        "cells": len(found),
+        "tables": tables,
+        "rejected_pooled_and_most": [round(float(found["rejected"].mean()), 4), float(found["rejected"].max())],
+        "covered_pooled_and_least": [round(float(found["coverage"].mean()), 4), float(found["coverage"].min())],
+    }
+
+
 def general(tables: int = 400, prompts: int = 30) -> dict:
     """Cover the mean discrimination of models like these, by `models_in_general`: share of tables per number of models.
 

@@ -8,6 +8,8 @@ Answers: evaluator e knows the author of a text by t with probability know[e, t]
 habit[e, k]. Texts on one prompt go together: each takes its draw from the prompt with probability sqrt(icc), else it
 has a draw of its own, so that two of them have exactly the intraclass correlation `icc`, and the rates are exactly
 those above. Draws of knowing are common to all evaluators of a prompt, draws of habit to all texts of one evaluator.
+Of what is left, the samples of an author for a prompt share a draw with probability sqrt(alike): at 1 they are one
+answer, given `samples` times.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ class Scenario:
     habit: np.ndarray
     icc: float
     samples: int = 1
+    alike: float = 0.0
 
     @property
     def size(self) -> int:
@@ -77,8 +80,14 @@ class Scenario:
         shape, share = (prompts, tables, *self.habit.shape, self.samples), np.float32(np.sqrt(self.icc))
 
         def draws(*common: int) -> np.ndarray:
-            u = rng.random(shape, np.float32)  # above `share`, what is left of it is a draw of one's own
-            return np.where(u < share, rng.random((prompts, tables, *common), np.float32), (u - share) / (1 - share))
+            whole = shape[:-1] + (1,) if self.alike == 1 else shape
+            u = rng.random(whole, np.float32)  # above `share`, what is left of it is a draw of one's own
+            own = (u - share) / (1 - share)
+            if 0 < self.alike < 1:
+                shared = rng.random(whole, np.float32) < np.float32(np.sqrt(self.alike))
+                own = np.where(shared, rng.random(shape[:-1] + (1,), np.float32), own)
+            u = np.where(u < share, rng.random((prompts, tables, *common), np.float32), own)
+            return np.broadcast_to(u, shape)
 
         u, named = draws(len(self.habit), 1, 1), np.empty(shape, np.int32)
         for e, upto in enumerate(self.habit.cumsum(1)):
@@ -119,6 +128,8 @@ def scenarios() -> list[Scenario]:
         Scenario("equal skill", knowing(0.4, 0.4, 0.4, 4), naming(0.25, 4), 0.2),
         Scenario("blind, fond of its name", np.zeros((4, 4)), naming(0.4, 4), 0.2),
         Scenario("blind, rates of 1/10", blind, naming(0.1, 10), 0.1),
+        Scenario("blind, 5 answers alike", np.zeros((4, 4)), naming(0.4, 4), 0.2, samples=5, alike=0.8),
+        Scenario("blind, 5 answers equal", np.zeros((4, 4)), naming(0.4, 4), 0.2, samples=5, alike=1.0),
         Scenario("ceiling", knowing(0.96, 0.96, 0.96, 10), naming(0.1, 10), 0.1),
         Scenario("ceiling, 5 texts a prompt", knowing(0.96, 0.96, 0.96, 10), naming(0.1, 10), 0.1, samples=5),
         Scenario("always itself", blind, naming(0.98, 10), 0.1),
@@ -166,7 +177,8 @@ def measured(scenario: Scenario, counts: np.ndarray) -> Tables:
     prompts, tables, size, _, _ = counts.shape
     flat = counts.reshape(prompts, tables * size, size, size)
     hit, named, names = flat.diagonal(axis1=2, axis2=3), flat.sum(2), np.tile(np.arange(size), tables)
-    cells = Naming(np.full(hit.shape, scenario.samples), names, hit, named, None, names)
+    claim = flat[:, np.arange(len(names)), :, names].swapaxes(0, 1)
+    cells = Naming(np.full(hit.shape, scenario.samples), names, hit, named, claim, None, names)
     fleet = Cells(np.full((prompts, tables, size), scenario.samples), np.zeros(tables, int))
 
     def first(rate: Rate) -> Rate:
@@ -187,8 +199,7 @@ def measured(scenario: Scenario, counts: np.ndarray) -> Tables:
         "peer_corrected": Difference(j, Difference(peers(right), peers(false))),
     }
     claims = counts[:, :, 0, :, 0]
-    n = np.full(claims.shape[:2], scenario.samples)
-    p = permutation_p(claims[:, :, 0], n, claims.sum(2), size * n)
+    p = permutation_p(claims, np.full(claims.shape, scenario.samples), np.zeros(tables, int))
     coefficients = np.array([scenario.coefficients[name] for name in STATISTICS])
     return Tables(safe, p, variance_of_rows(counts.sum(0), coefficients))
 
@@ -277,6 +288,7 @@ def cell(scenario: Scenario, prompts: int, tables: int, n_resamples: int, seed: 
                 "tables": tables, "mean_width": float((high - low).mean()),
                 "no_width": float((high - low <= TIE).mean()), "seed": seed, "truth": truth, "lowest_rate": lowest,
                 "highest_rate": highest, "models": scenario.size, "samples": scenario.samples, "icc": scenario.icc,
+                "alike": scenario.alike,
             })  # fmt: skip
         if truth == 0:
             exact = name == "discrimination"
@@ -309,7 +321,7 @@ def power_of_j(
             rng = np.random.default_rng([seed, 100 + index, prompts])
             claims = scenario.answers(prompts, tables, rng)[:, :, 0, :, 0] == 0
             own, every = claims[..., 0], claims.sum(2)
-            p = permutation_p(own, np.ones(own.shape), every, np.full(own.shape, authors))
+            p = permutation_p(claims, np.ones(claims.shape), np.zeros(tables, int))
             sd = float((own - (every - own) / (authors - 1)).std(0, ddof=1).mean())
             found = share(p <= ALPHA)
             rows.append({

@@ -18,7 +18,8 @@ def cells(scenario, answers) -> Naming:
     names = np.arange(scenario.size)
     right = answers == names[:, None]
     named = (answers[..., None] == names).sum((2, 3))
-    return Naming(np.full(answers.shape[:3], scenario.samples), names, right.sum(3), named, None, names)
+    claim = (answers == names[:, None, None]).sum(3)
+    return Naming(np.full(answers.shape[:3], scenario.samples), names, right.sum(3), named, claim, None, names)
 
 
 @by_scenario

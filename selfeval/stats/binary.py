@@ -52,7 +52,7 @@ def binary_measures(cells: Binary) -> tuple[list[Measure], list[Measure]]:
     n, n1 = cells.n.sum(2), tp + fn
     total, n_own = n.sum(0), n1.sum(0)
     flat = (tp + fp).sum(0) % np.maximum(total, 1) == 0
-    p = permutation_p(tp, n1, tp + fp, n)
+    p = permutation_p(cells.claim, cells.n, cells.own)
     clusters = (n > 0).sum(0)
     leave_out = mcc_of(*(part.sum(0) - part for part in table))
     own_share = ratio(n_own, total)
@@ -61,7 +61,7 @@ def binary_measures(cells: Binary) -> tuple[list[Measure], list[Measure]]:
         measure("cross_accuracy", x, total - n_own),
         measure("advantage", Difference(h, x), total),
         measure("false_claim_rate", f, total - n_own),
-        measure("discrimination", j, total, p=p, notes=[(flat, "not_estimable")]),
+        measure("discrimination", j, total, p=p, notes=[(flat, "constant_answer")]),
         *sensitivity(tp, n1, tp + fp, n),
         *(Measure(k, v.sum(0), total, clusters) for k, v in zip(("tp", "fp", "tn", "fn"), table, strict=True)),
         measure("accuracy", Rate.of(tp + tn, n), total),

@@ -160,10 +160,25 @@ def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
 
 
 def _prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
-    """Return cluster codes from prompt_id, else the prompt's text, else the text itself (and a note)."""
-    for name in ("prompt_id", "prompt_used"):
-        if name in frame and frame[name].notna().all():
+    """Return cluster codes from prompt_id, else the prompt's text; where no row has any, the text itself (and a note).
+
+    Some rows with a prompt and some without are an error: with texts as clusters for all, no cluster would hold both
+    own and others' texts.
+    """
+    given = {name: frame[name].notna() & (frame[name] != "") for name in ("prompt_id", "prompt_used") if name in frame}
+    given = {name: rows for name, rows in given.items() if rows.any()}
+    for name, rows in given.items():
+        if rows.all():
             return same_codes(frame[name], name), ""
+    if given:
+        name, rows = max(given.items(), key=lambda item: item[1].sum())
+        first = int(np.argmin(rows))
+        raise InputError(
+            f"Column `{name}` is empty in {len(rows) - rows.sum()} of {len(rows)} rows (the first is row {first}, "
+            f"text_id {frame['text_id'].iloc[first]}), but texts on one prompt are analysed together: fill in the "
+            "prompt of these rows, or leave `prompt_id` and `prompt_used` empty in all rows, so that each text counts "
+            "as a cluster of its own."
+        )
     return same_codes(frame["text_id"], "text_id"), "clusters_are_texts"
 
 

@@ -76,8 +76,9 @@ def identity_table(
     `percentile` and `bca` over templates (`seed`), and `clustered_t`. p, of differences, inverts the default interval;
     p_holm adjusts it over all groups of the table.
 
-    Notes: not_estimable (no such replies, or no interval: a single template, constant answers); few_templates (below
-    20: intervals are wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
+    Notes: not_estimable (no such replies: NaN); no_interval (an estimate without one: a single template, or nothing
+    varies); constant_answer (d' of a model that accepts everything or nothing); few_templates (below 20: intervals are
+    wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
     few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
     """
     using, parts = settings(n_resamples, level, seed), []
@@ -174,7 +175,7 @@ def _sensitivity(true, false, difference: Difference, at: int, weights, using: S
     flat = h + f in (0, 2)
     few = min(h * n1, f * n0) < 10
     size = np.full(2, difference.trials[at]), np.full(2, difference.clusters[at])
-    notes = [(np.full(2, flat), "not_estimable"), (np.full(2, few), "few_expected")]
+    notes = [(np.full(2, flat), "constant_answer"), (np.full(2, few), "few_expected")]
     m = Measure("", of(h, f), *size, contrib, notes=notes)
     return Batch.of(("d_prime", "criterion"), m, of(*resampled_means(rates, weights)), using)
 

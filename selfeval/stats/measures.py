@@ -140,7 +140,8 @@ def sensitivity(hits, n1, claims, n) -> list[Measure]:
     values = z_scores(*total)
     leave_out = z_scores(*(t - x for t, x in zip(total, parts, strict=True)))
     h, _, f, _ = total
-    notes = [((h + f == 0) | (h + f == n.sum(0)), "not_estimable"), ((h < 10) | (f < 10), "few_expected")]
+    flat = ((h + f == 0) | (h + f == n.sum(0))) & ~np.isnan(values[0])
+    notes = [(flat, "constant_answer"), ((h < 10) | (f < 10), "few_expected")]
     clusters = (n > 0).sum(0)
     return [
         Measure(name, value, n.sum(0), clusters, jackknife_contrib(np.nan_to_num(out)), notes=notes)

@@ -20,11 +20,12 @@ EXACT_WORK = 1e11  # multiply-adds up to which an unbalanced design is resampled
 class Naming(Cells):
     """Counts of a naming task: `hit` by author, `named` by the name given (any author's text), and pair counts.
 
-    pairs(e): texts by author t on which e named m, shape (prompts, T, T); needed when the design is not crossed.
+    claim: texts by each author on which the evaluator named itself. pairs(e): texts by author t on which e named m, shape (prompts, T, T); needed when the design is not crossed.
     """
 
     hit: np.ndarray
     named: np.ndarray
+    claim: np.ndarray
     pairs: Callable[[int], np.ndarray]
     names: np.ndarray
 
@@ -47,7 +48,8 @@ class Naming(Cells):
             return np.bincount(cell, minlength=tally.n_prompts * size**2).reshape(-1, size, size)
 
         hit, named = tally.count(tally.answer == tally.author), tally.count(inside, author=name)
-        return cls(tally.count(keep), tally.own, hit, named, pairs, tally.evaluators)
+        claim = tally.count(inside & (tally.answer == tally.own[tally.evaluator]))
+        return cls(tally.count(keep), tally.own, hit, named, claim, pairs, tally.evaluators)
 
     def known(self) -> dict[str, np.ndarray]:
         """Return where (E, T) recognition, J, and J against third authors can be computed."""
@@ -83,9 +85,9 @@ def naming_measures(cells: Naming) -> tuple[list[Measure], list[Measure]]:
     best, who = cells.best_peer(cells.right)
     n_own, n_all = h.trials, cells.total.sum(1)
     n_peers = peers(cells.right).trials
-    claims = cells.named[:, cells.e, cells.at] * cells.wrote
+    claims = cells.claim.sum(2)
     hits, n_each = (x[:, cells.e, cells.at] * cells.wrote for x in (cells.hit, cells.n))
-    p = permutation_p(hits, n_each, claims, cells.n.sum(2))
+    p = permutation_p(cells.claim, cells.n, cells.own)
     flat = (claims.sum(0) == 0) | (claims.sum(0) == n_all)
     peer_notes = [(who == k, f"peer={cells.names[k]}") for k in np.unique(who[who >= 0])]
     found = [
@@ -94,7 +96,7 @@ def naming_measures(cells: Naming) -> tuple[list[Measure], list[Measure]]:
         measure("overall_accuracy", Rate.of(cells.hit.sum(2), cells.n.sum(2)), n_all),
         measure("advantage", Difference(h, x), n_all),
         measure("false_claim_rate", f, n_all - n_own),
-        measure("discrimination", j, n_all, p=p, notes=[(flat, "not_estimable")]),
+        measure("discrimination", j, n_all, p=p, notes=[(flat, "constant_answer")]),
         measure("corrected_advantage", Difference(j, Difference(x, others(cells.false))), n_all, invert=True),
         measure("peer_baseline", Difference(h, peers(cells.right)), n_own + n_peers),
         measure("best_peer", Difference(h, best), n_own + best.trials, notes=peer_notes),

@@ -96,15 +96,17 @@ def recognition_table(
     where the others do not); clustered t where there is no such interval. Then `percentile` and `bca` over prompts
     (`seed`; not for the single pairs of more than 2,500 evaluator-author pairs), and `clustered_t`.
 
-    p on the default row: within-prompt permutation (exact) for discrimination, inversion of the default interval for
+    p on the default row: for discrimination the exact permutation of which author of a prompt is one's own, inversion of the default interval for
     corrected_advantage and peer_corrected; p_holm adjusts over the evaluators of a task and condition. The second
     policy is reported where it differs.
 
-    Notes: not_estimable; no_reply (every call to this evaluator failed); few_prompts (below 40: wide intervals, those
-    of the other methods optimistic); few_expected (d' with fewer than 10 hits or false claims: biased, test J instead);
-    constant (every resample is alike: the interval has no width and no meaning); partly_scored (of AUC: under nine in
-    ten rows have a score); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen
-    as the best in the data and held fixed).
+    Notes: not_estimable (no estimate: NaN); no_interval (an estimate without one: a single prompt, or nothing varies);
+    no_reply (every call to this evaluator failed); constant_answer (it claimed every text or none: a result, J = 0);
+    few_prompts (below 40: wide intervals, those of the other methods optimistic); few_expected (d' with fewer than 10
+    hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no width and no
+    meaning); partly_scored (of AUC: under nine in ten rows have a score); bca_fallback_percentile; grouped_prompts;
+    clusters_are_texts (the file names no prompt, so `n_prompts` counts texts, and J has no p); peer=ID (of best_peer,
+    chosen as the best in the data and held fixed).
     """
     settings = Settings(n_resamples, level, seed)
     table = pd.concat([_tally_table(tally, settings) for tally in tallies(predictions)], ignore_index=True)
@@ -215,7 +217,8 @@ def estimates(m: Measure, settings: Settings, note: str = "", grouped: bool = Fa
     t = [m.value + slope * (side - base) for side in clustered_t(base, m.contrib, m.clusters, settings.level)]
     variance = cluster_variance(m.contrib, m.clusters)
     flat, single = variance <= BOUND**2, np.isnan(variance)
-    plain = [(single, "not_estimable"), (flat, "constant"), few]
+    alone = (single & ~np.isnan(m.value), "no_interval")
+    plain = [alone, (flat, "constant"), few]
     resampled = []
     if m.boot is not None:
         low, high, bca_low, bca_high = (np.where(single, np.nan, side) for side in m.boot[:4])
@@ -224,7 +227,7 @@ def estimates(m: Measure, settings: Settings, note: str = "", grouped: bool = Fa
         resampled = [estimate(low, high, "percentile", *boot), estimate(bca_low, bca_high, "bca", *boot, fallback)]
     if m.safe is None:  # no boundary-safe interval: an interval without width is none
         t = [np.where(flat, np.nan, side) for side in t]
-        return [estimate(*t, "clustered_t", (flat | single, "not_estimable"), few), *resampled]
+        return [estimate(*t, "clustered_t", ((flat | single) & ~np.isnan(m.value), "no_interval"), few), *resampled]
     safe = [mapped(side) for side in m.safe.interval(settings.z)]
     return [estimate(*safe, m.safe.method, few), *resampled, estimate(*t, "clustered_t", *plain)]
 

@@ -195,7 +195,7 @@ class Batch:
     def of(cls, names: Sequence[str], measure: Measure, samples: np.ndarray, using: Settings) -> Batch:
         """Fill in the estimates from the resampled values (S, resamples)."""
         m = measure
-        m.notes = [*m.notes, (m.clusters < 2, "not_estimable")]
+        m.notes = [*m.notes, ((m.clusters < 2) & ~np.isnan(m.value), "no_interval")]
         m.boot = bootstrap_intervals(samples, m.value, m.contrib, using.level)
         m.estimates = estimates(m, using)
         return cls(names, m)

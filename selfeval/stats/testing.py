@@ -2,10 +2,13 @@
 
 import numpy as np
 from scipy import stats as sps
+from scipy.signal import fftconvolve
 from scipy.special import ndtr, ndtri
 
 from selfeval.errors import InputError
 from selfeval.stats.intervals import Difference, Rate
+
+GRID = 16  # steps in which a claim is counted where authors have unequal numbers of answers to a prompt
 
 
 def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
@@ -20,36 +23,46 @@ def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
     return np.where(np.isnan(statistic.interval(1.0)[0]), np.nan, 2 * ndtr(-outside))
 
 
-def permutation_p(own_hits, own_n, hits, n) -> np.ndarray:
-    """Return the exact two-sided p-value of permuting, within each cluster, which items are one's own.
+def permutation_p(claims, n, own) -> np.ndarray:
+    """Return the exact two-sided p-value of permuting, within each prompt, which author is the evaluator.
 
-    own_hits, own_n, hits, n: (clusters, ...): claims and items among one's own, and among all. Given the claims of
-    a cluster, the claims that fall on one's own items are hypergeometric; their sum over clusters is convolved
-    exactly, so no draws and no seed. NaN where no cluster holds both own and other items.
+    claims, n: (prompts, evaluators, authors), how many of an author's texts an evaluator claims, and of how many; own:
+    each evaluator's author index, -1 for none. All answers on an author's texts for a prompt, over samples and repeats,
+    move together: they are alike, and shuffling them singly rejects true nulls (5 equal repeats: in .42 of tables). The
+    statistic is the sum over prompts of the own claims beyond the prompt's rate of claims; its law is convolved
+    exactly, so there are no draws and no seed. With one answer per author it is the exact conditional
+    Cochran-Mantel-Haenszel test (Birch 1964). NaN without a prompt that has own and other texts.
     """
-    shape = np.shape(own_hits)[1:]
-    own_hits, own_n, hits, n = (np.asarray(x).reshape(len(x), -1).astype(int) for x in (own_hits, own_n, hits, n))
-    possible = ((own_n > 0) & (own_n < n)).any(0)
-    informative = (own_n > 0) & (own_n < n) & (hits > 0) & (hits < n)
-    own_n, hits = np.where(informative, own_n, 0), np.where(informative, hits, 0)
-    n = np.where(informative, n, 1)
-    own_hits = np.where(informative, own_hits, 0)
-    widest = own_n.max(initial=0)
-    pmf = sps.hypergeom.pmf(np.arange(widest + 1)[:, None, None], n, own_n, hits)
-    law = np.zeros((own_n.max(1, initial=0).sum() + 1, own_n.shape[1]))
-    law[0] = 1
-    filled = 1
-    for p in np.flatnonzero(informative.any(1)):
-        width = own_n[p].max()
-        new = np.zeros((filled + width, own_n.shape[1]))
-        for k in range(width + 1):
-            new[k : k + filled] += law[:filled] * pmf[k, p]
-        filled += width
-        law[:filled] = new
-    distance = np.abs(np.arange(len(law))[:, None] - (own_n * hits / n).sum(0))
-    observed = np.abs(own_hits.sum(0) - (own_n * hits / n).sum(0))
-    p = np.minimum((law * (distance >= observed - 1e-9)).sum(0), 1)
-    return np.where(possible, p, np.nan).reshape(shape)
+    claims, n, own = (np.asarray(x) for x in (claims, n, own))
+    return np.array([_permuted(claims[:, e], n[:, e], own[e]) for e in range(len(own))])
+
+
+def _permuted(claims: np.ndarray, n: np.ndarray, own: int) -> float:
+    """Return the p-value of one evaluator from its claims and texts (prompts, authors)."""
+    here = n > 0
+    both = here[:, own] & (here.sum(1) > 1) & (own >= 0)
+    if not both.any():
+        return np.nan
+    claims, n, here = claims[both], n[both], here[both]
+    if (n == n.max(1, keepdims=True))[here].all():  # equally many: the law of the excess is that of the claims
+        value = claims.astype(int)
+    else:
+        excess = claims - n * (claims.sum(1) / n.sum(1))[:, None]
+        value = np.floor(excess * GRID + 0.5).astype(int)
+    value -= value.min(1, where=here, initial=value.max(), keepdims=True)
+    laws = [np.bincount(row[at]) / at.sum() for row, at in zip(value, here, strict=True)]
+    expected = sum(np.arange(len(law)) @ law for law in laws)
+    while len(laws) > 1:
+        pairs = zip(laws[::2], laws[1::2], strict=False)
+        laws = [_convolved(one, other) for one, other in pairs] + laws[len(laws) // 2 * 2 :]
+    distance = np.abs(np.arange(len(laws[0])) - expected)
+    observed = abs(value[:, own].sum() - expected)
+    return min(float(laws[0][distance >= observed - 1e-9].sum()), 1.0)
+
+
+def _convolved(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the law of a sum; by Fourier transform where both laws are long."""
+    return fftconvolve(one, other) if min(len(one), len(other)) > 500 else np.convolve(one, other)
 
 
 def holm(p) -> np.ndarray:

@@ -1,0 +1,123 @@
+"""How often the tests reject, and the intervals hold, for evaluators that do not look at who wrote a text.
+
+Answers go together as real ones do: on a prompt, on an author's texts for a prompt, and over repeats of a question.
+Every table is a file's worth of records, and what is measured is what a reader gets of them: `recognition_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pandas as pd
+
+from selfeval.stats import recognition_table
+
+ALPHA = 0.05
+AUTHORS = 4
+TOGETHER = 0.2  # share of answers that follow their prompt, and as many that follow the author's texts on the prompt
+NAMES = (0.4, 0.2, 0.2, 0.2)  # how often it names itself, and the others; asked yes or no, it says yes as often
+FIRST = 0.6  # how often it chooses the first of a pair
+BY_CONTENT = 0.5  # share of pairs in which it chooses by what the texts are like, whoever wrote them
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One design: alike is the share of repeats that equal the first answer; silent, the share without an answer."""
+
+    task: str
+    repeats: int
+    alike: float
+    samples: int
+    silent: float
+
+    @property
+    def statistic(self) -> tuple[str, float]:
+        """The statistic that is tested, and its value for a blind evaluator."""
+        return ("self_accuracy", 0.5) if self.task == "pairwise_self" else ("discrimination", 0.0)
+
+
+def cells() -> list[Cell]:
+    """Return every design: three tasks, repeats and how much they are alike, samples, with and without silence."""
+    repeated = [(1, 0.0), *((r, alike) for r in (2, 5) for alike in (0.0, 0.8, 1.0))]
+    return [
+        Cell(task, repeats, alike, samples, silent)
+        for task in ("exact_model", "binary_self", "pairwise_self")
+        for repeats, alike in repeated
+        for samples in (1, 3)
+        for silent in (0.0, 0.25)
+    ]
+
+
+def tables(cell: Cell, number: int, rng: np.random.Generator, prompts: int = 30) -> Iterator[pd.DataFrame]:
+    """Yield the prediction records of one blind evaluator, `m0`, on the texts of four authors."""
+    pairs = cell.task == "pairwise_self"
+    shape = (prompts, AUTHORS - pairs, cell.samples, 1 + pairs, cell.repeats)  # the fourth: both orders of a pair
+    p, t, s, order, r = (at.ravel() for at in np.indices(shape))
+    author, texts = t + pairs, (p * AUTHORS) * cell.samples + s
+    rows = pd.DataFrame({
+        "text_id": texts if pairs else texts + author * cell.samples, "evaluator_model": "m0", "task_type": cell.task,
+        "true_model": "m0" if pairs else [f"m{k}" for k in author], "prompt_id": p, "sample": s, "repeat": r,
+    })  # fmt: skip
+    if pairs:
+        other = {"other_model": [f"m{k}" for k in author], "other_text_id": texts + author * cell.samples}
+        rows = rows.assign(**other, position=order + 1)
+    for _ in range(number):
+        reply, answered = answers(cell, shape, rng)
+        said = np.where(answered.ravel(), reply.ravel(), -1)
+        names = np.array([*(f"m{k}" for k in range(AUTHORS)), None], object)
+        named = names[said] if cell.task == "exact_model" else None
+        claims = np.array([True, False, None], object)[np.where(said < 0, 2, said > 0)]
+        yield rows.assign(predicted_model=named, predicted_self=claims)
+
+
+def answers(cell: Cell, shape: tuple, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw what is said (0: itself, its own text) and whether there is an answer."""
+    again = rng.random(shape) < cell.alike
+    again[..., 0] = True
+
+    def repeated(first):  # first: of each question
+        fresh = np.broadcast_to(first, shape) if cell.alike == 1 else together(shape, rng)
+        return np.where(again, first, fresh)
+
+    u = repeated(together((*shape[:-1], 1), rng))
+    answered = repeated(together((*shape[:-1], 1), rng)) >= cell.silent
+    if cell.task != "pairwise_self":
+        return np.searchsorted(np.cumsum(NAMES)[:-1], u, "right"), answered
+    first = np.arange(2)[:, None] == 0  # the own text stands first
+    by_place = (u < FIRST) == first
+    liked = rng.random((shape[0], 1, shape[2], 1, 1)) > rng.random((*shape[:3], 1, 1))
+    content = rng.random((*shape[:3], 1, 1)) < BY_CONTENT
+    return np.where(np.where(content, liked, by_place), 0, 1), answered
+
+
+def together(shape: tuple, rng: np.random.Generator) -> np.ndarray:
+    """Draw uniform numbers that partly follow their prompt, and partly the author's texts on the prompt."""
+    follows, own = rng.random(shape), rng.random(shape)
+    prompt, author = rng.random((shape[0], *[1] * (len(shape) - 1))), rng.random((*shape[:2], *[1] * (len(shape) - 2)))
+    return np.where(follows < TOGETHER, prompt, np.where(follows < 2 * TOGETHER, author, own))
+
+
+def measured(cell: Cell, number: int, seed: int) -> dict:
+    """Return how often p <= .05 and how often the default interval holds the truth, in so many tables of one design."""
+    rng = np.random.default_rng([seed, *map(ord, repr(cell))])
+    statistic, truth = cell.statistic
+    found = []
+    for records in tables(cell, number, rng):
+        table = recognition_table(records, n_resamples=1)
+        found.append(table[(table["statistic"] == statistic) & (table["author"] == "")].iloc[0])
+    found = pd.DataFrame(found)
+    return asdict(cell) | {
+        "statistic": statistic, "policy": found["policy"].iloc[0], "rejected": float((found["p"] <= ALPHA).mean()),
+        "coverage": float(((found["low"] <= truth) & (truth <= found["high"])).mean()), "tables": number, "seed": seed,
+    }  # fmt: skip
+
+
+def simulate(number: int = 1_000, seed: int = 0, workers: int = 2) -> pd.DataFrame:
+    """Return every design's row, on so many processes."""
+    every = cells()
+    with ProcessPoolExecutor(workers) as pool:
+        rows = pool.map(measured, every, [number] * len(every), [seed] * len(every))
+    return pd.DataFrame(rows)
