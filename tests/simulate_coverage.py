@@ -80,12 +80,12 @@ class Scenario:
         shape, share = (prompts, tables, *self.habit.shape, self.samples), np.float32(np.sqrt(self.icc))
 
         def draws(*common: int) -> np.ndarray:
-            whole = shape[:-1] + (1,) if self.alike == 1 else shape
+            whole = (*shape[:-1], 1) if self.alike == 1 else shape
             u = rng.random(whole, np.float32)  # above `share`, what is left of it is a draw of one's own
             own = (u - share) / (1 - share)
             if 0 < self.alike < 1:
                 shared = rng.random(whole, np.float32) < np.float32(np.sqrt(self.alike))
-                own = np.where(shared, rng.random(shape[:-1] + (1,), np.float32), own)
+                own = np.where(shared, rng.random((*shape[:-1], 1), np.float32), own)
             u = np.where(u < share, rng.random((prompts, tables, *common), np.float32), own)
             return np.broadcast_to(u, shape)
 

@@ -20,7 +20,8 @@ EXACT_WORK = 1e11  # multiply-adds up to which an unbalanced design is resampled
 class Naming(Cells):
     """Counts of a naming task: `hit` by author, `named` by the name given (any author's text), and pair counts.
 
-    claim: texts by each author on which the evaluator named itself. pairs(e): texts by author t on which e named m, shape (prompts, T, T); needed when the design is not crossed.
+    claim: texts by each author on which the evaluator named itself. pairs(e): texts by author t on which e named m,
+    shape (prompts, T, T); needed when the design is not crossed.
     """
 
     hit: np.ndarray

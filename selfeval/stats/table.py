@@ -96,9 +96,9 @@ def recognition_table(
     where the others do not); clustered t where there is no such interval. Then `percentile` and `bca` over prompts
     (`seed`; not for the single pairs of more than 2,500 evaluator-author pairs), and `clustered_t`.
 
-    p on the default row: for discrimination the exact permutation of which author of a prompt is one's own, inversion of the default interval for
-    corrected_advantage and peer_corrected; p_holm adjusts over the evaluators of a task and condition. The second
-    policy is reported where it differs.
+    p on the default row: for discrimination the exact permutation of which author of a prompt is one's own
+    (`testing.permutation_p`), for corrected_advantage and peer_corrected the inversion of the default interval; p_holm
+    adjusts over the evaluators of a task and condition. The second policy is reported where it differs.
 
     Notes: not_estimable (no estimate: NaN); no_interval (an estimate without one: a single prompt, or nothing varies);
     no_reply (every call to this evaluator failed); constant_answer (it claimed every text or none: a result, J = 0);
