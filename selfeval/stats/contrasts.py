@@ -102,9 +102,10 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
     `two_way_t` takes models as a sample too: the variance over prompts plus that over models, minus that of their
     cells (Cameron, Gelbach and Miller 2011); a model is author and evaluator at once, so the jackknife leaves it out
     as both. Degrees of freedom: the smaller number of clusters minus 1. Both intervals stay within the statistic's
-    range, 0 to 1 or -1 to 1 (`intervals.within_range`), and p is the inversion. On simulated models whose discrimination
-    differs (400 tables of 30 prompts, `python tests/bench.py general`) it holds the mean of all such models in .98,
-    .95, .94 and .95 of cases with 4, 6, 10 and 20 models, where `clustered_t` holds it in .64 to .71.
+    range, 0 to 1 or -1 to 1 (`intervals.within_range`), and p is the inversion. On simulated models whose
+    discrimination differs (400 tables of 30 prompts, `python tests/bench.py general`) `two_way_t` holds the mean of all
+    such models in .98, .95, .94 and .95 of cases with 4, 6, 10 and 20 models, where `clustered_t` holds it in .64 to
+    .71.
 
     Returns per task and condition one row per statistic and method: estimate, low, high, level, p (that the mean
     discrimination is 0), n_models, n_prompts, note (`few_models` below 10: few to stand for all;
