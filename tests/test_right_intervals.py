@@ -204,6 +204,19 @@ def test_sides_that_agree_in_every_prompt_keep_an_interval(prompts):
     assert -row["low"] == pytest.approx(row["high"]) == pytest.approx(by_hand, rel=0.12)
 
 
+@pytest.mark.parametrize("prompts", [10, 30, 100])
+def test_two_discriminations_that_agree_in_every_prompt_keep_an_interval(prompts):
+    """Both authors are named rightly in every second prompt and swapped in the others: both J are 0 +- 2 h, r = 1."""
+    rows = [
+        {"evaluator_model": "a", "true_model": author, "task_type": "exact_model", "prompt_id": k,
+         "predicted_model": author if k % 2 else other, "predicted_self": None, "text_id": f"{author}-{k}"}
+        for author, other in ("ab", "ba") for k in range(prompts)
+    ]  # fmt: skip
+    row = line(recognition_table(pd.DataFrame(rows), n_resamples=50), "corrected_advantage")
+    by_hand = 2 * half(0.5, prompts - 1) * np.sqrt(2 / prompts)
+    assert row["estimate"] == 0 and -row["low"] == pytest.approx(row["high"]) == pytest.approx(by_hand, rel=0.12)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # BCa with ties
 
@@ -238,8 +251,8 @@ def test_bca_of_tied_claims_is_that_of_scipy():
 
 
 UNBALANCED = [
-    # 20 prompts with one text, 20 with nine: 200 rows, half of them claimed. Contributions to the rate are
-    # (hits - size / 2) / 200: +-.5 / 200 and +-d / 200. q = 20 (.25 + d²) / 200², variance 40/39 q, size .25 / variance.
+    # 20 prompts with one text, 20 with nine: 200 rows, half of them claimed. Contributions to the rate are (hits - size
+    # / 2) / 200, so +-.5 / 200 and +-d / 200: q = 20 (.25 + d²) / 200², variance 40/39 q, size .25 / variance.
     (9, 23.8),  # nine or none of nine: fewer than the 40 prompts
     (7, 71.0),  # seven or two of nine: 75 on 22 prompts' worth of variance, of which t keeps .94; not the 200 rows
 ]
@@ -287,7 +300,7 @@ def sound(estimates, low, high, truth: float, df: int) -> None:
     ("own", "others", "prompts"), [(0.6, 0.4, 30), (0.85, 0.15, 30), (0.5, 0.5, 60)], ids=["near", "far", "blind"]
 )
 def test_rates_and_discrimination_are_covered_and_not_too_wide(own, others, prompts):
-    """400 evaluators, each on texts of its own and of one other; texts of a prompt go together (icc .3), 1 to 3 each."""
+    """400 evaluators, each on texts of its own and of one other, 1 to 3 a prompt, which go together (icc .3)."""
     rng, found = np.random.default_rng([SEED, prompts]), []
     for _ in range(4):
         e, p, mine, sample = (x.ravel() for x in np.meshgrid(*map(np.arange, (100, prompts, 2, 3)), indexing="ij"))

@@ -653,7 +653,7 @@ def test_an_evaluator_that_nearly_always_names_itself_says_little_of_its_correct
     """Two answers in 120 were others: both sides agreed in two prompts, and the interval was +-.02."""
 
     def say(e, t, p):
-        return f"m{t}" if (p, t) in {(0, 1), (1, 2)} and e == 0 else f"m{e}"
+        return t if (p, t) in {(0, "m1"), (1, "m2")} and e == "m0" else e
 
     table = recognition_table(blind(3, 40, say), **FAST)
     low, high = (value(table, "corrected_advantage", "m0", column=end) for end in ("low", "high"))
