@@ -95,8 +95,8 @@ def test_effective_votes():
     r = float(icc(SHROUT, "C"))
     votes, ratio = effective_votes(SHROUT), icc(SHROUT, "C").estimates(Settings(100, 0.95, 0))[0]
     found = votes.estimates(Settings(100, 0.95, 0))[0]
-    assert float(votes) == found.value == pytest.approx(4 / (1 + 3 * r))
-    assert (found.low, found.high) == pytest.approx((1, 4 / (1 + 3 * ratio.low)))  # the upper bound of r is above 1
+    assert float(votes) == found.value == pytest.approx(4 / (1 + 3 * r)) and 0 < ratio.low < ratio.high < 1
+    assert (found.low, found.high) == pytest.approx((4 / (1 + 3 * ratio.high), 4 / (1 + 3 * ratio.low)))
 
 
 @pytest.mark.parametrize(

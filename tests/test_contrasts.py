@@ -78,7 +78,7 @@ def test_the_interval_for_models_in_general_covers_what_these_models_alone_do_no
         for method in covered:
             row = table.loc[("discrimination", method)]
             covered[method] += row["low"] <= 0.3 <= row["high"]
-    assert covered["two_way_t"] >= 0.88 * runs > covered["clustered_t"], covered
+    assert covered["two_way_t"] >= 0.85 * runs > 0.8 * runs > covered["clustered_t"], covered
 
 
 def test_what_two_models_say_about_models_in_general_is_nothing():

@@ -428,13 +428,6 @@ def test_a_rate_from_rows_and_its_difference():
         rate.estimate(95)
 
 
-def test_sides_that_always_agree_keep_an_interval():
-    """An evaluator that claims every text of some prompts and none of others has J = 0, not known exactly."""
-    claims = np.repeat([[1.0], [0], [1], [0], [0]], 6, axis=0)
-    j = Difference(Rate.of(claims, np.ones((30, 1))), Rate.of(9 * claims, np.full((30, 1), 9))).estimate()
-    assert j.value == 0 and j.low < -0.02 and j.high > 0.02
-
-
 def contrasts(frame, evaluator):
     """Per-prompt contrast whose mean is J in a balanced design."""
     rows = frame[frame.evaluator_model == evaluator]
@@ -661,7 +654,7 @@ def test_an_evaluator_that_nearly_always_names_itself_says_little_of_its_correct
     """Two answers in 120 were others: both sides agreed in two prompts, and the interval was +-.02."""
 
     def say(e, t, p):
-        return f"m{t}" if (p, t) in {(0, 1), (1, 2)} and e == 0 else f"m{e}"
+        return t if (p, t) in {(0, "m1"), (1, "m2")} and e == "m0" else e
 
     table = recognition_table(blind(3, 40, say), **FAST)
     low, high = (value(table, "corrected_advantage", "m0", column=end) for end in ("low", "high"))

@@ -2,7 +2,9 @@
 
 Ratings are a matrix (units, raters), NaN where there is none. Every function returns a `Statistic`: `float()` gives
 the value, `estimates()` intervals over the clusters (conversations) that hold the units; by default every unit is a
-cluster. What is not defined is NaN and its `reason` says why.
+cluster. What is not defined is NaN and its `reason` says why. A coefficient of J raters lies between -1 / (J - 1),
+where they disagree as much as J can, and 1: so do its intervals (`intervals.within_range`). ICC(A,1) of a handful of
+units can fall below; then it has no interval.
 """
 
 from __future__ import annotations
@@ -41,13 +43,13 @@ def krippendorff_alpha(ratings, metric: str = "interval", cluster=None) -> Stati
     if not len(ratings):
         return Statistic(None, 0, 0, reason="no_unit_with_two_ratings")
     reason = "constant" if np.ptp(ratings[given]) == 0 else ""
-    rows = int(size.sum())
+    rows, within = int(size.sum()), _within(size.min())
     if metric == "interval":  # everything from counts, sums and squares, however many distinct values there are
         x = np.where(given, ratings, 0) - ratings[given].mean()
         x[~given] = 0
         total, square = x.sum(1), (x**2).sum(1)
         parts = np.stack([size, total, square, 2 * (size * square - total**2) / (size - 1)], 1)
-        return Statistic.of_sums(parts, _interval_alpha, cluster, rows, reason=reason)
+        return Statistic.of_sums(parts, _interval_alpha, cluster, rows, within=within, reason=reason)
     values = np.unique(ratings[given])
     count = (ratings[:, :, None] == values).sum(1).astype(float)  # (units, values)
     pairs = (count[:, :, None] * count[:, None] - count[:, :, None] * np.eye(len(values))) / (size - 1)[:, None, None]
@@ -61,7 +63,12 @@ def krippendorff_alpha(ratings, metric: str = "interval", cluster=None) -> Stati
         expected = (n_value[..., :, None] * n_value[..., None, :] * distance).sum((-1, -2)) / (n - 1)
         return 1 - (coincidence * distance).sum((-1, -2)) / expected
 
-    return Statistic.of_sums(parts, alpha, cluster, rows, reason=reason)
+    return Statistic.of_sums(parts, alpha, cluster, rows, within=within, reason=reason)
+
+
+def _within(raters: int) -> tuple[float, float]:
+    """Return the range of a coefficient of agreement."""
+    return -1 / (raters - 1), 1.0
 
 
 def _interval_alpha(sums):
@@ -104,7 +111,7 @@ def icc(ratings, kind: str = "A", cluster=None) -> Statistic:
         bias = k / n * (ms_columns - ms_error) if kind == "A" else 0
         return (ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + bias)
 
-    return Statistic.of_sums(parts, correlation, cluster[whole], int(x.size), reason=reason)
+    return Statistic.of_sums(parts, correlation, cluster[whole], int(x.size), within=_within(k), reason=reason)
 
 
 def fleiss_kappa(ratings, cluster=None) -> Statistic:
@@ -126,14 +133,15 @@ def fleiss_kappa(ratings, cluster=None) -> Statistic:
         chance = ((used / (n * k)[..., None]) ** 2).sum(-1)
         return (agree / n - chance) / (1 - chance)
 
-    return Statistic.of_sums(parts, kappa, cluster[whole], int(x.size), reason=reason)
+    return Statistic.of_sums(parts, kappa, cluster[whole], int(x.size), within=_within(k), reason=reason)
 
 
 def effective_votes(ratings, cluster=None) -> Statistic:
     """Build J / (1 + (J - 1) r) with r = ICC(C,1): how many independent votes J correlated ones are worth.
 
-    Kish's design effect, turned round. Between 1 and J: an r below 0 counts as 0. Its interval is that of r, mapped.
+    Kish's design effect, reversed. An r below 0 counts as 0, in the estimate and in the bounds: correlated votes are
+    worth at most J. Its interval is that of r, mapped.
     """
     correlation, votes = icc(ratings, "C", cluster), np.asarray(ratings).shape[1]
-    correlation.shown = lambda r: votes / (1 + (votes - 1) * np.clip(r, 0, 1))
+    correlation.shown = lambda r: votes / (1 + (votes - 1) * max(r, 0))
     return correlation

@@ -14,7 +14,7 @@ from scipy.special import stdtr, stdtrit
 
 from selfeval.stats.binary import Binary, binary_measures, pairwise_measures
 from selfeval.stats.counts import BINARY, PAIRWISE, Tally, condition_label, tallies
-from selfeval.stats.intervals import Difference, check_level, cluster_variance
+from selfeval.stats.intervals import Difference, check_level, cluster_variance, within_range
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures
 from selfeval.stats.testing import holm, inverted_p
@@ -101,9 +101,11 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
     Models are fixed by default: method `clustered_t` then speaks of these evaluators on prompts like these. Method
     `two_way_t` takes models as a sample too: the variance over prompts plus that over models, minus that of their
     cells (Cameron, Gelbach and Miller 2011); a model is author and evaluator at once, so the jackknife leaves it out
-    as both. Degrees of freedom: the smaller number of clusters minus 1. On simulated models whose discrimination
-    differs (400 tables of 30 prompts, `python tests/bench.py general`) it holds the mean of all such models in .98,
-    .95, .94 and .95 of cases with 4, 6, 10 and 20 models, where `clustered_t` holds it in .64 to .71.
+    as both. Degrees of freedom: the smaller number of clusters minus 1. Both intervals stay within the statistic's
+    range, 0 to 1 or -1 to 1 (`intervals.within_range`), and p is the inversion. On simulated models whose
+    discrimination differs (400 tables of 30 prompts, `python tests/bench.py general`) `two_way_t` holds the mean of all
+    such models in .98, .95, .94 and .95 of cases with 4, 6, 10 and 20 models, where `clustered_t` holds it in .64 to
+    .71.
 
     Returns per task and condition one row per statistic and method: estimate, low, high, level, p (that the mean
     discrimination is 0), n_models, n_prompts, note (`few_models` below 10: few to stand for all;
@@ -136,14 +138,16 @@ def _general(tally: Tally, level: float) -> list[dict]:
             ("two_way_t", two_way if len(left) > 2 else np.nan, min(size, prompts)),
             ("clustered_t", over_prompts, prompts),
         ):
-            sure = np.isfinite(variance) and variance > 0 and clusters > 1
-            half = stdtrit(clusters - 1, (1 + level) / 2) * np.sqrt(variance) if sure else np.nan
-            tested = sure and name == "discrimination"
-            p = 2 * stdtr(clusters - 1, -abs(mean) / np.sqrt(variance)) if tested else np.nan
+            sure = np.isfinite(variance) and variance > 0 and clusters > 1 and least < mean < 1
+            low = high = p = np.nan
+            if sure:
+                low, high = within_range(mean, variance, stdtrit(clusters - 1, (1 + level) / 2), least)
+            if sure and name == "discrimination":  # the level whose interval ends at 0
+                p = 2 * stdtr(clusters - 1, -abs(mean) * np.sqrt((1 - mean**2) / variance))
             few = "few_models" if method == "two_way_t" and size < FEW_MODELS else ""
             rows.append({
                 "task": tally.task, "condition": tally.condition, "statistic": name, "estimate": mean,
-                "low": max(mean - half, least), "high": min(mean + half, 1.0), "level": level, "method": method, "p": p,
+                "low": float(low), "high": float(high), "level": level, "method": method, "p": float(p),
                 "n_models": size, "n_prompts": prompts, "note": few if sure else "not_estimable",
             })  # fmt: skip
     return rows

@@ -68,6 +68,19 @@ def wilson(p, n, z: float) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(np.minimum(centre - half, p), 0, 1), np.clip(np.maximum(centre + half, p), 0, 1)
 
 
+def within_range(value, variance, t, least, most=1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the interval value +- t sqrt(variance) bent so that it stays between `least` and `most`.
+
+    Wilson's interval of the value's place p in its range, at the effective sample size p (1 - p) / variance (Korn and
+    Graubard 1998) and with the quantile of t for that of the normal: no row bounds the size, so the interval is as wide
+    as that of t in the middle and bends near an end. NaN where the value lies outside the range.
+    """
+    width = most - least
+    p = (np.asarray(value) - least) / width
+    low, high = wilson(p, ratio(p * (1 - p) * width**2, variance), t)
+    return least + width * low, least + width * high
+
+
 def cluster_variance(contrib, clusters) -> np.ndarray:
     """Return the variance of a statistic from its cluster contributions; NaN with a single cluster."""
     clusters = np.asarray(clusters, float)

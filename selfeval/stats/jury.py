@@ -60,7 +60,8 @@ def jury_table(
 
     Returns the columns `COLUMNS`; "" in arm, source and juror means all. The first row of a statistic is the default:
     t over conversations on the jackknife (slopes: with the effective number of conversations), Wilson at the effective
-    sample size for rates and areas; then `percentile` and `bca` (`seed`). p tests no effect (.5 for auc and
+    sample size for rates and areas, and for mean scores and agreement within their range, which no interval leaves;
+    then `percentile` and `bca` (`seed`). p tests no effect (.5 for auc and
     paired_accuracy, where it is never below what exchanging people and models among the clusters allows); p_holm
     adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided tests and the interval has
     level 2 * level - 1.

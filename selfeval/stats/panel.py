@@ -45,11 +45,6 @@ def conversation_mean(x, cluster, rows=None, **more) -> Statistic:
     return Statistic.of_sums(per_conversation(x, cluster), mean_of, cluster, rows, **more)
 
 
-def _score(value: float) -> float:
-    """Return a bound of a mean score that is a score: with few conversations t reaches beyond 0 and 1."""
-    return min(max(value, 0.0), 1.0)
-
-
 def share(yes, known, cluster) -> Statistic:
     """Build a rate over statements: yes and known are true or false, (units, ...)."""
     counts = [np.reshape(x, (len(cluster), -1)).sum(1) for x in (yes & known, known)]
@@ -72,12 +67,13 @@ def means(votes: Votes) -> Iterator[Row]:
         cluster = votes.units.cluster[of]
         missing = int((np.isnan(votes.verdict) & votes.asked.any((1, 2)))[of].sum())
         note = f"no_verdict={missing}" if missing else ""
-        verdict = conversation_mean(votes.verdict[of], cluster, shown=_score)
+        verdict = conversation_mean(votes.verdict[of], cluster, within=(0, 1))
         yield Row(votes.arm, "mean_score", verdict, source, note=note)
         if (np.isnan(last) & asked)[of].any():
             for bound in (0, 1):
                 filled = mean_over(np.where(np.isnan(last) & asked, bound, last), 1)[of]
-                yield Row(votes.arm, f"mean_score_if_{bound}", conversation_mean(filled, cluster, shown=_score), source)
+                value = conversation_mean(filled, cluster, within=(0, 1))
+                yield Row(votes.arm, f"mean_score_if_{bound}", value, source)
         if votes.family[of].any():
             own = mean_over(np.where(votes.family, last, np.nan), 1)
             others = mean_over(np.where(votes.family, np.nan, last), 1)

@@ -2,8 +2,8 @@
 
 Under weights of one it is the estimate, with one cluster's weight at 0 the jackknife, under multinomial weights the
 bootstrap. So a statistic is one function, and its intervals cannot disagree about what is estimated. The default
-interval is the t interval on the jackknife with clusters - 1 degrees of freedom, for rates (`bounded`) Wilson at the
-effective sample size; then percentile and BCa.
+interval is the t interval on the jackknife with clusters - 1 degrees of freedom; for rates (`bounded`) and for what has
+a range (`within`) Wilson at the effective sample size; then percentile and BCa.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats as sps
 
 from selfeval.stats.bootstrap import bootstrap_intervals, jackknife_contrib
-from selfeval.stats.intervals import BOUND, Estimate, Rate, check_level, cluster_variance
+from selfeval.stats.intervals import BOUND, Estimate, Rate, check_level, cluster_variance, within_range
 from selfeval.stats.table import Settings
 from selfeval.stats.testing import inverted_p
 
@@ -29,6 +29,7 @@ class Statistic:
     """One statistic: `of` takes weights (clusters, B) and returns values (B,).
 
     rows: rows used. null: the value of no effect, if a test makes sense. bounded: it is a rate between 0 and 1.
+    within: the least and the greatest value of a statistic that is no rate but has a range; no interval leaves it.
     reason: why it cannot be estimated, where that is known beforehand. shown: a monotone function of it that is
     reported in its place, value and bounds; `value` and what follows from it are before that. effective: the number of
     clusters that counts for the degrees of freedom of t, where that is not all of them. arrangements: ways to exchange
@@ -40,6 +41,7 @@ class Statistic:
     rows: int
     null: float | None = None
     bounded: bool = False
+    within: tuple[float, float] | None = None
     reason: str = ""
     shown: Callable[[float], float] | None = None
     effective: float | None = None
@@ -102,6 +104,8 @@ class Statistic:
     @property
     def _spread(self) -> bool:
         """Tell whether there is a variance to build an interval on."""
+        if self.within and not self.within[0] < self.value < self.within[1]:
+            return False
         return not np.isnan(self.variance) and (self.bounded or self.variance > BOUND**2)
 
     @property
@@ -111,9 +115,13 @@ class Statistic:
         flat = not np.isnan(self.variance) and self.variance <= BOUND**2
         return "; ".join(filter(None, ["not_estimable", self.reason, "constant" if flat else ""]))
 
+    def quantile(self, level: float) -> float:
+        """Return the two-sided quantile of t."""
+        return float(sps.t.ppf((1 + level) / 2, self.df))
+
     def half_width(self, level: float) -> float:
         """Return the half-width of the t interval."""
-        return float(sps.t.ppf((1 + level) / 2, self.df) * np.sqrt(self.variance))
+        return float(self.quantile(level) * np.sqrt(self.variance))
 
     @property
     def df(self) -> float:
@@ -123,7 +131,7 @@ class Statistic:
     @property
     def method(self) -> str:
         """How the default interval is made."""
-        return self.rate.method if self.bounded else "clustered_t"
+        return self.rate.method if self.bounded or self.within else "clustered_t"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return low and high of the default interval, NaN where there is none."""
@@ -131,6 +139,8 @@ class Statistic:
             return np.nan, np.nan
         if self.bounded:
             low, high = self.rate.interval(check_level(level))
+        elif self.within:
+            low, high = within_range(self.value, self.variance, self.quantile(level), *self.within)
         else:
             half = self.half_width(level)
             low, high = self.value - half, self.value + half
