@@ -318,7 +318,8 @@ def _pairs(frame: pd.DataFrame, rows, prompt, answer, position, score) -> _Pairs
     """Read who wrote what from the rows of pairs; `answer`, `position` and `score` are turned to the own text in place.
 
     A row is about the text of `text_id`, by `true_model`. Where the other text is the evaluator's own, the row is
-    turned round; where neither is, `predicted_model` says what was chosen, if it is one of the two authors.
+    turned round; where neither is, all rows of a pair are turned to one of its texts. What was chosen of texts that
+    `true_model` does not say to be the evaluator's, `predicted_model` says, if it is one of the two authors.
     """
     none = pd.Series(None, frame.index, object)
     columns = [frame["true_model"], frame["other_model"] if "other_model" in frame else none, frame["evaluator_model"]]
@@ -339,6 +340,7 @@ def _pairs(frame: pd.DataFrame, rows, prompt, answer, position, score) -> _Pairs
     ids = ids[0] if (ids[0] >= 0).all() else np.tile(prompt[rows], 2)  # else the two authors' texts on a prompt
     sides = pd.MultiIndex.from_arrays([np.concatenate([first, second]), ids]).factorize()[0].reshape(2, -1)
     pair = pd.MultiIndex.from_arrays(np.sort(sides, 0)).factorize()[0]
+    turned |= neutral & (sides[0] > sides[1])
     at = rows[turned]
     answer[at] = np.where(answer[at] < 0, -1, 1 - answer[at])
     position[at] = np.where(position[at] == 0, 0, 3 - position[at])

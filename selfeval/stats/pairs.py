@@ -167,8 +167,9 @@ def _against_neutral(tally: Tally) -> tuple[list[Measure], list[Measure]]:
         found.append([measure("neutral_rate", theirs, judged), measure("own_minus_neutral", gap, own + judged)])
         found[-1][1].invert = True
         if of is pooled and (np.abs(theirs.contrib) < BOUND).all():  # both authors of each pair were asked: 1/2 it is
-            found[-1][1] = measure("own_minus_neutral", mine, own + judged, transform=lambda v: v - 0.5)
-            found[-1][1].test = lambda seed, mine=mine: _flipped(mine, seed)
+            gap = measure("own_minus_neutral", mine, own + judged, transform=lambda v: v - 0.5)
+            gap.test = lambda seed, mine=mine: _flipped(mine, seed)
+            found[-1] = [gap]
     for m in found[2]:
         m.pooled = True
     for m in found[1]:  # only rivals that there are

@@ -16,6 +16,9 @@ So A is reported for comparability, and J, corrected advantage and peer-correcte
 
 Policy `all`: every row is in the denominator and no answer counts as "did not claim" (so as a correct rejection in
 the binary task). Policy `answered`: rows with an answer only. The sampled unit is the prompt.
+
+Pairs have names of their own where H, F and J have no meaning: see `selfeval.stats.pairs`. There `answered` comes
+first, and rows of judges that wrote neither text are never pooled with those of evaluators that wrote one.
 """
 
 from __future__ import annotations
@@ -89,21 +92,26 @@ def recognition_table(
     predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
     `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
     `score`, `position`, `other_model`, `other_text_id` and `repeat` where present. Each (task, condition) is analysed
-    by itself; its authors are the candidates.
+    by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are neutral judges: their
+    statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs on the same pairs, per
+    evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
 
     Returns the columns `COLUMNS`. The first row of a statistic is the default: Wilson at the effective sample size
     for rates, MOVER for differences, nested for corrected_advantage and peer_corrected (these hold near 0 and 1,
     where the others do not); clustered t where there is no such interval. Then `percentile` and `bca` over prompts
     (`seed`; not for the single pairs of more than 2,500 evaluator-author pairs), and `clustered_t`.
 
-    p on the default row: within-prompt permutation (exact) for discrimination, inversion of the default interval for
-    corrected_advantage and peer_corrected; p_holm adjusts over the evaluators of a task and condition. The second
-    policy is reported where it differs.
+    p on the default row: within-prompt permutation (exact) for discrimination; for auc and auc_within_prompt
+    permutation of which author of a prompt is one's own; for self_accuracy and mean_probability of pairs exchange of
+    the own text and the other within a prompt, against .5 (`rearranged_p`: exact, or 9,999 draws with `seed`);
+    inversion of the default interval for corrected_advantage, peer_corrected and own_minus_neutral. p_holm adjusts over
+    the evaluators of a task and condition. The second policy is reported where it differs.
 
     Notes: not_estimable; no_reply (every call to this evaluator failed); few_prompts (below 40: wide intervals, those
     of the other methods optimistic); few_expected (d' with fewer than 10 hits or false claims: biased, test J instead);
     constant (every resample is alike: the interval has no width and no meaning); partly_scored (of AUC: under nine in
-    ten rows have a score); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen
+    ten rows have a score); least_p=P (so few prompts can be rearranged that no p is below P, whatever the interval
+    says); one_order (the own text of all pairs stood at the same place, so a habit of place is no chance); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen
     as the best in the data and held fixed).
     """
     settings = Settings(n_resamples, level, seed)
