@@ -47,10 +47,18 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
     for name in TESTED:
         tested = rows[rows["statistic"] == name].set_index(index)["p"].reindex(wide.index)
-        if name == "discrimination" and name in wide or (tested.notna().any() and "p" not in wide):
+        if (name == "discrimination" and name in wide) or (tested.notna().any() and "p" not in wide):
             column = "p" if name == "discrimination" else f"p of {name}"
             wide[column] = ["" if pd.isna(p) else p_text(p) for p in tested]
     return _tidy(wide.reset_index().rename_axis(columns=None))
+
+
+def beside_neutral(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set own choices in pairs beside those of judges who wrote neither text; empty where none saw the same pairs."""
+    if "own_minus_neutral" not in set(table["statistic"]):
+        return pd.DataFrame()
+    pairs = table[table["task"] == PAIRWISE]
+    return summary(pairs, ["self_accuracy", "neutral_rate", "own_minus_neutral"], display)
 
 
 def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:

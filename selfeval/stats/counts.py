@@ -322,7 +322,7 @@ def _pairs(frame: pd.DataFrame, rows, prompt, answer, position, score) -> _Pairs
     `true_model` does not say to be the evaluator's, `predicted_model` says, if it is one of the two authors.
     """
     none = pd.Series(None, frame.index, object)
-    columns = [frame["true_model"], frame["other_model"] if "other_model" in frame else none, frame["evaluator_model"]]
+    columns = [frame["true_model"], frame.get("other_model", none), frame["evaluator_model"]]
     codes, names = _codes(pd.concat(columns), "other_model", sort=True)
     first, second, judge = np.split(codes, 3)
     foreign = first != judge

@@ -111,8 +111,9 @@ def recognition_table(
     of the other methods optimistic); few_expected (d' with fewer than 10 hits or false claims: biased, test J instead);
     constant (every resample is alike: the interval has no width and no meaning); partly_scored (of AUC: under nine in
     ten rows have a score); least_p=P (so few prompts can be rearranged that no p is below P, whatever the interval
-    says); one_order (the own text of all pairs stood at the same place, so a habit of place is no chance); bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen
-    as the best in the data and held fixed).
+    says); one_order (of pairs: the own text always stood at the same place, so a habit of place would look the same);
+    bca_fallback_percentile; grouped_prompts; clusters_are_texts; peer=ID (of best_peer, chosen as the best in the data
+    and held fixed).
     """
     settings = Settings(n_resamples, level, seed)
     table = pd.concat([_tally_table(tally, settings) for tally in tallies(predictions)], ignore_index=True)
@@ -135,12 +136,14 @@ def _tally_table(tally: Tally, settings: Settings) -> pd.DataFrame:
     if (tally.answer >= 0).all():
         measures = {"": _measured(tally, "all", settings)}
     else:
-        measures = {policy: _measured(tally, policy, settings) for policy in ("all", "answered")}
+        policies = ("answered", "all") if tally.task == PAIRWISE else ("all", "answered")
+        measures = {policy: _measured(tally, policy, settings) for policy in policies}
         _drop_equal(measures, tally.task)
+    ranks: dict[str, int] = {}  # one per statistic, so that its two policies stand together
     parts = [
-        _rows(m, tally, policy or first_policy(tally.task, m.name), rank)
+        _rows(m, tally, policy or first_policy(tally.task, m.name), ranks.setdefault(m.name, len(ranks)))
         for policy, found in measures.items()
-        for rank, m in enumerate(found)
+        for m in found
     ]
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     order = np.lexsort([columns[k] for k in ("method_rank", "second", "rank", "a", "e")])
