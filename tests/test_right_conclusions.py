@@ -198,18 +198,18 @@ def test_an_advantage_whose_interval_includes_0_is_not_called_a_habit():
     table = recognition_table(frame, **FAST)
     a = default(table, "advantage")
     assert a["estimate"] == pytest.approx(1 / 6) and a["low"] < 0 < a["high"]
-    assert "habits" not in tables.conclusions(table)[0]
+    assert "habit" not in tables.conclusions(table)[0]
     more = frame.assign(predicted_model=["a"] * 5 + ["b"] + ["b", "b", "a", "b", "a", "a"])
     table = recognition_table(more, **FAST)
     assert default(table, "advantage")["estimate"] > 0.2 and default(table, "advantage")["low"] < 0
-    assert "habits" not in tables.conclusions(table)[0]
+    assert "habit" not in tables.conclusions(table)[0]
 
 
 def test_an_advantage_that_no_habit_gives_is_not_called_one():
     """It names all others rightly and never itself: A = -1, where habits give -1/3 at the least with four authors."""
     given = {("a", t): [(t if t != "a" else "bcd"[p % 3], None) for p in range(40)] for t in "abcd"}
     table = recognition_table(asked(given, "exact_model"), **FAST)
-    assert default(table, "advantage")["estimate"] == -1 and "habits" not in tables.conclusions(table)[0]
+    assert default(table, "advantage")["estimate"] == -1 and "habit" not in tables.conclusions(table)[0]
     never = {("a", t): [("bcd"[(p + k) % 3], None) for p in range(39)] for k, t in enumerate("abcd")}
     table = recognition_table(asked(never, "exact_model"), **FAST)
     assert default(table, "advantage")["estimate"] == pytest.approx(-1 / 3)
