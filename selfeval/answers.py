@@ -104,8 +104,9 @@ def score(record: Mapping, labels: Mapping[str, str] | None = None) -> dict:
     """Return what a record's raw reply says: `predicted_model`, `predicted_self`, `is_correct` and `status`.
 
     Only a complete reply is parsed. Whatever holds no answer leaves the three null, so a better parser can be run over
-    the stored records at any time. In a pair, `predicted_self` says that its own text was chosen; which text is better
-    has no right answer, so there `is_correct` is null. labels: {id: display name} of candidates that the registry does
+    the stored records at any time. In a pair, `predicted_self` says that the text of `text_id` was chosen, which is the
+    evaluator's own unless it wrote neither; which text is better, or whose it is where it wrote neither, has no right
+    answer, so there `is_correct` is null. labels: {id: display name} of candidates that the registry does
     not list.
     """
     chosen = claimed = right = None
@@ -119,7 +120,8 @@ def score(record: Mapping, labels: Mapping[str, str] | None = None) -> dict:
             if place is not None:
                 claimed = place == str(int(record["position"]))
                 chosen = record["true_model"] if claimed else record["other_model"]
-                right = None if condition_of(record).get("question") == "better" else claimed
+                wrote = evaluator in (record["true_model"], record["other_model"])
+                right = chosen == evaluator if wrote and condition_of(record).get("question") != "better" else None
         else:
             chosen = _named(record, shown_names(record, labels))
             if chosen is not None:

@@ -7,30 +7,37 @@ import pandas as pd
 
 from selfeval.display import visible
 from selfeval.stats import detectable_difference, recognition_table
-from selfeval.stats.counts import NAMING, PAIRWISE, condition_label, tallies, varying_parts
+from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, tallies, varying_parts
 
 DESIGN = ["task", "condition"]
 BOUNDS = ["estimate", "low", "high"]
-NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own and J has no p"
+NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own"
+TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probability", "auc")  # p is shown beside these
+ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 
 
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Count per design and evaluator the questions, the prompts behind them, and the share without an answer."""
+    """Count per design and evaluator the questions, the prompts behind them, and the share without an answer.
+
+    Pairs of which an evaluator wrote neither text have a row of their own, `role` neutral judge.
+    """
     parts = []
     for tally in tallies(records):
         asked, silent = (np.bincount(tally.evaluator, x, len(tally.evaluators)) for x in (None, tally.answer < 0))
         counted = {"questions": asked, "no answer": (silent / asked).round(3)}
         design = {"task": tally.task, "condition": tally.condition, "evaluator": tally.evaluators}
+        role = {"role": "neutral judge" if tally.neutral else ""}
         clusters = {f"{unit(tally.note)}{' (no prompts named)' * bool(tally.note)}": tally.n_prompts}
-        parts.append(pd.DataFrame(design | clusters | counted))
-    return _tidy(_readable(pd.concat(parts, ignore_index=True), display))
+        parts.append(pd.DataFrame(design | role | clusters | counted))
+    counted = pd.concat(parts, ignore_index=True)
+    return _tidy(_readable(counted if counted["role"].any() else counted.drop(columns="role"), display))
 
 
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Show statistics side by side as "estimate [low, high]", one row per design and evaluator.
 
-    Takes each statistic's default method and policy, and the p of discrimination where that is among them. Designs
-    that have none of the statistics are left out.
+    Takes each statistic's default method and policy, and the p of discrimination where that is among them, of the
+    others in `TESTED` as "p of ...". Designs that have none of the statistics are left out.
     """
     rows = default_rows(table)
     rows = _readable(rows[rows["statistic"].isin(statistics)], display)
@@ -40,10 +47,20 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     index = [*DESIGN, "evaluator"]
     wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(rows[index].drop_duplicates())
     wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
-    if "discrimination" in wide:
-        tested = rows[rows["statistic"] == "discrimination"].set_index(index)["p"].reindex(wide.index)
-        wide["p"] = ["" if pd.isna(p) else p_text(p) for p in tested]
+    for name in TESTED:
+        tested = rows[rows["statistic"] == name].set_index(index)["p"].reindex(wide.index)
+        if (name == "discrimination" and name in wide) or (tested.notna().any() and "p" not in wide):
+            column = "p" if name == "discrimination" else f"p of {name}"
+            wide[column] = ["" if pd.isna(p) else p_text(p) for p in tested]
     return _tidy(wide.reset_index().rename_axis(columns=None))
+
+
+def beside_neutral(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set own choices in pairs beside those of judges who wrote neither text; empty where none saw the same pairs."""
+    if "own_minus_neutral" not in set(table["statistic"]):
+        return pd.DataFrame()
+    pairs = table[table["task"] == PAIRWISE]
+    return summary(pairs, ["self_accuracy", "neutral_rate", "own_minus_neutral"], display)
 
 
 def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -75,42 +92,96 @@ def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
-    """Say for each design and evaluator, in one sentence each, what discrimination and advantage allow to say."""
+    """Say for each design and evaluator what discrimination, AUC and advantage (of pairs: choices) allow to say."""
     rows = _readable(default_rows(table), display)
-    used = ["self_accuracy", "false_claim_rate", "advantage", "discrimination", "no_answer_rate", "position_bias"]
-    rows = rows[rows["statistic"].isin(used)]
     sentences = []
     for (task, condition, evaluator), group in rows.groupby([*DESIGN, "evaluator"], sort=False):
         found = {row.statistic: row for row in group.itertuples()}
+        if not {"discrimination", "self_accuracy", "own_minus_neutral"} & set(found):
+            continue  # a neutral judge of pairs: it wrote none of the texts, so it can recognise none
         where = f"{task}{f' ({condition})' if condition else ''}, {evaluator}"
-        sentences.append(f"{where}: {(_of_pairs if task == PAIRWISE else _conclusion)(found)}")
+        if task == PAIRWISE:
+            said = _of_pairs(found) if "self_accuracy" in found else _pooled(found)
+        else:
+            design = (table["task"] == group["task"].iloc[0]) & (table["author"] != "")
+            said = _conclusion(found, table.loc[design, "author"].nunique())
+        sentences.append(f"{where}: {said}")
     return sentences
 
 
-def _conclusion(found: dict) -> str:
-    j = found.get("discrimination")
+def _conclusion(found: dict, authors: int) -> str:
+    j, area = found.get("discrimination"), found.get("auc")
     if j is not None and j.note == "no_reply":
         return "nothing can be said, every call to it failed; collect its predictions again."
     if j is None or pd.isna(j.estimate):
         return "nothing can be said, it wrote no text here or answered nothing."
-    shown = f"J = {estimate_text(j.estimate, j.low, j.high)}" + ("" if pd.isna(j.p) else f", p {p_text(j.p)}")
+    if _silent(found) == 1:
+        return _by_scores(found) or "nothing can be said, it answered nothing."
+    shown = f"J = {_tested(j)}{_weak(j)}"
     rates = found["self_accuracy"].estimate, found["false_claim_rate"].estimate
     claimed = f"claims {rates[0]:.0%} of its own and {rates[1]:.0%} of others' texts"
-    few = _few(j.n_prompts) if "few_prompts" in str(j.note) else ""
-    few += NO_PROMPTS * (unit(j.note) == "texts")
-    silent = found.get("no_answer_rate")
-    if silent is not None and silent.estimate == 1:
-        return "nothing can be said, it answered nothing."
-    tested = pd.isna(j.p) or j.p < 1 - j.level  # the interval and the test by permutation have to agree
-    if j.low > 0 and tested:
-        return f"{claimed}, so it tells them apart: {shown}{few}."
-    if j.high < 0 and tested:
-        return f"{claimed}, so it disowns its own texts: {shown}{few}."
-    a = found["advantage"].estimate
-    trap = f" Its advantage A = {a:+.2f} is a habit of naming, not recognition." if abs(a) > 0.2 else ""
+    if _differs(j, 0):  # the interval and the test by permutation have to agree
+        verdict = "tells them apart" if j.low > 0 else "disowns its own texts"
+        return f"{claimed}, so it {verdict}: {shown}.{_ranking(found)}"
+    a = found["advantage"]
+    habits = a.low > 0 or (a.high < 0 and (j.task == BINARY or a.estimate >= -1 / max(authors - 1, 1) - 1e-9))
+    trap = f" Its advantage is A = {a.estimate:+.2f}: an A of this size can arise from naming habits alone." * habits
     if "constant_answer" in str(j.note):
-        return f"{claimed}: a constant answer, which shows no recognition: {shown}{few}.{trap}"
-    return f"{claimed}; no evidence of recognition: {shown}{few}.{trap}"
+        return f"{claimed}: a constant answer, which shows no recognition: {shown}.{_ranking(found)}{trap}"
+    if area is not None and _differs(area, 0.5):
+        side = "above" if area.low > 0.5 else "below"
+        return (
+            f"{claimed}; its words do not show recognition ({shown}), but its probabilities order its own texts {side} "
+            f"others': AUC = {_tested(area)}.{trap}"
+        )
+    return f"{claimed}; no evidence of recognition: {shown}.{_ranking(found)}{trap}"
+
+
+def _differs(row, null: float) -> bool:
+    """Tell whether an estimate differs from a value: by its interval and, where there is one, by its test."""
+    return (row.low > null or row.high < null) and (pd.isna(row.p) or row.p < 1 - row.level)
+
+
+def _tested(row) -> str:
+    """Return "0.12 [-0.01, 0.25], p = 0.034"; where so few prompts allow no small p, say so."""
+    shown = estimate_text(row.estimate, row.low, row.high)
+    return shown if pd.isna(row.p) else f"{shown}, p {_p(row)}"
+
+
+def _p(row) -> str:
+    """Return "= 0.034"; where so few prompts allow no small p, say so."""
+    few = ", the least that so few prompts allow" if f"least_p={row.p:.3g}" in str(row.note).split("; ") else ""
+    return f"{p_text(row.p)}{few}"
+
+
+def _silent(found: dict) -> float:
+    """Return the share of questions without an answer."""
+    return found["no_answer_rate"].estimate if "no_answer_rate" in found else 0.0
+
+
+def _ranking(found: dict) -> str:
+    """Say what AUC shows, as a sentence of its own; nothing without one."""
+    area = found.get("auc")
+    if area is None or pd.isna(area.estimate):
+        return ""
+    if not _differs(area, 0.5):
+        return f" Its probabilities do not show that it tells them apart: AUC = {_tested(area)}."
+    return (
+        f" Its probabilities order its own texts {'above' if area.low > 0.5 else 'below'} others': "
+        f"AUC = {_tested(area)}."
+    )
+
+
+def _by_scores(found: dict) -> str:
+    """Conclude from probabilities alone, where there is no answer in words; nothing without them."""
+    area = found.get("auc")
+    if area is None or pd.isna(area.estimate):
+        return ""
+    few = _weak(area)
+    verdict = "no evidence of recognition"
+    if _differs(area, 0.5):
+        verdict = f"its probabilities order its own texts {'above' if area.low > 0.5 else 'below'} others'"
+    return f"it has probabilities and no answers; {verdict}: AUC = {_tested(area)}{few}."
 
 
 def planning(table: pd.DataFrame) -> list[str]:
@@ -134,6 +205,12 @@ def planning(table: pd.DataFrame) -> list[str]:
 def unit(note: str) -> str:
     """Return what was sampled: prompts, or texts where the file names no prompt."""
     return "texts" if "clusters_are_texts" in str(note) else "prompts"
+
+
+def _weak(row) -> str:
+    """Say what weakens an estimate: few prompts, or none named."""
+    few = _few(row.n_prompts) if "few_prompts" in str(row.note) else ""
+    return few + NO_PROMPTS * (unit(row.note) == "texts")
 
 
 def _few(prompts: int) -> str:
@@ -216,17 +293,48 @@ def show(table: pd.DataFrame, otherwise: str) -> None:
 
 
 def _of_pairs(found: dict) -> str:
-    chosen, bias, silent = (found.get(name) for name in ("self_accuracy", "position_bias", "no_answer_rate"))
-    if chosen is None or pd.isna(chosen.estimate) or (silent is not None and silent.estimate == 1):
-        return "nothing can be said, it wrote no text here or answered nothing."
-    shown = f"chooses its own text in {estimate_text(chosen.estimate, chosen.low, chosen.high)} of the pairs"
-    few = _few(chosen.n_prompts) if "few_prompts" in str(chosen.note) else ""
+    chosen, bias, silent = found["self_accuracy"], found.get("position_bias"), _silent(found)
+    if chosen.note == "no_reply":
+        return "nothing can be said, every call to it failed; collect its predictions again."
+    if pd.isna(chosen.estimate):
+        return _by_scores(found) or "nothing can be said, it answered nothing."
+    shown = f"chooses its own text in {estimate_text(chosen.estimate, chosen.low, chosen.high)} of the pairs" + (
+        f" that it answers ({silent:.0%} have no answer)" if silent else ""
+    )
+    tested = "" if pd.isna(chosen.p) else f" (p {_p(chosen)})"
+    few = _weak(chosen)
+    if "one_order" in str(chosen.note):
+        return f"{shown}, but its own text always stood at the same place: a habit of place would look the same{few}."
     habit = ""
     if bias is not None and not pd.isna(bias.low) and (bias.low > 0 or bias.high < 0):
         habit = f" It favours the {'first' if bias.estimate > 0 else 'second'} text whatever it is."
-    if chosen.low > 0.5 or chosen.high < 0.5:
-        return f"{shown}, where 0.50 is chance: it {'favours' if chosen.low > 0.5 else 'avoids'} its own{few}.{habit}"
-    return f"{shown}, where 0.50 is chance: no evidence that it tells them apart{few}.{habit}"
+    verdict = "no evidence that it tells them apart"
+    if _differs(chosen, 0.5):
+        verdict = f"it {'favours' if chosen.low > 0.5 else 'avoids'} its own"
+    return f"{shown}, where 0.50 is chance{tested}: {verdict}{few}.{habit}{_ranking(found)}{_beside_neutral(found)}"
+
+
+def _pooled(found: dict) -> str:
+    """Say what the evaluators of a design have in common over neutral judges."""
+    gap = found["own_minus_neutral"]
+    if pd.isna(gap.estimate):
+        return "nothing can be said beside neutral judges, who answered nothing."
+    verdict = "no evidence that authors prefer their own more than judges who wrote neither text do"
+    if _differs(gap, 0):
+        verdict = f"authors prefer their own {'more' if gap.low > 0 else 'less'} than judges who wrote neither text do"
+    return f"own minus neutral is {_tested(gap)}: {verdict}."
+
+
+def _beside_neutral(found: dict) -> str:
+    """Say how the own choice compares with that of judges who wrote neither text; nothing without them."""
+    gap, theirs = found.get("own_minus_neutral"), found.get("neutral_rate")
+    if gap is None or pd.isna(gap.estimate):
+        return ""
+    judged = f"choose it in {theirs.estimate:.2f} of the same pairs"
+    verdict = "no evidence that it prefers its own more than they do"
+    if _differs(gap, 0):
+        verdict = f"it prefers its own {'more' if gap.low > 0 else 'less'} than they do"
+    return f" Judges who wrote neither text {judged}; own minus neutral is {_tested(gap)}: {verdict}."
 
 
 def default_rows(table: pd.DataFrame) -> pd.DataFrame:
@@ -259,5 +367,7 @@ def _readable(frame: pd.DataFrame, display: Mapping[str, str] | None) -> pd.Data
     frame = frame.copy()
     for column in {"evaluator", "author", "name"} & set(frame.columns):
         frame[column] = frame[column].map(lambda i: visible((display or {}).get(i, i)))
+    if "evaluator" in frame:
+        frame["evaluator"] = frame["evaluator"].replace("", ALL)
     frame["condition"] = frame["condition"].map(varying_parts(frame["condition"].unique()))
     return frame

@@ -35,7 +35,7 @@ def test_the_summary_shows_estimates_with_intervals_and_p():
 def test_the_sentences_tell_habit_from_recognition():
     always, reader = tables.conclusions(stats.recognition_table(records(HABIT), n_resamples=100), {"a": "Always"})
     assert "Always: claims 100% of its own and 100% of others' texts: a constant answer" in always
-    assert "A = +1.00 is a habit of naming, not recognition" in always
+    assert "A = +1.00: an A of this size can arise from naming habits alone" in always
     assert "b: claims 100% of its own and 10% of others' texts, so it tells them apart: J = 0.90" in reader
 
 

@@ -14,6 +14,7 @@ from selfeval.roleplay.panel import Jury, personas
 from selfeval.roleplay.transcripts import Conversation, read_conversations
 from selfeval.stats.jury import baseline_auc
 from selfeval.style import out_of_fold
+from selfeval.tables import p_text
 
 VERDICT = ["conversation_id", "turn", "arm"]
 SHADES = ("#f3d9d4", "#f2f2f2", "#d5e6f0")  # a program, undecided, a person
@@ -222,6 +223,15 @@ def _shade(score: float) -> str:
     return SHADES[0] if score < 0.4 else SHADES[2] if score > 0.6 else SHADES[1]
 
 
+def _tested(row) -> str:
+    """Return an AUC with its interval and p; where so few conversations allow no small p, say so."""
+    if pd.isna(row.p):
+        return _with_interval(row)
+    few = ", the least that exchanging so few can give" if f"least_p={row.p:.3g}" in row.note else ""
+    few = few or (", with so few to exchange" if "least_p" in row.note else "")
+    return f"{_with_interval(row)}, p {p_text(row.p)}{few}"
+
+
 def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[str]:
     """Return a sentence per question that the data can answer: can the jury tell, and what does debating change?"""
     found = []
@@ -229,14 +239,10 @@ def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[s
         if pd.isna(row.estimate):
             found.append(f"{row.arm}: whether it tells people from models cannot be estimated ({row.note}).")
             continue
-        verb = (
-            "tells people from models"
-            if row.low > 0.5
-            else "takes models for people rather than people"
-            if row.high < 0.5
-            else "is not shown to tell people from models"
-        )
-        found.append(f"{row.arm}: {verb} (AUC {_with_interval(row)}, {row.n_conversations} conversations or pairs).")
+        verb, sure = "is not shown to tell people from models", pd.isna(row.p) or row.p < 1 - row.level
+        if sure and (row.low > 0.5 or row.high < 0.5):
+            verb = "tells people from models" if row.low > 0.5 else "takes models for people rather than people"
+        found.append(f"{row.arm}: {verb} (AUC {_tested(row)}, {row.n_conversations} conversations or pairs).")
     if base is not None and len(base):
         known = default_rows(base, "auc").dropna(subset=["estimate"])
         for row in known.itertuples():
@@ -244,7 +250,7 @@ def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[s
             if row.arm == "length" and row.high < 0.5:  # a rule that is always wrong is as good as one always right
                 turned = row._replace(estimate=1 - row.estimate, low=1 - row.high, high=1 - row.low)
                 shorter = f"; people's answers are the shorter ones, which turned round is {_with_interval(turned)}"
-            found.append(f"Without understanding a word: {row.arm} has an AUC of {_with_interval(row)}{shorter}.")
+            found.append(f"Without understanding a word: {row.arm} has an AUC of {_tested(row)}{shorter}.")
     for row in default_rows(table, "difference").query("source == '' and arm == 'debate - reask'").itertuples():
         same = default_rows(table, "equivalence").query("source == '' and arm == 'debate - reask'")
         if row.estimate == 0 and pd.isna(row.low):

@@ -1,11 +1,12 @@
 """Statistics: DataFrames in, estimates with intervals out; no I/O, no network, no clock.
 
 Self-recognition: `table` is the front door (`recognition_table`); `counts` turns records into counts; `naming`,
-`binary`, `roc` and `measures` hold the statistics of the tasks; `contrasts` compares conditions and speaks of models in
-general; `existence` is the test of names. Identity: `identity` (`identity_table`, `paired_comparison`) and `survival`
-(`survival_table`); `templates` checks the records and writes the rows, `replies` gives each template's values. Juries:
-`jury` (`jury_table`), with `votes`, `panel`, `debate` and `resampled` behind it. `scorers` holds two scorers of a reply
-against each other, `agreement` many raters; `intervals` holds what works on arrays of any origin.
+`binary`, `pairs`, `roc` and `measures` hold the statistics of the tasks; `contrasts` compares conditions and speaks of
+models in general; `existence` is the test of names. Identity: `identity` (`identity_table`, `paired_comparison`) and
+`survival` (`survival_table`); `templates` checks the records and writes the rows, `replies` gives each template's
+values. Juries: `jury` (`jury_table`), with `votes`, `panel`, `debate` and `resampled` behind it.
+`scorers` holds two scorers of a reply against each other, `agreement` many raters; `intervals` holds what works on
+arrays of any origin.
 """
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general

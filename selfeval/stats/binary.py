@@ -1,4 +1,4 @@
-"""The tasks with a yes or no (binary_self, pairwise_self) and scores (AUC): statistics and their resamples."""
+"""The task with a yes or no (binary_self), and scores (AUC): statistics and their resamples."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from selfeval.stats.bootstrap import jackknife_contrib
 from selfeval.stats.counts import Tally
 from selfeval.stats.intervals import Difference, Rate, ratio
 from selfeval.stats.measures import Cells, Measure, measure, resampled_rate, sensitivity, z_scores
-from selfeval.stats.testing import permutation_p
+from selfeval.stats.testing import permutation_p, rearranged_p
 
+AREAS = ("auc", "auc_within_prompt")
 SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of its AUC
 
 
@@ -108,40 +109,6 @@ def resample_binary(cells: Binary, weights: np.ndarray, found: dict[str, Measure
         found[name].samples = samples
 
 
-def pairwise_measures(tally: Tally, policy: str) -> tuple[list[Measure], list[Measure]]:
-    """Return P(chooses its own text) with both orders averaged, per rival too, and the position bias.
-
-    `own` in a pair's records is the text asked about; authors are the rivals. Position bias is P(first) - 1/2 among
-    answers, both orders averaged, so that recognition cancels out.
-    """
-    keep = np.ones(len(tally.answer), bool) if policy == "all" else tally.answer >= 0
-    orders = [o for o in (0, 1, 2) if (tally.position == o).any()]
-    each = [(tally.count(keep & (tally.position == o)), tally.count((tally.answer == 1) & (tally.position == o)))
-            for o in orders]  # fmt: skip
-    overall = _mean_rate([Rate.of(chosen.sum(2), n.sum(2)) for n, chosen in each])
-    rival = _mean_rate([Rate.of(chosen, n) for n, chosen in each])
-    found = [measure("self_accuracy", overall, overall.trials)]
-    answered = tally.answer >= 0
-    if policy != "all" or answered.all():
-        first = (tally.answer == 1) == (tally.position == 1)
-        known = [answered & (tally.position == o) for o in (1, 2)]
-        sides = [Rate.of(tally.count(k & first).sum(2), tally.count(k).sum(2)) for k in known]
-        bias = _mean_rate(sides)
-        bias.value = np.where(np.isnan([s.value for s in sides]).any(0), np.nan, bias.value)  # needs both orders
-        found.append(measure("position_bias", bias, bias.trials, transform=lambda v: v - 0.5))
-    return found, [measure("author_accuracy", rival, rival.trials)]
-
-
-def _mean_rate(rates: list[Rate]) -> Rate:
-    """Return the mean of rates over the orders that occur."""
-    known = np.array([~np.isnan(r.value) for r in rates])
-    weight = known / np.maximum(known.sum(0), 1)
-    value = sum(w * np.nan_to_num(r.value) for w, r in zip(weight, rates, strict=True))
-    contrib = sum(w * r.contrib for w, r in zip(weight, rates, strict=True))
-    clusters = np.max([r.clusters for r in rates], axis=0)
-    return Rate(np.where(known.any(0), value, np.nan), contrib, sum(r.trials for r in rates), clusters)
-
-
 def no_answer_measure(tally: Tally) -> Measure:
     """Return the share of rows without an answer."""
     rate = Rate.of(tally.count(tally.answer < 0).sum(2), tally.count().sum(2))
@@ -154,6 +121,7 @@ def auc_measures(tally: Tally) -> list[Measure]:
     Contributions: placements summed by prompt (DeLong 1988; Obuchowski 1997 for clusters); the interval is Wilson's at
     their effective sample size, which stays within 0 and 1 (as `resampled.auc`). auc_within_prompt is the
     share of (own, other) pairs of one prompt that the score orders rightly: it is free of differences between prompts.
+    p: by permutation of which author of a prompt is one's own, all its texts, samples and repeats together.
     Rows without a score are left out; where they are more than a tenth, what is left is a selection by the replies
     themselves and nothing is estimated (note `partly_scored`).
     """
@@ -184,9 +152,33 @@ def auc_measures(tally: Tally) -> list[Measure]:
         within[e], contrib_within[:, e], clusters[1, e] = rate.value, rate.contrib, rate.clusters
     notes = [(partly, "partly_scored")]
     areas = Rate(value, contrib, rows, clusters[0]), Rate(within, contrib_within, rows, clusters[1])
-    return [
-        measure(name, area, rows, notes=notes) for name, area in zip(("auc", "auc_within_prompt"), areas, strict=True)
-    ]
+    found = [measure(name, area, rows, notes=notes) for name, area in zip(AREAS, areas, strict=True)]
+    for m in found:
+        m.test = lambda seed, m=m: _author_permutation(tally, ~np.isnan(m.value), m.name == AREAS[1], seed)
+    return found
+
+
+def _author_permutation(tally: Tally, tested: np.ndarray, within: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return p of an AUC and the least p possible, per evaluator (NaN where `tested` is false).
+
+    AUC - 1/2 is in proportion to the sum of the own texts' ranks about the mean rank, so what an author's texts on a
+    prompt contribute to it, if that author is the evaluator, is one number. `within`: ranks within the prompt.
+    """
+    p, least = np.full(len(tested), np.nan), np.ones(len(tested))
+    for e in np.flatnonzero(tested):
+        rows = np.flatnonzero((tally.evaluator == e) & ~np.isnan(tally.score))
+        score, prompt, author = tally.score[rows], tally.prompt[rows], tally.author[rows]
+        rank = rankdata(score) - (len(rows) + 1) / 2
+        if within:
+            order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
+            rank = order - (np.bincount(prompt, order) / np.maximum(np.bincount(prompt), 1))[prompt]
+        cell = prompt * (author.max() + 1) + author
+        shape = tally.n_prompts, author.max() + 1
+        there = np.bincount(cell, minlength=np.prod(shape)).reshape(shape) > 0
+        sums = np.where(there, np.bincount(cell, rank, np.prod(shape)).reshape(shape), np.nan)
+        options = sums[there[:, tally.own[e]] & (there.sum(1) > 1)]
+        p[e], least[e] = rearranged_p(options, options[:, tally.own[e]].sum(), seed=seed)
+    return p, least
 
 
 def _wins_within(score, prompt, own, n_prompts: int) -> np.ndarray:

@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from selfeval.stats.binary import Binary, binary_measures, pairwise_measures
-from selfeval.stats.counts import BINARY, PAIRWISE, Tally, condition_label, tallies
+from selfeval.stats.binary import Binary, binary_measures
+from selfeval.stats.counts import BINARY, PAIRWISE, Tally, condition_label, neutral_rows, tallies
 from selfeval.stats.intervals import Difference, check_level, cluster_variance, within_range
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures
+from selfeval.stats.pairs import pairwise_measures
 from selfeval.stats.testing import holm, inverted_p
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
@@ -27,9 +28,9 @@ DESIGN = ["task", "condition"]
 
 
 def _measures(tally: Tally) -> dict[str, Measure]:
-    """Return the measures per evaluator that have a boundary-safe interval, under policy `all`."""
+    """Return the measures per evaluator that have a boundary-safe interval, under policy `all`, of pairs `answered`."""
     if tally.task == PAIRWISE:
-        found, _ = pairwise_measures(tally, "all")
+        found, _ = pairwise_measures(tally, "answered")
     elif tally.task == BINARY:
         found, _ = binary_measures(Binary.of(tally, "all"))
     else:
@@ -41,7 +42,8 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     """Compare every two conditions of a task that differ in one thing: second minus first, paired by prompt.
 
     predictions: prediction records, as for `recognition_table`; only prompts and evaluators that both conditions have
-    are compared (note `common_prompts` where that leaves some out). Policy `all`: no answer is no claim.
+    are compared (note `common_prompts` where that leaves some out). Policy `all`: no answer is no claim; of pairs
+    `answered`, and neutral judges are left out.
 
     Returns one row per task, pair, evaluator and statistic: `field` (what differs), `first`, `second`, `condition`
     (what does not), estimate, low, high, level, method, p, p_holm (over evaluators), n, n_prompts, note. The interval
@@ -51,6 +53,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     frame = predictions.reset_index(drop=True)
     labels = pd.Series([condition_label(c) for c in frame["condition"]] if "condition" in frame else "", frame.index)
     rows = []
+    frame = frame[~neutral_rows(frame)]
     for task, of_task in frame.groupby("task_type", sort=True):
         found = sorted(labels[of_task.index].unique())
         for first, second in combinations(found, 2):

@@ -6,7 +6,7 @@ Rows are never dropped: no answer stays a row without an answer. Each distinct (
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -25,8 +25,13 @@ class Tally:
 
     prompt, evaluator, author, answer, other, position: one integer per row. `answer` is -1 for no answer; the
     author's index, or len(authors) for a name outside them (naming tasks); 1 for "mine" and 0 for "not mine" (the
-    others). `other` and `position` (1 or 2, where the own text stood, 0 unknown) belong to pairs. `own` maps
-    evaluators to their author index, -1 for one that wrote nothing.
+    others). `own` maps evaluators to their author index, -1 for one that wrote nothing.
+
+    Pairs have `position` (1 or 2, where the own text stood, 0 unknown) and `pair`, one code for the same two texts;
+    their authors are the rivals. Rows of neutral judges, who wrote neither text, are a tally of their own (`neutral`):
+    there `author` wrote the first-named text, which `answer` and `position` are about, and `other` the second. Where
+    such judges saw pairs of an evaluator, `shared` marks its rows of these pairs and `against` has the judges' rows as
+    if they were the evaluator's.
     """
 
     task: str
@@ -43,6 +48,10 @@ class Tally:
     other: np.ndarray
     position: np.ndarray
     note: str = ""
+    pair: np.ndarray | None = None
+    neutral: bool = False
+    shared: np.ndarray | None = None
+    against: Tally | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,6 +65,16 @@ class Tally:
         if rows is not None:
             cell = cell[rows]
         return np.bincount(cell, weights, minlength=np.prod(self.shape)).reshape(self.shape)
+
+    def both_sides(self) -> Tally:
+        """Return the rows of neutral judges once about each of their two texts."""
+        answer = np.where(self.answer < 0, -1, 1 - self.answer)
+        position = np.where(self.position == 0, 0, 3 - self.position)
+        turned = {"author": self.other, "other": self.author, "answer": answer, "position": position,
+                  "score": 1 - self.score}  # fmt: skip
+        same = {name: getattr(self, name) for name in ("prompt", "evaluator", "pair")}
+        both = {name: np.concatenate([getattr(self, name), x]) for name, x in (turned | same).items()}
+        return replace(self, **both)
 
     def regrouped(self, group: np.ndarray, n_groups: int) -> Tally:
         """Return the same rows with prompts merged into groups."""
@@ -234,6 +253,12 @@ def _check_unique(frame: pd.DataFrame, group: np.ndarray, evaluator: pd.Categori
         )
 
 
+def neutral_rows(frame: pd.DataFrame) -> pd.Series:
+    """Return which rows are pairs of which their evaluator wrote neither text."""
+    wrote = [frame[column] == frame["evaluator_model"] for column in ("true_model", "other_model") if column in frame]
+    return (frame["task_type"] == PAIRWISE) & ~np.logical_or.reduce(wrote)
+
+
 def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
     """Yield one Tally for each (task, condition) of the prediction records, checked, in sorted order."""
     check_frame(predictions, "Prediction records")
@@ -256,38 +281,125 @@ def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
     _check_unique(frame, group, evaluator, labels)
     prompt, note = _prompts(frame)
     answer, _ = _answers(frame, np.asarray(task), author.categories)
-    other = _codes(frame["other_model"], "other_model")[0] if "other_model" in frame else np.full(len(frame), -1)
-    other_names = pd.Index(pd.unique(frame["other_model"].dropna())) if "other_model" in frame else pd.Index([])
     position = _positions(frame, np.asarray(task == PAIRWISE))
-    score = shares(frame["score"], "score") if "score" in frame else None
+    score = shares(frame["score"], "score") if "score" in frame else np.full(len(frame), np.nan)
+    score = score.copy()  # rows of pairs may be turned round
+    pairs = np.flatnonzero(task == PAIRWISE)
+    asked = _pairs(frame.iloc[pairs], pairs, prompt, answer, position, score) if len(pairs) else None
     for g, (name, label) in enumerate(labels.itertuples(index=False)):
         rows = np.flatnonzero(group == g) if len(labels) > 1 else slice(None)
-        yield _tally(
-            str(name), str(label), note, rows, evaluator, author, prompt, answer, score, other, other_names, position
-        )
+        about = str(name), str(label), note
+        if name == PAIRWISE:
+            columns = evaluator, prompt, answer, position, score
+            yield from _pair_tallies(asked, about, np.flatnonzero(group == g), *columns)
+        else:
+            yield _tally(*about, rows, evaluator, author, prompt, answer, score, position)
 
 
-def _tally(task, condition, note, rows, evaluator, author, prompt, answer, score, other, other_names, position):
+def _tally(task, condition, note, rows, evaluator, author, prompt, answer, score, position) -> Tally:
     """Recode one group's rows to the evaluators, authors and prompts that occur in it."""
     who, e = np.unique(evaluator.codes[rows], return_inverse=True)
-    if task == PAIRWISE:  # the author that matters is the rival: the own text is in every pair
-        wrote, t = np.unique(other[rows], return_inverse=True)
-        authors = np.array([other_names[i] if i >= 0 else "" for i in wrote], object)
-        a = answer[rows]
-    else:
-        wrote, t = np.unique(author.codes[rows], return_inverse=True)
-        authors = np.asarray(author.categories[wrote], object)
-        a = answer[rows]
-        if task in NAMING:  # codes of all authors of the file -> of this group, others are outside
-            recode = np.full(len(author.categories) + 2, len(wrote))
-            recode[wrote], recode[-1] = np.arange(len(wrote)), -1
-            a = recode[a]
+    wrote, t = np.unique(author.codes[rows], return_inverse=True)
+    authors = np.asarray(author.categories[wrote], object)
+    a = answer[rows]
+    if task in NAMING:  # codes of all authors of the file -> of this group, others are outside
+        recode = np.full(len(author.categories) + 2, len(wrote))
+        recode[wrote], recode[-1] = np.arange(len(wrote)), -1
+        a = recode[a]
     seen, p = np.unique(prompt[rows], return_inverse=True)
     evaluators = np.asarray(evaluator.categories[who], object)
     own = pd.Index(authors).get_indexer(pd.Index(evaluators))
     return Tally(
-        task, condition, evaluators, authors, own, len(seen), p, e, t, a,
-        np.full(len(p), np.nan) if score is None else score[rows], other[rows], position[rows], note,
+        task, condition, evaluators, authors, own, len(seen), p, e, t, a, score[rows], np.full(len(p), -1),
+        position[rows], note,
+    )  # fmt: skip
+
+
+@dataclass(eq=False)
+class _Pairs:
+    """Who wrote the two texts of each row, the own one (of a neutral judge the first-named) first, and which they are.
+
+    Codes are of `names`; -1 where a row is no pair, and where the other author is not known.
+    """
+
+    names: pd.Index
+    first: np.ndarray
+    second: np.ndarray
+    pair: np.ndarray
+    neutral: np.ndarray
+
+
+def _pairs(frame: pd.DataFrame, rows, prompt, answer, position, score) -> _Pairs:
+    """Read who wrote what from the rows of pairs; `answer`, `position` and `score` are turned to the own text in place.
+
+    A row is about the text of `text_id`, by `true_model`. Where the other text is the evaluator's own, the row is
+    turned round; where neither is, all rows of a pair are turned to one of its texts. What was chosen of texts that
+    `true_model` does not say to be the evaluator's, `predicted_model` says, if it is one of the two authors.
+    """
+    none = pd.Series(None, frame.index, object)
+    columns = [frame["true_model"], frame.get("other_model", none), frame["evaluator_model"]]
+    codes, names = _codes(pd.concat(columns), "other_model", sort=True)
+    first, second, judge = np.split(codes, 3)
+    foreign = first != judge
+    turned, neutral = foreign & (second == judge), foreign & (second != judge)
+    if (neutral & (second < 0)).any():
+        raise InputError(
+            f"Row {rows[np.argmax(neutral & (second < 0))]} is a pair whose `true_model` is not its evaluator, and "
+            "`other_model` is null; say there who wrote the other text."
+        )
+    if "predicted_model" in frame:
+        named = names.get_indexer(pd.Index(frame["predicted_model"]))
+        chosen = np.where(named == first, 1, np.where(named == second, 0, -1))
+        answer[rows] = np.where(foreign & (named >= 0) & (chosen >= 0), chosen, answer[rows])
+    ids = [same_codes(pd.concat([frame["text_id"], frame.get("other_text_id", none)]), "other_text_id")]
+    ids = ids[0] if (ids[0] >= 0).all() else np.tile(prompt[rows], 2)  # else the two authors' texts on a prompt
+    sides = pd.MultiIndex.from_arrays([np.concatenate([first, second]), ids]).factorize()[0].reshape(2, -1)
+    pair = pd.MultiIndex.from_arrays(np.sort(sides, 0)).factorize()[0]
+    turned |= neutral & (sides[0] > sides[1])
+    at = rows[turned]
+    answer[at] = np.where(answer[at] < 0, -1, 1 - answer[at])
+    position[at] = np.where(position[at] == 0, 0, 3 - position[at])
+    score[at] = 1 - score[at]
+    first[turned], second[turned] = second[turned], first[turned]
+    whole = np.full((3, len(answer)), -1)
+    whole[:, rows] = first, second, pair
+    is_neutral = np.zeros(len(answer), bool)
+    is_neutral[rows] = neutral
+    return _Pairs(names, *whole, is_neutral)
+
+
+def _pair_tallies(asked: _Pairs, about, rows, *columns) -> Iterator[Tally]:
+    """Yield the tally of the evaluators' own pairs, then that of neutral judges, where there are any."""
+    neutral = asked.neutral[rows]
+    mine, theirs = (_pair_tally(asked, about, rows[neutral == kind], kind, *columns) for kind in (False, True))
+    if mine and theirs:
+        sides = theirs.both_sides()
+        subject = pd.Index(mine.evaluators).get_indexer(pd.Index(theirs.authors))[sides.author]
+        pairs = asked.pair.max() + 1
+        mine_key, key = mine.evaluator * pairs + mine.pair, np.where(subject < 0, -1, subject * pairs + sides.pair)
+        known, first = np.unique(mine_key, return_index=True)
+        at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+        hit = known[at] == key
+        row = first[at[hit]]
+        same = {name: getattr(mine, name)[row] for name in ("prompt", "evaluator", "author", "other", "pair")}
+        turned = {name: getattr(sides, name)[hit] for name in ("answer", "position", "score")}
+        mine = replace(mine, shared=np.isin(mine_key, key), against=replace(mine, **same, **turned))
+    yield from filter(None, (mine, theirs))
+
+
+def _pair_tally(asked, about, rows, neutral, evaluator, prompt, answer, position, score) -> Tally | None:
+    if not len(rows):
+        return None
+    wrote, codes = np.unique(np.stack([asked.first[rows], asked.second[rows]])[int(not neutral) :], return_inverse=True)
+    codes = codes.reshape(-1, len(rows))  # of the own pairs the rivals alone: the own text is in every one
+    authors = np.array([asked.names[i] if i >= 0 else "" for i in wrote], object)
+    who, e = np.unique(evaluator.codes[rows], return_inverse=True)
+    seen, p = np.unique(prompt[rows], return_inverse=True)
+    evaluators = np.asarray(evaluator.categories[who], object)
+    own = pd.Index(authors).get_indexer(pd.Index(evaluators))
+    return Tally(
+        *about[:2], evaluators, authors, own, len(seen), p, e, codes[0], answer[rows], score[rows], codes[-1],
+        position[rows], about[2], asked.pair[rows], neutral,
     )  # fmt: skip
 
 

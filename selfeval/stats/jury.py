@@ -61,14 +61,14 @@ def jury_table(
     Returns the columns `COLUMNS`; "" in arm, source and juror means all. The first row of a statistic is the default:
     t over conversations on the jackknife (slopes: with the effective number of conversations), Wilson at the effective
     sample size for rates and areas, and for mean scores and agreement within their range, which no interval leaves;
-    then `percentile` and `bca` (`seed`). p tests no effect (.5 for auc and
-    paired_accuracy, where it is never below what exchanging people and models among the clusters allows); p_holm
-    adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided tests and the interval has
-    level 2 * level - 1.
+    then `percentile` and `bca` (`seed`). p tests no effect; of auc and paired_accuracy that is .5, by exchanging people
+    and models among the conversations or within pairs (`seed`); p_holm adjusts it within statistic and source. In
+    `equivalence`, p is that of the two one-sided tests and the interval has level 2 * level - 1.
 
     Notes: not_estimable with the reason; few_conversations (below 40: intervals are optimistic); constant;
     bca_fallback_percentile; reliability, consensus; openings_seen (no private votes: the first round stands in);
-    no_verdict=K (answers judged without any score in the last round).
+    no_verdict=K (answers judged without any score in the last round); least_p=P (so few conversations can be exchanged
+    that no p is below P, whatever the interval says).
     """
     how = Settings(n_resamples, level, seed)
     if not 0 < margin < 1:
@@ -140,7 +140,10 @@ def conversations_needed(difference: float = 0.05, sd: float = 0.15, *, power: f
 def _lines(row: Row, how: Settings) -> Iterator[dict]:
     """Yield the table's lines of a statistic, default method first."""
     for k, estimate in enumerate(row.value.estimates(how)):
-        yield _line(row, estimate, np.nan if k else row.value.p())
+        p, least = (np.nan, 0.0) if k else row.value.test(how.seed)
+        few = f"least_p={least:.3g}" if not np.isnan(p) and least > 1 - how.level else ""
+        note = "; ".join(filter(None, [row.note, few]))
+        yield _line(row._replace(note=note), estimate, p)
 
 
 def _line(row: Row, estimate: Estimate, p: float) -> dict:

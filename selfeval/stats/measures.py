@@ -22,7 +22,8 @@ class Measure:
 
     safe: the Rate or Difference whose interval is the default, mapped by `transform`; None if there is none.
     rows: rows used. samples: (S, resamples) and boot (what `bootstrap_intervals` returns) are filled by the bootstrap.
-    p: the test of no recognition, if it has one; invert: it is the inversion of the default interval.
+    p: the test of no recognition, if it has one; invert: it is the inversion of the default interval; test: what
+    returns it, with the least p that its arrangements allow, for a seed. pooled: one value over all evaluators.
     second: not the statistic's default policy; keep: which values are worth a row, None for all.
     """
 
@@ -36,6 +37,8 @@ class Measure:
     samples: np.ndarray | None = None
     p: np.ndarray | None = None
     invert: bool = False
+    test: Callable[[int], tuple[np.ndarray, np.ndarray]] | None = None
+    pooled: bool = False
     notes: list[tuple[np.ndarray, str]] = field(default_factory=list)
     boot: list[np.ndarray] | None = None
     estimates: list[Estimate] = field(default_factory=list)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from selfeval.stats import agreement
 from selfeval.stats.resampled import Statistic, auc, contrast_of, mean_of, slope, slope_parts
+from selfeval.stats.testing import rearranged_p
 from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over
 
 
@@ -131,7 +132,9 @@ def discriminating(score, units: Units) -> Iterator[tuple[str, Statistic]]:
     wins = (np.sign(both["h"] - both["m"]) + 1) / 2
     reason = "" if len(both) else "no_pairs"
     parts = np.stack([wins, np.ones(len(both))], 1)
-    more = {"null": 0.5, "bounded": True, "reason": reason, "arrangements": 2 ** both["cluster"].nunique()}
+    over = both.assign(gap=wins - 0.5).groupby("cluster")["gap"].sum().to_numpy()  # each cluster's sides change places
+    more = {"null": 0.5, "bounded": True, "reason": reason}
+    more["rearranged"] = lambda seed: rearranged_p(np.stack([over, -over], 1), over.sum(), seed=seed)
     yield "paired_accuracy", Statistic.of_sums(parts, mean_of, both["cluster"], **more)
 
 

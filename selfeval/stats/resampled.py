@@ -8,7 +8,6 @@ a range (`within`) Wilson at the effective sample size; then percentile and BCa.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from scipy import stats as sps
 from selfeval.stats.bootstrap import bootstrap_intervals, jackknife_contrib
 from selfeval.stats.intervals import BOUND, Estimate, Rate, check_level, cluster_variance, within_range
 from selfeval.stats.table import Settings
-from selfeval.stats.testing import inverted_p
+from selfeval.stats.testing import rearranged_p
 
 CHUNK = 2_000_000  # weights (clusters x resamples) taken at a time
 
@@ -32,8 +31,8 @@ class Statistic:
     within: the least and the greatest value of a statistic that is no rate but has a range; no interval leaves it.
     reason: why it cannot be estimated, where that is known beforehand. shown: a monotone function of it that is
     reported in its place, value and bounds; `value` and what follows from it are before that. effective: the number of
-    clusters that counts for the degrees of freedom of t, where that is not all of them. arrangements: ways to exchange
-    people and models among the clusters; no test is surer than 2 / arrangements.
+    clusters that counts for the degrees of freedom of t, where that is not all of them. rearranged: the test of `null`
+    by exchanging people and models among the clusters: p for a seed, and the least p that this allows.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -45,7 +44,7 @@ class Statistic:
     reason: str = ""
     shown: Callable[[float], float] | None = None
     effective: float | None = None
-    arrangements: int | None = None
+    rearranged: Callable[[int], tuple[float, float]] | None = None
 
     @classmethod
     def of_sums(cls, parts, formula: Callable, cluster, rows: int | None = None, **more) -> Statistic:
@@ -91,15 +90,20 @@ class Statistic:
         value, clusters = np.asarray(self.value), np.asarray(self.clusters)
         return Rate(value, self.contrib, np.asarray(self.rows), clusters)
 
-    def p(self, null: float | None = None) -> float:
-        """Return the two-sided p-value that belongs to the default interval; NaN where there is none."""
-        null = self.null if null is None else null
-        if null is None or not self._spread:
-            return np.nan
-        if self.bounded:
-            least = min(2 / self.arrangements, 1) if self.arrangements else 0
-            return max(float(inverted_p(self.rate, null)), least)
-        return float(2 * sps.t.sf(abs(self.value - null) / np.sqrt(self.variance), self.df))
+    def p(self, seed: int = 0) -> float:
+        """Return the two-sided p-value of `null`: of its own test, else of the default interval; NaN without either."""
+        return self.test(seed)[0]
+
+    def test(self, seed: int = 0) -> tuple[float, float]:
+        """Return `p` and the least p that is possible."""
+        if self.null is None or not self._spread:
+            return np.nan, 0.0
+        if self.rearranged:
+            return self.rearranged(seed)
+        return self._t_p(), 0.0
+
+    def _t_p(self) -> float:
+        return float(2 * sps.t.sf(abs(self.value - self.null) / np.sqrt(self.variance), self.df))
 
     @property
     def _spread(self) -> bool:
@@ -231,7 +235,8 @@ def auc(human, human_cluster, model, model_cluster, **more) -> Statistic:
 
     The clusters may hold both kinds (matched pairs, which can change places) or one. Interval: Wilson at the effective
     sample size of the clustered variance, which stays within 0 and 1 (for the AUC in general Kottas, Kuss and Zapf
-    2014).
+    2014). p: by permutation over clusters: where a cluster has both kinds they change places, all its scores together;
+    which of the other clusters are people's is permuted.
     """
     human, model = np.asarray(human, float), np.asarray(model, float)
     names, codes = np.unique(np.concatenate([human_cluster, model_cluster]), return_inverse=True)
@@ -248,8 +253,13 @@ def auc(human, human_cluster, model, model_cluster, **more) -> Statistic:
             return ((wins @ weights) * weights).sum(0) / ((n1 @ weights) * (n0 @ weights))
 
     reason = "" if len(human) and len(model) else "one_source"
-    both, people, programs = (
-        int(kind.sum()) for kind in ((n1 > 0) & (n0 > 0), (n1 > 0) & (n0 == 0), (n1 == 0) & (n0 > 0))
-    )
-    ways = 2**both * math.comb(people + programs, people)
-    return Statistic(of, len(names), len(codes), null=0.5, bounded=True, reason=reason, arrangements=ways, **more)
+
+    def rearranged(seed):
+        rank = sps.rankdata(np.concatenate([human, model])) - (len(codes) + 1) / 2  # AUC - 1/2 is as people's sum
+        people, programs = (np.bincount(at, of_kind, len(names)) for at, of_kind in (
+            (h, rank[: len(h)]), (m, rank[len(h) :])))  # fmt: skip
+        both = (n1 > 0) & (n0 > 0)
+        options = np.stack([people, programs], 1)[both]
+        return rearranged_p(options, people.sum(), (people + programs)[~both], int(((n1 > 0) & ~both).sum()), seed=seed)
+
+    return Statistic(of, len(names), len(codes), null=0.5, bounded=True, reason=reason, rearranged=rearranged, **more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from selfeval.stats.counts import condition_label
+from selfeval.stats.counts import PAIRWISE, condition_label
 
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 
@@ -19,7 +19,7 @@ def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.D
     """
     if "score" not in records:
         return pd.DataFrame(columns=POINTS)
-    frame = records.dropna(subset=["score"])
+    frame = records[records["score"].notna() & (records["task_type"] != PAIRWISE)]  # there a score is of two texts
     condition = frame["condition"].map(condition_label) if "condition" in frame else pd.Series("", frame.index)
     known = None
     if table is not None:

@@ -16,6 +16,9 @@ So A is reported for comparability, and J, corrected advantage and peer-correcte
 
 Policy `all`: every row is in the denominator and no answer counts as "did not claim" (so as a correct rejection in
 the binary task). Policy `answered`: rows with an answer only. The sampled unit is the prompt.
+
+Pairs have names of their own where H, F and J have no meaning: see `selfeval.stats.pairs`. There `answered` comes
+first, and rows of judges that wrote neither text are never pooled with those of evaluators that wrote one.
 """
 
 from __future__ import annotations
@@ -31,7 +34,6 @@ from selfeval.stats.binary import (
     auc_measures,
     binary_measures,
     no_answer_measure,
-    pairwise_measures,
     resample_binary,
 )
 from selfeval.stats.bootstrap import bootstrap_intervals, cluster_weights, clustered_t
@@ -39,6 +41,7 @@ from selfeval.stats.counts import BINARY, PAIRWISE, Tally, tallies, unreached
 from selfeval.stats.intervals import BOUND, Estimate, check_level, cluster_variance
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures, resample_naming
+from selfeval.stats.pairs import neutral_measures, pairwise_measures
 from selfeval.stats.testing import holm, inverted_p
 
 COLUMNS = (
@@ -89,7 +92,9 @@ def recognition_table(
     predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
     `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
     `score`, `position`, `other_model`, `other_text_id` and `repeat` where present. Each (task, condition) is analysed
-    by itself; its authors are the candidates.
+    by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are neutral judges: their
+    statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs on the same pairs, per
+    evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
 
     Returns the columns `COLUMNS`. The first row of a statistic is the default: Wilson at the effective sample size
     for rates, MOVER for differences, nested for corrected_advantage and peer_corrected (these hold near 0 and 1,
@@ -97,16 +102,21 @@ def recognition_table(
     (`seed`; not for the single pairs of more than 2,500 evaluator-author pairs), and `clustered_t`.
 
     p on the default row: for discrimination the exact permutation of which author of a prompt is one's own
-    (`testing.permutation_p`), for corrected_advantage and peer_corrected the inversion of the default interval; p_holm
-    adjusts over the evaluators of a task and condition. The second policy is reported where it differs.
+    (`testing.permutation_p`); for auc and auc_within_prompt the same on the scores, for self_accuracy and
+    mean_probability of pairs the exchange of the own text and the other within a prompt, against .5
+    (`testing.rearranged_p`: exact, or 9,999 draws with `seed`); for corrected_advantage, peer_corrected and
+    own_minus_neutral the inversion of the default interval. p_holm adjusts over the evaluators of a task and condition.
+    The second policy is reported where it differs.
 
     Notes: not_estimable (no estimate: NaN); no_interval (an estimate without one: a single prompt, or nothing varies);
     no_reply (every call to this evaluator failed); constant_answer (it claimed every text or none: a result, J = 0);
     few_prompts (below 40: wide intervals, those of the other methods optimistic); few_expected (d' with fewer than 10
     hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no width and no
-    meaning); partly_scored (of AUC: under nine in ten rows have a score); bca_fallback_percentile; grouped_prompts;
-    clusters_are_texts (the file names no prompt, so `n_prompts` counts texts, and J has no p); peer=ID (of best_peer,
-    chosen as the best in the data and held fixed).
+    meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (so few prompts can be rearranged
+    that no p is below P, whatever the interval says); one_order (of pairs: the own text always stood at the same place,
+    so a habit of place would look the same); bca_fallback_percentile; grouped_prompts; clusters_are_texts (the file
+    names no prompt, so `n_prompts` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data
+    and held fixed).
     """
     settings = Settings(n_resamples, level, seed)
     table = pd.concat([_tally_table(tally, settings) for tally in tallies(predictions)], ignore_index=True)
@@ -117,7 +127,7 @@ def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.Dat
     """Take back the statistics of an evaluator whose every call failed: that is no model that claims nothing."""
     failed = unreached(predictions)
     rows = pd.MultiIndex.from_frame(table[["task", "condition", "evaluator"]]).isin(failed)
-    rows &= (table["statistic"] != "no_answer_rate").to_numpy()
+    rows &= ~table["statistic"].str.endswith("no_answer_rate").to_numpy()
     one = ["task", "condition", "evaluator", "author", "statistic"]
     table.loc[rows, ["estimate", "low", "high", "p", "p_holm"]] = np.nan
     table.loc[rows, "note"] = "no_reply"
@@ -129,17 +139,19 @@ def _tally_table(tally: Tally, settings: Settings) -> pd.DataFrame:
     if (tally.answer >= 0).all():
         measures = {"": _measured(tally, "all", settings)}
     else:
-        measures = {policy: _measured(tally, policy, settings) for policy in ("all", "answered")}
-        _drop_equal(measures)
+        policies = ("answered", "all") if tally.task == PAIRWISE else ("all", "answered")
+        measures = {policy: _measured(tally, policy, settings) for policy in policies}
+        _drop_equal(measures, tally.task)
+    ranks: dict[str, int] = {}  # one per statistic, so that its two policies stand together
     parts = [
-        _rows(m, tally, policy or ("answered" if m.name in ANSWERED_FIRST else "all"), rank)
+        _rows(m, tally, policy or first_policy(tally.task, m.name), ranks.setdefault(m.name, len(ranks)))
         for policy, found in measures.items()
-        for rank, m in enumerate(found)
+        for m in found
     ]
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     order = np.lexsort([columns[k] for k in ("method_rank", "second", "rank", "a", "e")])
     columns = {key: values[order] for key, values in columns.items()}
-    columns["evaluator"] = tally.evaluators[columns["e"]]
+    columns["evaluator"] = np.append(tally.evaluators, "")[columns["e"]]
     columns["author"] = np.append(tally.authors, "")[columns["a"]]
     columns["seed"] = pd.array(np.where(columns["seeded"], settings.seed, 0), "Int64")
     columns["seed"][~columns["seeded"]] = pd.NA
@@ -155,7 +167,7 @@ def _measured(tally: Tally, policy: str, settings: Settings) -> list[Measure]:
         group = np.arange(tally.n_prompts)
     weights = settings.weights(group.max() + 1)
     if tally.task == PAIRWISE:
-        found, per_author = pairwise_measures(tally, policy)
+        found, per_author = (neutral_measures if tally.neutral else pairwise_measures)(tally, policy)
     else:
         binary, naming = (Binary, binary_measures, resample_binary), (Naming, naming_measures, resample_naming)
         kind, measures, resample = binary if tally.task == BINARY else naming
@@ -177,6 +189,7 @@ def _measured(tally: Tally, policy: str, settings: Settings) -> list[Measure]:
             found += auc_measures(tally)
     if policy == "all":
         found.append(no_answer_measure(tally))
+        found[-1].name = "neutral_no_answer_rate" if tally.neutral else "no_answer_rate"
     for m in found + per_author:
         _finish(m, group, weights, settings, tally.note, grouped)
     return found + per_author
@@ -195,9 +208,13 @@ def _finish(m: Measure, group, weights, settings: Settings, note: str, grouped: 
         flat = bootstrap_intervals(m.samples, m.value.ravel(), m.contrib.reshape(len(m.contrib), -1), settings.level)
         m.boot = [x.reshape(m.value.shape) for x in flat]
         m.samples = None
-    m.estimates = estimates(m, settings, note, grouped)
     if m.invert:
         m.p = inverted_p(m.safe)
+    if m.test is not None:
+        m.p, least = m.test(settings.seed)
+        few = (least > 1 - settings.level) & ~np.isnan(m.p)
+        m.notes = [*m.notes, *((few & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[few]))]
+    m.estimates = estimates(m, settings, note, grouped)
 
 
 def estimates(m: Measure, settings: Settings, note: str = "", grouped: bool = False) -> list[Estimate]:
@@ -243,14 +260,21 @@ def _note(value: np.ndarray, *notes: tuple[np.ndarray, str]) -> np.ndarray:
     return out
 
 
-def _drop_equal(measures: dict[str, list[Measure]]) -> None:
+def first_policy(task: str, statistic: str) -> str:
+    """Return the policy under which a statistic is read: in pairs no answer is not the choice of the other text."""
+    if statistic.endswith("no_answer_rate"):
+        return "all"
+    return "answered" if task == PAIRWISE or statistic in ANSWERED_FIRST else "all"
+
+
+def _drop_equal(measures: dict[str, list[Measure]], task: str) -> None:
     """Mark in the second policy of each statistic what equals the first."""
     other = {"all": "answered", "answered": "all"}
     for policy, found in measures.items():
-        index = {(m.name, m.per_author): m for m in measures[other[policy]]}
+        index = {(m.name, m.per_author, m.pooled): m for m in measures[other[policy]]}
         for m in found:
-            first = index.get((m.name, m.per_author))
-            m.second = policy != ("answered" if m.name in ANSWERED_FIRST else "all")
+            first = index.get((m.name, m.per_author, m.pooled))
+            m.second = policy != first_policy(task, m.name)
             if m.second and first is not None:
                 same = (m.value == first.value) | (np.isnan(m.value) & np.isnan(first.value))
                 m.keep = ~(same & (m.rows == first.rows))
@@ -258,10 +282,10 @@ def _drop_equal(measures: dict[str, list[Measure]]) -> None:
 
 def _rows(m: Measure, tally: Tally, policy: str, rank: int) -> dict[str, np.ndarray]:
     """Return the columns of a measure's rows, evaluator and author as indices (author -1: none)."""
-    e = np.arange(len(tally.evaluators))
+    e = np.array([len(tally.evaluators)]) if m.pooled else np.arange(len(tally.evaluators))
     e, a = np.meshgrid(e, np.arange(len(tally.authors)), indexing="ij") if m.per_author else (e, np.full(len(e), -1))
     p = np.full(m.value.shape, np.nan) if m.p is None else m.p
-    p_holm = p if m.p is None else holm(p)
+    p_holm = p if m.p is None else holm(p.ravel()).reshape(p.shape)
     parts = []
     for k, est in enumerate(m.estimates):
         tests = (p, p_holm) if k == 0 else (np.full(p.shape, np.nan),) * 2

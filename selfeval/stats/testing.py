@@ -1,5 +1,8 @@
 """Tests of rates measured in clusters, their correction for many of them, and power."""
 
+import math
+from itertools import combinations
+
 import numpy as np
 from scipy import stats as sps
 from scipy.signal import fftconvolve
@@ -9,6 +12,8 @@ from selfeval.errors import InputError
 from selfeval.stats.intervals import Difference, Rate
 
 GRID = 16  # steps in which a claim is counted where authors have unequal numbers of answers to a prompt
+DRAWS = 9_999  # arrangements drawn where there are more; with the observed one p is at least .0001
+BLOCK = 200  # clusters drawn at a time
 
 
 def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
@@ -63,6 +68,52 @@ def _permuted(claims: np.ndarray, n: np.ndarray, own: int) -> float:
 def _convolved(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the law of a sum; by Fourier transform where both laws are long."""
     return fftconvolve(one, other) if min(len(one), len(other)) > 500 else np.convolve(one, other)
+
+
+def rearranged_p(options, observed: float, values=(), size: int = 0, *, seed: int = 0) -> tuple[float, float]:
+    """Return the two-sided p of a sum over clusters under rearrangement, and the least p that is possible.
+
+    options: (clusters, most): what each cluster would give under each way of its labels, NaN where there are fewer
+    ways; values: what further clusters give if they are among the `size` that have the label. p is the share of
+    arrangements whose sum is at least as far from their mean as `observed`: of all if there are at most `DRAWS`, else
+    of as many drawn with `seed`, the observed one counted in (Phipson and Smyth 2010). NaN where nothing can change.
+    """
+    options = np.asarray(options, float) if len(options) else np.zeros((0, 1))
+    values = np.asarray(values, float)
+    picks, ways = math.comb(len(values), size), np.isfinite(options).sum(1)
+    if picks * math.prod(ways.tolist()) < 2:
+        return np.nan, 1.0
+    moving = np.nanmax(options, 1) > np.nanmin(options, 1)
+    still = np.nanmax(options[~moving], 1).sum()
+    centre = (np.nansum(options, 1) / ways).sum() + size * (values.mean() if len(values) else 0)
+    every = picks * math.prod(ways[moving].tolist()) <= DRAWS
+    sums = still + (_all_sums if every else _drawn_sums)(options[moving], values, size, seed)
+    distance, observed = np.abs(sums - centre), abs(observed - centre)
+    tie = 1e-9 * max(distance.max(), 1)
+    beyond = (distance >= observed - tie).sum()
+    if not every:
+        return (1 + beyond) / (1 + DRAWS), 1 / (1 + DRAWS)
+    return beyond / len(sums), float((distance >= distance.max() - tie).mean())
+
+
+def _all_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -> np.ndarray:
+    sums = np.array([values[list(chosen)].sum() for chosen in combinations(range(len(values)), size)])
+    for row in options:
+        sums = (sums[:, None] + row[np.isfinite(row)]).ravel()
+    return sums
+
+
+def _drawn_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -> np.ndarray:
+    rng, sums = np.random.default_rng(seed), np.zeros(DRAWS)
+    options = np.sort(options, 1)  # NaN last
+    ways = np.isfinite(options).sum(1, keepdims=True).astype(np.float32)
+    for start in range(0, len(options), BLOCK):
+        part = options[start : start + BLOCK]
+        chosen = (rng.random((len(part), DRAWS), np.float32) * ways[start : start + BLOCK]).astype(np.intp)
+        sums += np.take_along_axis(part, chosen, 1).sum(0)
+    if 0 < size < len(values):
+        sums += values[np.argsort(rng.random((DRAWS, len(values))), 1)[:, :size]].sum(1)
+    return sums + (values.sum() if size == len(values) else 0)
 
 
 def holm(p) -> np.ndarray:
