@@ -157,8 +157,8 @@ def _check_pairs(path: Path, frame: pd.DataFrame, pairs: pd.Series) -> None:
     if turned.any():
         raise InputError(
             f"{path}, record {_record(frame, turned)}: the evaluator {frame['evaluator_model'][turned].iloc[0]!r} "
-            "wrote the pair's other text; `true_model`, `text_id` and `position` must be those of its own, `other_model` "
-            "and `other_text_id` those of the other."
+            "wrote the pair's other text; `true_model`, `text_id` and `position` must be its own, `other_model` and "
+            "`other_text_id` those of the other."
         )
 
 
@@ -188,7 +188,7 @@ def _check(path: Path, frame: pd.DataFrame, name: str, ok: Callable, rule: str, 
     if wrong.any():
         at = _record(frame, wrong)
         value = frame[name].iloc[at - 1]
-        shown = "null" if _null(value) else f"{value!r:.80}"
+        shown = "null" if _null(value) else f"{getattr(value, 'item', lambda: value)()!r:.80}"
         raise InputError(f"{path}, record {at}: `{name}` is {shown}, and {rule}; {WHERE}")
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from selfeval.errors import InputError
 
-# places of a pair, as files and replies write them
+# places of a pair
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
 _PLACE = re.compile(
     rf"[\s(\['\"]*(?:{KIND}[\s_(:-]*)?(?:(1|a|first|left)|2|b|second|right)(?:[\s_]+{KIND})?[\s)\]'\".]*", re.I

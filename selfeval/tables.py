@@ -48,6 +48,8 @@ def _unverified(records: pd.DataFrame) -> pd.DataFrame:
 def unverified(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
     """Say whose answers rest on the file's word alone, one sentence each: no raw reply holds them."""
     counts = _unverified(records)
+    if counts.empty:
+        return []
     counts = counts[counts["unverified"] > 0].reset_index(names=[*DESIGN, "evaluator"])
     return [
         f"{row.task}{f' ({row.condition})' if row.condition else ''}, {row.evaluator}: {row.unverified} of "
