@@ -23,6 +23,9 @@ KNOWN = (*PREDICTION_FIELDS, *QUESTION, *ANSWER, "condition", "leak", "scores", 
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 WHERE = "`columns: {theirs: ours}` of 03 maps other names, and data/README.md has every field of a prediction record."
+MEND = (
+    "mend that record, or name another field for it in `columns: {theirs: ours}` of 03 (data/README.md has them all)."
+)
 FILES = {  # by their names
     ".parquet": "a parquet file", ".feather": "a feather file", ".xlsx": "a spreadsheet", ".xls": "a spreadsheet",
     ".ods": "a spreadsheet", ".tsv": "a TSV file", ".eval": "an Inspect log", ".gz": "a compressed file",
@@ -140,7 +143,14 @@ def check_values(path: Path, frame: pd.DataFrame) -> None:
         _check_pairs(path, frame, pairs)
     if task.eq("lineup").any() and replied(frame).any():
         whole = "must be the place of the text in the lineup, from 1"
-        _check(path, frame, "position", lambda v: str(v).removesuffix(".0").isdecimal(), whole, task.eq("lineup"))
+        _check(
+            path,
+            frame,
+            "position",
+            lambda v: str(v).removesuffix(".0").isdecimal(),
+            whole,
+            task.eq("lineup") & replied(frame),
+        )
 
 
 def _check_pairs(path: Path, frame: pd.DataFrame, pairs: pd.Series) -> None:
@@ -189,7 +199,7 @@ def _check(path: Path, frame: pd.DataFrame, name: str, ok: Callable, rule: str, 
         at = _record(frame, wrong)
         value = frame[name].iloc[at - 1]
         shown = "null" if _null(value) else f"{getattr(value, 'item', lambda: value)()!r:.80}"
-        raise InputError(f"{path}, record {at}: `{name}` is {shown}, and {rule}; {WHERE}")
+        raise InputError(f"{path}, record {at}: `{name}` is {shown}, and {rule}; {MEND}")
 
 
 def _mend(frame: pd.DataFrame, name: str, mend: Callable) -> None:
