@@ -185,8 +185,7 @@ def plain_answer(reply: str | None) -> str:
 
 def place(value) -> int | None:
     """Return 1 or 2 for one of two places as files write it: 2, "2.0", "A", "(b)", "Response A"; else None."""
-    found = _PLACE.fullmatch(str(value).strip().removesuffix(".0"))
-    return found and (1 if found[1] else 2)
+    return (found := _PLACE.fullmatch(str(value).strip().removesuffix(".0"))) and (1 if found[1] else 2)
 
 
 def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> str | None:
