@@ -1,19 +1,35 @@
 """Answers: what a record's raw reply says, as columns; for new records and, again, for old or foreign ones."""
 
+import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pandas as pd
 
-from selfeval import scoring
-from selfeval.errors import InputError
+from selfeval import foreign, scoring
+from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.prompts import PAIR
-from selfeval.records import PREDICTION_FIELDS
 
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 PAIR_FIELDS = ("position", "other_model")
+REREAD = ("auto", "yes", "no")
+DOUBTFUL = (
+    1 / 5
+)  # of an evaluator's recorded answers not in the replies: then either the replies or the answers are bad
+FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
+STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
+_SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
+# "Response A", "(b)", [[A]], "A." or "B" on its own line, "Answer: a", "I wrote B", "A is mine"; an article is none
+_LETTER = re.compile(
+    rf"\b(?i:{scoring.KIND})[ _]\(?([AB])\b(?![\w+'’])|(?<=[\[(\"'*<])([ABab])(?=[\])\"'*>.:])"
+    r"|(?m:^)[^\w\n]{0,4}([ABab])(?=[^\w\s+'’]|[ \t]*$)|(?<=[:=])[ *]{0,3}([ABab])(?=[^\w\s+'’]|\s*$)"
+    rf"|(?<=[a-z,] )([AB])(?=[^\w\s+'’-]|\s*$| (?:and|or|than|{_SAYS}))"
+    rf"|(?m:^|(?<=[.!?] ))([AB])(?= (?:{_SAYS}|(?:or|and) [AB]\b))"
+)
 
 
 def probabilities(logprobs: list | None, options: Mapping[str, str], answer: str) -> dict[str, float | None] | None:
@@ -70,9 +86,13 @@ def _begun(labels: Mapping[str, str], prefix: str, token: str) -> list[str]:
 
 
 def candidate_names(candidates: Iterable[str], labels: Mapping[str, str] | None = None) -> dict[str, tuple[str, ...]]:
-    """Return {candidate id: names a reply may use}, from the registry; a foreign id has itself and its label."""
-    listed = models()
-    return {c: listed[c].all_names if c in listed else ((labels or {}).get(c, c),) for c in candidates}
+    """Return {candidate id: names a reply may use}, from the registry and a file's own label."""
+    listed, labels = models(), labels or {}
+    return {
+        c: names if (label := labels.get(c, names[0])) in names else (*names, label)
+        for c in candidates
+        for names in [listed[c].all_names if c in listed else (labels.get(c, c),)]
+    }
 
 
 def shown_names(record: Mapping, labels: Mapping[str, str] | None = None) -> dict[str, tuple[str, ...]]:
@@ -109,25 +129,50 @@ def score(record: Mapping, labels: Mapping[str, str] | None = None) -> dict:
     answer, so there `is_correct` is null. labels: {id: display name} of candidates that the registry does
     not list.
     """
-    chosen = claimed = right = None
-    status, task, evaluator = record["status"], record["task_type"], record["evaluator_model"]
+    chosen = claimed = None
+    status, task = record["status"], record["task_type"]
     if status in ("ok", "no_answer"):
         if task == "binary_self":
             claimed = scoring.parse_yes_no(record["reply"])
-            right = None if claimed is None else claimed == (record["true_model"] == evaluator)
         elif task == "pairwise_self":
-            place = scoring.parse_choice(record["reply"], PLACES)
-            if place is not None:
-                claimed = place == str(int(record["position"]))
-                chosen = record["true_model"] if claimed else record["other_model"]
-                wrote = evaluator in (record["true_model"], record["other_model"])
-                right = chosen == evaluator if wrote and condition_of(record).get("question") != "better" else None
+            chose, own = parse_place(record["reply"]), scoring.place(record["position"])
+            claimed = chose == own if chose and own else None
         else:
             chosen = _named(record, shown_names(record, labels))
-            if chosen is not None:
-                claimed, right = chosen == evaluator, chosen == record["true_model"]
-        status = "no_answer" if claimed is None else "ok"
-    return {"predicted_model": chosen, "predicted_self": claimed, "is_correct": right, "status": status}
+        status = "no_answer" if chosen is None and claimed is None else "ok"
+    return _judged(record, chosen, claimed) | {"status": status}
+
+
+def _judged(record: Mapping, chosen: str | None, claimed: bool | None) -> dict:
+    """Return the answer columns from what an answer says: the model named, or in the other tasks whether it claims."""
+    right, task, evaluator = None, record["task_type"], record["evaluator_model"]
+    if task == "binary_self":
+        right = None if claimed is None else claimed == (record["true_model"] == evaluator)
+    elif task == "pairwise_self":
+        if claimed is not None:
+            chosen = record["true_model"] if claimed else record.get("other_model")
+            wrote = evaluator in (record["true_model"], record.get("other_model"))
+            right = chosen == evaluator if wrote and condition_of(record).get("question") != "better" else None
+    elif chosen is not None:
+        claimed, right = chosen == evaluator, chosen == record["true_model"]
+    return {"predicted_model": chosen, "predicted_self": claimed, "is_correct": right}
+
+
+def parse_place(reply: str | None) -> int | None:
+    """Return which of two texts a reply chooses, 1 or 2, or None; letters are places where no number is one."""
+    if not re.search(r"(?i)\btext\W{0,2}[12]\b", reply or ""):
+        lettered = _LETTER.sub(_numbered, reply or "")
+        if lettered != reply:
+            chosen = scoring.parse_choice(lettered, dict.fromkeys(PAIR, ()))
+            return chosen and 1 + PAIR.index(chosen)
+    chosen = scoring.parse_choice(reply, PLACES)
+    return chosen and int(chosen)
+
+
+def _numbered(match: re.Match[str]) -> str:
+    letter = next(filter(None, match.groups()))
+    before = "" if match[1] else match[0][: match[0].rindex(letter)]
+    return before + PAIR["AB".index(letter.upper())]
 
 
 def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
@@ -139,58 +184,162 @@ def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
     return scoring.parse_choice(reply, names)
 
 
-def rescore(predictions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read all answers anew from the raw replies; return (the records, what changed per task and evaluator).
+def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read all answers anew from the raw replies; return (the records, what that changes per task and evaluator).
 
-    The raw reply is `reply`, in files made elsewhere `returned_text`; records without one stay as they are. Candidates
-    are those shown, or all authors of the file where it does not say. Others fill in a random name, or the first, when
-    a reply cannot be parsed or a call failed ("ERROR: ..."): such answers become no answer here, and are counted.
-    The report counts records, no raw reply, same, removed (answers that the reply does not hold), changed, added.
+    The raw reply is `reply`, in files made elsewhere `returned_text`, as a text or a list of blocks; records without
+    one stay as they are. Candidates are those shown, or all authors and names given in the file where it does not say.
+    Others fill in a random name, or the first, when a reply cannot be parsed or a call failed ("ERROR: ..."), and some
+    cut replies off when they store them; from the outside both are answers that the reply does not hold.
+    reread: `yes` takes these back; `auto` too, but keeps an evaluator's recorded answers in a task where that would
+    take back more than a fifth of those beside a reply that is no error message; `no` keeps all recorded answers.
+
+    The records get `is_correct` and the other answer columns anew, `recorded` (the answer on record where the reply
+    holds another or none), and `unverified`: the answer in use is in no raw reply. The report counts records, answers
+    on record, no raw reply, same, removed (answers that the reply does not hold), added, changed, and says which
+    `answers` are in use.
     """
+    check_one_of("reread", reread, REREAD)
     frame = predictions.copy()
+    for name in ("predicted_model", "predicted_self", "is_correct"):
+        if name not in frame:
+            frame[name] = pd.Series(None, frame.index, object)
+    frame["reply"] = raw = _raw(frame)
+    status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
+    failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
+    failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
+    status = status.where(status.isin(STATUSES), "ok").mask(failed, "error")
+    frame["status"] = status
+    old, new = _read(frame)
+    changes, answered = _changes(frame, old, new, raw.notna())
+    group = [frame["task_type"], frame["evaluator_model"]]
+    beside = answered["had"] & raw.notna() & ~status.isin(STATUSES[2:])
+    lost = (answered["taken"] & beside).groupby(group).transform("sum") > DOUBTFUL * beside.groupby(group).transform(
+        "sum"
+    )
+    keep = raw.notna() & {"yes": False, "no": True, "auto": lost & ~status.isin(STATUSES[2:])}[reread]
+    old["status"] = status.where(~keep, answered["had"].map({True: "ok", False: "no_answer"}))
+    columns = ["predicted_model", "predicted_self", "is_correct", "status"]
+    frame[columns] = new[columns].where(~keep, old[columns])
+    had = old["predicted_model"].where(_naming(frame), old["predicted_self"])
+    frame["recorded"] = had.where(answered["taken"], None)
+    frame["unverified"] = answered["had"] & (raw.isna() | (keep & answered["taken"]))
+    kept = keep.groupby(group).any().reindex(pd.MultiIndex.from_frame(changes[["task_type", "evaluator_model"]]))
+    changes["answers"] = np.where(kept, "as recorded", "as read")
+    return frame, changes
+
+
+def _raw(frame: pd.DataFrame) -> pd.Series:
+    """Return the raw replies, None where there is none; the texts of blocks in a row."""
     raw = pd.Series(None, frame.index, object)
     for column in ("reply", "returned_text"):
         if column in frame:
             raw = raw.where(raw.notna(), frame[column])
-    status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
-    failed = raw.astype(str).str.match(r"\s*error\b", case=False)
-    frame["status"] = status.fillna("ok").mask(failed & raw.notna(), "error")
-    everyone = tuple(sorted(frame["true_model"].unique()))
-    labels = dict(zip(frame["true_model"], frame["true_model_display"], strict=True))
-    shown = frame["candidates"] if "candidates" in frame else pd.Series(None, frame.index, object)
+    blocks = raw.map(lambda value: isinstance(value, list | dict) or (isinstance(value, str) and value[:2] == "[{"))
+    raw[blocks] = raw[blocks].map(_text_of_blocks)
+    return raw.map(lambda value: value if isinstance(value, str) else None).astype(object)
+
+
+def _text_of_blocks(value) -> str:
+    """Return the text of blocks ([{"type": "text", "text": ...}], in a CSV as JSON), without reasoning."""
+    if isinstance(value, str):
+        try:
+            blocks = json.loads(value)
+        except ValueError:
+            return value
+        return _text_of_blocks(blocks) if all(isinstance(b, dict) and "type" in b for b in blocks) else value
+    if isinstance(value, list):
+        texts = [block if isinstance(block, str) else _text_of_blocks(block) for block in value]
+        return "\n".join(text for text in texts if text)
+    if not isinstance(value, dict) or value.get("type", "text") not in ("text", "output_text", "message"):
+        return ""
+    inner = value.get("text", value.get("content"))
+    return inner if isinstance(inner, str) else _text_of_blocks(inner)
+
+
+def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the answers on record and those that the raw replies hold, each with what follows from them."""
+    everyone = _everyone(frame)
+    labels = _labels(frame)
+    empty = pd.Series(None, frame.index, object)
+    shown, conditions = (frame.get(name, empty) for name in ("candidates", "condition"))
     parsed: dict = {}
     sets: dict = {}  # one object for each set of candidates
-    rows = []
+    before, after = [], []
     design = ["task_type", "evaluator_model", "true_model", "status", *[c for c in PAIR_FIELDS if c in frame]]
-    conditions = frame["condition"] if "condition" in frame else pd.Series(None, frame.index, object)
-    before = frame[list(PREDICTION_FIELDS[6:9])].itertuples(index=False)
+    on_record = (frame[c].astype(object).where(frame[c].notna(), None) for c in ("predicted_model", "predicted_self"))
+    recorded = zip(*on_record, strict=True)
     for row, was, reply, listed, condition in zip(
-        frame[design].itertuples(index=False), before, raw, shown, conditions, strict=True
+        frame[design].itertuples(index=False), recorded, frame["reply"], shown, conditions, strict=True
     ):
+        said = str(condition)
+        key = *row, was, said
+        if key not in parsed:
+            parsed[key] = _recorded(row._asdict() | {"condition": condition}, *was)
+        before.append(parsed[key])
         if not isinstance(reply, str):
-            rows.append((*was, row.status))
+            after.append(parsed[key])
             continue
         candidates = tuple(listed) if isinstance(listed, list | tuple) else everyone
         among = frozenset(candidates)
-        key = *row, reply, sets.setdefault(among, among), str(condition)
-        if "anonymous" in key[-1]:  # letters follow the order shown; names are read in any order
+        key = *row, reply, sets.setdefault(among, among), said
+        if "anonymous" in said:  # letters follow the order shown; names are read in any order
             key = *key, candidates
         if key not in parsed:
             record = row._asdict() | {"reply": reply, "candidates": candidates, "condition": condition}
             parsed[key] = tuple(score(record, labels).values())
-        rows.append(parsed[key])
-    new = pd.DataFrame(rows, frame.index, ["predicted_model", "predicted_self", "is_correct", "status"], dtype=object)
-    frame[new.columns] = new
-    return frame, _changes(predictions, new, raw.notna())
+        after.append(parsed[key])
+    columns = ["predicted_model", "predicted_self", "is_correct", "status"]
+    return tuple(pd.DataFrame(rows, frame.index, columns, dtype=object) for rows in (before, after))
 
 
-def _changes(old: pd.DataFrame, new: pd.DataFrame, readable: pd.Series) -> pd.DataFrame:
-    answer = "predicted_model", "predicted_self"
-    naming = old["task_type"].isin(["exact_model", "lineup"]).to_numpy()
-    before, after = (f[answer[0]].where(naming, f[answer[1]]) for f in (old.astype(object), new))
+def _recorded(record: dict, chosen: str | None, claimed: bool | None) -> tuple:
+    """Return the answer columns of an answer on record; of a pair that may be the author of the text chosen."""
+    task = record["task_type"]
+    if task == "pairwise_self" and claimed is None and chosen in (record["true_model"], record.get("other_model")):
+        claimed = chosen == record["true_model"]
+    elif task in ("exact_model", "lineup"):
+        claimed = None
+    return *_judged(record, chosen, claimed).values(), record["status"]
+
+
+def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the candidates of a file that lists none: its authors, and other names that it has as answers."""
+    authors = sorted(frame["true_model"].unique())
+    keys = {scoring.name_key(name) for names in candidate_names(authors, _labels(frame)).values() for name in names}
+    keys |= {scoring.name_key(name) for author in authors for name in (author, author.rpartition("/")[2])}
+    given = sorted(name for name in frame["predicted_model"][_naming(frame)].dropna().unique() if isinstance(name, str))
+    others = {scoring.name_key(name): name for name in given}
+    return (*authors, *(name for key, name in others.items() if key and key not in keys))
+
+
+def _labels(frame: pd.DataFrame) -> dict[str, str]:
+    """Return {author: the file's label}, without labels that are a name of another author too."""
+    of = {author: names[-1] for author, names in foreign.labels(frame).items()}
+    authors = candidate_names(frame["true_model"].unique())
+    names = Counter(scoring.name_key(name) for author, known in authors.items() for name in {author, *known})
+    names += Counter(scoring.name_key(label) for author, label in of.items() if label not in {author, *authors[author]})
+    return {author: label for author, label in of.items() if names[scoring.name_key(label)] < 2}
+
+
+def _naming(frame: pd.DataFrame) -> pd.Series:
+    return frame["task_type"].isin(["exact_model", "lineup"])
+
+
+def _changes(frame: pd.DataFrame, old: pd.DataFrame, new: pd.DataFrame, readable: pd.Series):
+    """Return what reading changes, counted per task and evaluator, and per record had (an answer) and taken (back)."""
+    before, after = (f["predicted_model"].where(_naming(frame), f["predicted_self"]) for f in (old, new))
     had, has = before.notna(), after.notna()
     same = (had & has & (before == after)) | ~(had | has)
-    kinds = {"records": True, "no raw reply": ~readable, "same": same, "removed": had & ~has, "added": ~had & has}
+    kinds = {
+        "records": True,
+        "on record": had,
+        "no raw reply": ~readable,
+        "same": same,
+        "removed": had & ~has,
+        "added": ~had & has,
+    }
     kinds["changed"] = had & has & ~same
-    counts = pd.DataFrame({name: kind for name, kind in kinds.items()}, old.index).astype(int)
-    return counts.groupby([old["task_type"], old["evaluator_model"]]).sum().reset_index()
+    counts = pd.DataFrame({name: kind for name, kind in kinds.items()}, frame.index).astype(int)
+    counts = counts.groupby([frame["task_type"], frame["evaluator_model"]]).sum().reset_index()
+    return counts, pd.DataFrame({"had": had, "taken": had & ~same})

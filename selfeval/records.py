@@ -4,23 +4,20 @@ import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 import pandas as pd
 
-from selfeval import DATA, planning
+from selfeval import DATA, foreign, planning
 from selfeval.errors import InputError
 from selfeval.files import tell_sweep, write_whole
+from selfeval.foreign import PREDICTION_FIELDS
 from selfeval.prompts import check_limit
 from selfeval.safe import for_spreadsheet
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
-PREDICTION_FIELDS = (
-    "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
-    "predicted_model", "predicted_self", "is_correct", "prompt_used",
-)  # fmt: skip
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
@@ -119,11 +116,22 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend or remove that line.") from error
+            if number == 1 and (whole := _one_object(line + file.read())):
+                yield whole
+                return
+            raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
         yield value
 
 
+def _one_object(content: str) -> dict | None:
+    """Return the object that a file of many lines is, as logs of other tools are; None for anything else."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(content)
+    return None
+
+
 def _read_rows(path: Path) -> Iterable[dict]:
+    foreign.check_file(path)
     if path.suffix != ".csv":
         return json_rows(path)
     tell_sweep("read", path)
@@ -194,18 +202,54 @@ def _whole(where: str, name: str, value) -> int:
     raise InputError(f"{where}: `{name}` must be a whole number, got {value!r:.80}.")
 
 
-def read_predictions(source: str | Path | Sequence[str | Path]) -> pd.DataFrame:
+def read_predictions(
+    source: str | Path | Mapping | Sequence[str | Path | Mapping], columns: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
 
-    Columns: at least the ten published fields. A file that is named twice counts once; two answers to the same question
-    under the same condition are an error of the statistics, since two designs would be mixed.
+    source: paths, and mappings {path: {name: value}} that say of a whole file what it does not: parts of the condition
+    (`hints: true`), `task_type`, `evaluator_model`, `true_model` or `repeat`. columns: {their name of a field: ours}.
+    A file that is named twice counts once, and so does a record that repeats another in question and answer (a resumed
+    run); two different answers to the same question under the same condition are an error of the statistics, since two
+    designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else.
     """
-    sources = [source] if isinstance(source, str | Path) or not isinstance(source, Iterable) else list(source)
-    if not sources:
+    names = foreign.check_columns(columns or {})
+    files = _named_files(source)
+    unused, notes, frames = {*names}, [], []
+    for file, given in files.items():
+        found = _columns(file, _read_rows(file), names)
+        unused -= {*found}
+        frame = foreign.complete(file, foreign.renamed(file, found, names), given)
+        foreign.check_values(file, frame)
+        notes += foreign.by_id(file, frame)
+        frames.append(frame)
+    if unused:
+        raise InputError(f"`columns` names {sorted(unused)[0]!r}, a field that no file of `predictions` has.")
+    frame, repeated = foreign.without_repeats(pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0])
+    if repeated:
+        notes.append(
+            f"{repeated} records repeat others in question and answer, as after a resumed run, and count once."
+        )
+    frame.attrs["notes"] = notes
+    return frame
+
+
+def _named_files(source) -> dict[Path, Mapping]:
+    """Return {file: what is said of it}."""
+    single = isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
+    files: dict[Path, Mapping] = {}
+    for one in [source] if single else source:
+        for path, given in (one if isinstance(one, Mapping) else {one: {}}).items():
+            if not isinstance(given, Mapping | None):
+                raise InputError(
+                    f"`predictions` must say of {str(path)!r} a mapping such as hints: true, got {given!r}."
+                )
+            for file in _prediction_files(data_path(path).resolve()):
+                if files.setdefault(file, given or {}) != (given or {}):
+                    raise InputError(f"`predictions` names {file} twice and says two things of it; name it once.")
+    if not files:
         raise InputError("`predictions` names no file and no folder.")
-    files = list(dict.fromkeys(file for one in sources for file in _prediction_files(data_path(one).resolve())))
-    frames = [_prediction_frame(file) for file in files]
-    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    return files
 
 
 def _prediction_files(path: Path) -> list[Path]:
@@ -219,35 +263,10 @@ def _prediction_files(path: Path) -> list[Path]:
     return [path]
 
 
-def _prediction_frame(path: Path) -> pd.DataFrame:
-    frame = pd.DataFrame(_columns(path, _read_rows(path)))
-    if "text_full" in frame and "text_preview" not in frame:
-        frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
-    if {"true_model_display", "true_model", "predicted_model"} <= {*frame}:  # some files name the answer by its label
-        frame["predicted_model"] = _by_id(path, frame)
-    missing = [name for name in PREDICTION_FIELDS if name not in frame]
-    if missing:
-        raise InputError(
-            f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record."
-        )
-    return frame
-
-
-def _by_id(path: Path, frame: pd.DataFrame) -> pd.Series:
-    """Return `predicted_model` with the ids of authors in place of their labels; a label of two authors is an error."""
-    pairs = frame[["true_model_display", "true_model"]].drop_duplicates(keep="last")
-    authors = {*pairs["true_model"]}
-    shared = {*pairs.loc[pairs["true_model_display"].duplicated(), "true_model_display"].dropna()} - authors
-    unclear = frame["predicted_model"].isin(shared)
-    if unclear.any():
-        label = frame["predicted_model"][unclear].iloc[0]
-        raise InputError(f"{path} gives two authors the label {label!r}, which is an answer; name answers by id there.")
-    ids = dict(pairs.itertuples(index=False)) | {author: author for author in authors}
-    return frame["predicted_model"].map(lambda name: ids.get(name, name))
-
-
-def _columns(path: Path, rows: Iterable[dict]) -> dict[str, list]:
+def _columns(path: Path, rows: Iterable[dict], names: Mapping[str, str]) -> dict[str, list]:
     """Return rows as columns in which equal texts, lists and objects are one, NaN where a row lacks a field.
+
+    names: {theirs: ours} of fields that have other names in the file.
 
     A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
     a gigabyte. Equal values mostly stand near each other, so what is remembered is bounded.
@@ -260,7 +279,7 @@ def _columns(path: Path, rows: Iterable[dict]) -> dict[str, list]:
             if isinstance(value, str):
                 value = texts.setdefault(value, value)
             elif isinstance(value, list | dict):
-                if name in PLAIN:
+                if names.get(name, name) in PLAIN:
                     raise InputError(
                         f"{path}, record {number + 1}: `{name}` must be no list or object, got {value!r:.80}."
                     )

@@ -15,6 +15,12 @@ from functools import lru_cache
 
 from selfeval.errors import InputError
 
+# places of a pair
+KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
+_PLACE = re.compile(
+    rf"[\s(\['\"]*(?:{KIND}[\s_(:-]*)?(?:(1|a|first|left)|2|b|second|right)(?:[\s_]+{KIND})?[\s)\]'\".]*", re.I
+)
+
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
 _THINK = re.compile(r"(</?think(?:ing)?>)")
 # "<answer>Grok 4</answer>"
@@ -177,6 +183,11 @@ def plain_answer(reply: str | None) -> str:
     return text
 
 
+def place(value) -> int | None:
+    """Return 1 or 2 for one of two places as files write it: 2, "2.0", "A", "(b)", "Response A"; else None."""
+    return (found := _PLACE.fullmatch(str(value).strip().removesuffix(".0"))) and (1 if found[1] else 2)
+
+
 def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> str | None:
     """Return the id of the one candidate that a reply names, or None.
 
@@ -288,6 +299,11 @@ def _spans_after(marker: re.Pattern[str], text: str) -> Iterator[tuple[int, int]
             begin += 1
         end = _SENTENCE_END.search(text, begin, begin + 400)
         yield begin, end.start() if end else min(len(text), begin + 400)
+
+
+def name_key(name: str) -> str:
+    """Return a name without what typing changes: case, spaces, hyphens, quotes; equal names have equal keys."""
+    return _key(normalise(name))
 
 
 def _key(name: str) -> str:

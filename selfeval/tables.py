@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from selfeval.answers import DOUBTFUL
 from selfeval.display import visible
 from selfeval.stats import detectable_difference, recognition_table
 from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, tallies, varying_parts
 
 DESIGN = ["task", "condition"]
+TAKEN = ["removed", "changed"]  # of the answers on record, by reading the raw replies
 BOUNDS = ["estimate", "low", "high"]
 NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own"
 TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probability", "auc")  # p is shown beside these
@@ -19,7 +21,8 @@ ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Count per design and evaluator the questions, the prompts behind them, and the share without an answer.
 
-    Pairs of which an evaluator wrote neither text have a row of their own, `role` neutral judge.
+    Pairs of which an evaluator wrote neither text have a row of their own, `role` neutral judge. Where `rescore` found
+    answers that no raw reply holds, also their share of the answers (unverified).
     """
     parts = []
     for tally in tallies(records):
@@ -29,8 +32,85 @@ def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) ->
         role = {"role": "neutral judge" if tally.neutral else ""}
         clusters = {f"{unit(tally.note)}{' (no prompts named)' * bool(tally.note)}": tally.n_prompts}
         parts.append(pd.DataFrame(design | role | clusters | counted))
-    counted = pd.concat(parts, ignore_index=True)
-    return _tidy(_readable(counted if counted["role"].any() else counted.drop(columns="role"), display))
+    table = pd.concat(parts, ignore_index=True)
+    table = table if table["role"].any() else table.drop(columns="role")
+    counted = _unverified(records)
+    if counted["unverified"].any():
+        share = (counted["unverified"] / counted["answers"]).round(3).rename("unverified")
+        table = table.merge(share, how="left", left_on=[*DESIGN, "evaluator"], right_index=True)
+    return _tidy(_readable(table, display))
+
+
+def _unverified(records: pd.DataFrame) -> pd.DataFrame:
+    """Count per task, condition and evaluator the answers, and those among them that no raw reply holds."""
+    if "unverified" not in records or not records["unverified"].any():
+        return pd.DataFrame({"answers": [], "unverified": []})
+    naming = records["task_type"].isin(NAMING)
+    answers = records["predicted_model"].where(naming, records["predicted_self"]).notna()
+    conditions = records["condition"].map(condition_label) if "condition" in records else pd.Series("", records.index)
+    counts = pd.DataFrame({"answers": answers, "unverified": records["unverified"]})
+    return counts.groupby([records["task_type"], conditions, records["evaluator_model"]]).sum()
+
+
+def unverified(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
+    """Say whose answers rest on the file's word alone, one sentence each: no raw reply holds them."""
+    counts = _unverified(records)
+    if counts.empty:
+        return []
+    counts = counts[counts["unverified"] > 0].reset_index(names=[*DESIGN, "evaluator"])
+    return [
+        f"{row.task}{f' ({row.condition})' if row.condition else ''}, {row.evaluator}: {row.unverified} of "
+        f"{row.answers} answers are unverified: no raw reply holds them, so this rests on the answers on record."
+        for row in _readable(counts, display).itertuples()
+    ]
+
+
+def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
+    """Say what reading left out, took for something else or took back: lines to stand above the first table.
+
+    records, changes: of `answers.rescore`. Where more than a fifth of an evaluator's recorded answers are not in its
+    raw replies, five of these replies follow.
+    """
+    lines = list(records.attrs.get("notes", ()))
+    for task, evaluator, had, *found in changes[
+        ["task_type", "evaluator_model", "on record", *TAKEN, "answers"]
+    ].values:
+        taken = sum(found[:2])
+        if taken <= DOUBTFUL * had:
+            continue
+        rows = (records["task_type"] == task) & (records["evaluator_model"] == evaluator) & records["recorded"].notna()
+        rows = records[rows].sort_values("status", key=lambda status: status == "error", kind="stable")
+        failed = int((rows["status"] == "error").sum())
+        who = f"{task}, {visible((display or {}).get(evaluator, evaluator))}"
+        lines.append(_taken_back(who, taken, had, failed, found[2] == "as recorded"))
+        answers = rows["recorded"].map({True: "its own", False: "not its own"}).fillna(rows["recorded"])
+        lines += [
+            f"    {said!r} on record, reply: {_ends(reply)}"
+            for said, reply in zip(answers[:5], rows["reply"][:5], strict=True)
+        ]
+    return lines
+
+
+def _taken_back(who: str, taken: int, had: int, failed: int, kept: bool) -> str:
+    """Say what became of recorded answers that the replies do not hold, and how to have it otherwise."""
+    lost = f"{who}: {taken} of {had} answers on record ({taken / had:.0%}) are not in the raw replies"
+    if failed:
+        lost += f", {failed} of them beside an error message, which is no answer unless `reread` is no"
+    if kept:
+        return (
+            f"{lost}. The answers on record are kept, unverified: right where the replies were cut off when stored; "
+            "where names were filled in for replies without an answer, set `reread: yes`. Five of the replies:"
+        )
+    return (
+        f"{lost}. They are taken back: right where names were filled in for replies without an answer; where the "
+        "replies were cut off when stored, set `reread: no`. Five of the replies:"
+    )
+
+
+def _ends(reply: str) -> str:
+    """Return a reply in a line, of a long one its beginning and its end, where the answer stands."""
+    line = " ".join(visible(reply).split())
+    return repr(line if len(line) < 200 else f"{line[:90]} ... {line[-90:]}")
 
 
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:

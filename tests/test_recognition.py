@@ -223,7 +223,7 @@ def test_answers_that_the_raw_reply_does_not_hold_are_removed_and_counted():
         foreign | {"text_id": 4, "returned_text": None},
         foreign | {"text_id": 5, "task_type": "binary_self", "predicted_model": None, "returned_text": "NO"},
     ]
-    frame, report = answers.rescore(pd.DataFrame(rows))
+    frame, report = answers.rescore(pd.DataFrame(rows), reread="yes")
     assert frame["predicted_model"].where(frame["predicted_model"].notna(), None).tolist() == [
         "a/one", None, None, "a/two", "a/one", None,
     ]  # fmt: skip

@@ -126,8 +126,11 @@ def test_predictions_made_elsewhere_are_read(tmp_path):
     labelled = write(tmp_path / "labelled.jsonl", FOREIGN | {"predicted_model": "One"})
     assert list(records.read_predictions(labelled)["predicted_model"]) == ["a/one"]
     assert len(records.read_predictions([labelled, labelled])) == 1, "one file named twice"
-    with pytest.raises(InputError, match="lacks the field is_correct"):
-        records.read_predictions(write(tmp_path / "c.jsonl", {k: v for k, v in FOREIGN.items() if k != "is_correct"}))
+    shown = {"is_correct", "true_model_display", "text_preview"}
+    bare = records.read_predictions(write(tmp_path / "c.jsonl", {k: v for k, v in FOREIGN.items() if k not in shown}))
+    assert bare["true_model_display"][0] == "a/one" and bare["is_correct"].isna().all()
+    with pytest.raises(InputError, match="lacks the field true_model of a prediction record: it has text_id, "):
+        records.read_predictions(write(tmp_path / "d.jsonl", {k: v for k, v in FOREIGN.items() if k != "true_model"}))
 
 
 def test_a_label_of_two_authors_is_no_answer(tmp_path):

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.scoring import place
 
 NAMING, BINARY, PAIRWISE = ("exact_model", "lineup"), "binary_self", "pairwise_self"
 TASKS = (*NAMING, BINARY, PAIRWISE)
 NONE, NOT_SELF = "none", "not_self"  # labels in confusion tables: no answer; the answer "not mine"
-_FIRST, _SECOND = {"1", "first", "a", "left"}, {"2", "second", "b", "right"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,26 +230,32 @@ def _positions(frame: pd.DataFrame, pairs: np.ndarray) -> np.ndarray:
         return np.zeros(len(frame), int)
     codes, unique = _codes(frame["position"], "position")
     words = [str(value).strip().lower().removesuffix(".0") for value in unique]
-    of_pairs = {words[code] for code in np.unique(codes[pairs]) if code >= 0}
-    if wrong := sorted(of_pairs - _FIRST - _SECOND - {""} | {"0"} & {*words}):
+    places = [place(word) or 0 for word in words]
+    of_pairs = {words[code] for code in np.unique(codes[pairs]) if code >= 0 and not places[code]}
+    if wrong := sorted(of_pairs - {""} | {"0"} & {*words}):
         raise InputError(f"Column `position` must hold 1 or 2 (first or second) or null, got {wrong[0]!r}.")
-    return np.append([1 if w in _FIRST else 2 if w in _SECOND else 0 for w in words], 0).astype(int)[codes]
+    return np.append(places, 0).astype(int)[codes]
 
 
 def _check_unique(frame: pd.DataFrame, group: np.ndarray, evaluator: pd.Categorical, labels: pd.DataFrame) -> None:
-    """Raise on the first item that one evaluator has twice under one task and condition."""
+    """Raise on the first item that one evaluator has twice under one task and condition.
+
+    Some files count texts anew per author or prompt: texts that differ in more than the id are different texts.
+    """
     key = group * len(evaluator.categories) + evaluator.codes
-    for name in ("text_id", "position", "other_text_id", "other_model", "repeat"):
-        if name in frame:
-            codes = same_codes(frame[name], name) + 1  # null is a value here
-            key = pd.factorize(key)[0] * np.int64(codes.max() + 1) + codes
+    key = _refined(key, frame, ("text_id", "position", "other_text_id", "other_model", "repeat"))
     twice = pd.Series(key).duplicated().to_numpy()
+    if twice.any():
+        text = ("true_model", "prompt_id", "prompt_used", "sample", "text_full", "text_preview")
+        twice = pd.Series(_refined(key, frame, text)).duplicated().to_numpy()
     if twice.any():
         row = int(np.argmax(twice))
         task, condition = labels.iloc[group[row]]
         raise InputError(
             f"Evaluator {evaluator[row]!r} has text_id {frame['text_id'].iloc[row]} twice under task {task!r}, "
-            f"condition {condition!r} (row {row}); keep one."
+            f"condition {condition!r} (row {row}): say what tells the two apart, in `repeat` for "
+            "questions put several times or in `condition` (`columns: {theirs: repeat}` of 03 names a field for it), "
+            "for files of two conditions with `predictions: {path: {hints: true}}`."
         )
 
 
@@ -257,6 +263,15 @@ def neutral_rows(frame: pd.DataFrame) -> pd.Series:
     """Return which rows are pairs of which their evaluator wrote neither text."""
     wrote = [frame[column] == frame["evaluator_model"] for column in ("true_model", "other_model") if column in frame]
     return (frame["task_type"] == PAIRWISE) & ~np.logical_or.reduce(wrote)
+
+
+def _refined(key: np.ndarray, frame: pd.DataFrame, names: Iterable[str]) -> np.ndarray:
+    """Return codes that tell rows apart by further columns too, where the records have them."""
+    for name in names:
+        if name in frame:
+            codes = same_codes(frame[name], name) + 1  # null is a value here
+            key = pd.factorize(key)[0] * np.int64(codes.max() + 1) + codes
+    return key
 
 
 def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
