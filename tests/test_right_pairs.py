@@ -98,6 +98,10 @@ def test_a_habit_of_place_is_no_preference():
     assert row(table, "self_accuracy")["estimate"] == 0.5 and row(table, "self_accuracy")["p"] == 1
     assert row(table, "position_bias")["estimate"] == 0.5
     assert row(table, "position_consistency")["estimate"] == 0
+    often_first = both_orders([("a", "b")] * 32)
+    often_first = often_first[(often_first["position"] == 1) == (often_first.index // 2 < 24)]  # once per prompt
+    found = row(recognition_table(often_first, **FAST), "self_accuracy")
+    assert (found["estimate"], found["p"], found["n_prompts"]) == (0.5, 1, 32)
     one_place = both_orders([("a", "a")] * 30).query("position == 1")
     found = row(recognition_table(one_place, **FAST), "self_accuracy")
     assert np.isnan(found["p"]) and "one_order" in found["note"]
