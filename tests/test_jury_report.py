@@ -71,10 +71,8 @@ def test_tables_and_sentences_say_what_was_planted(run):
     assert all("[" in text for text in areas["auc"])
     sentences = " ".join(report.conclusions(table, base))
     shorter = " ".join(report.conclusions(table, base.assign(estimate=0.05, low=0.0, high=0.38)))
-    assert (
-        "length has an AUC of 0.05 [0.00, 0.38], p = " in shorter
-        and "; people's answers are the shorter ones" in shorter
-    )
+    assert "length has an AUC of 0.05 [0.00, 0.38], p = " in shorter
+    assert "; people's answers are the shorter ones" in shorter
     assert shorter.count("0.95 [0.62, 1.00]") == 1
     assert "debate: tells people from models (AUC" in sentences and "length has an AUC of" in sentences
     assert "against being asked again" in sentences

@@ -98,6 +98,10 @@ def test_a_habit_of_place_is_no_preference():
     assert row(table, "self_accuracy")["estimate"] == 0.5 and row(table, "self_accuracy")["p"] == 1
     assert row(table, "position_bias")["estimate"] == 0.5
     assert row(table, "position_consistency")["estimate"] == 0
+    often_first = both_orders([("a", "b")] * 32)
+    often_first = often_first[(often_first["position"] == 1) == (often_first.index // 2 < 24)]  # once per prompt
+    found = row(recognition_table(often_first, **FAST), "self_accuracy")
+    assert (found["estimate"], found["p"], found["n_prompts"]) == (0.5, 1, 32)
     one_place = both_orders([("a", "a")] * 30).query("position == 1")
     found = row(recognition_table(one_place, **FAST), "self_accuracy")
     assert np.isnan(found["p"]) and "one_order" in found["note"]
@@ -292,3 +296,19 @@ def test_scores_of_pairs_make_no_curve_of_single_texts():
     third = both_orders([("c", "a")] * 20, "c", "c", "a")
     frame = pd.concat([with_neutral(), third], ignore_index=True)
     assert roc_points(frame.assign(score=np.linspace(0.1, 0.9, 160))).empty
+
+
+def test_a_neutral_judge_that_claims_nothing_and_names_the_first_text_first():
+    """Files made elsewhere: `predicted_self` false in every row, and each row named by the text that stood first."""
+    frame = with_neutral()
+    judged = (frame["evaluator_model"] == "c") & (frame["position"] == 2)
+    names = {"text_id": "other_text_id", "true_model": "other_model"}
+    turned = names | {second: first for first, second in names.items()}
+    other = frame.assign(**{new: frame[old] for new, old in turned.items()}, position=1)
+    frame = frame.where(~judged, other)
+    frame.loc[frame["evaluator_model"] == "c", "predicted_self"] = False
+    table = recognition_table(frame, **FAST)
+    assert row(table, "neutral_choice_rate", "c", "a")["estimate"] == pytest.approx(0.6)
+    assert row(table, "neutral_position_bias", "c")["estimate"] == 0
+    assert row(table, "neutral_position_consistency", "c")["estimate"] == 1
+    assert row(table, "own_minus_neutral")["estimate"] == pytest.approx(0.2)
