@@ -43,8 +43,8 @@ def match_authors(
     if strangers and not allow_strangers:
         raise InputError(
             f"{_listed(strangers)} wrote no text of the corpus, whose authors are {_listed(displays)}; say in "
-            f"`authors` who is who ({{author: {strangers[0]!r}}}), leave it out, or set `allow_strangers` to ask it about "
-            "others' texts alone."
+            f"`authors` who is who ({{author: {strangers[0]!r}}}), leave it out, or set `allow_strangers` to ask it "
+            "about others' texts alone."
         )
     return [text | {"author": ids.get(text["author"], text["author"])} for text in texts]
 
@@ -216,8 +216,8 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
             )
         if evaluator.id not in authors and evaluator.display in called:
             raise InputError(
-                f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus that is not it; say who "
-                "is who (`match_authors`, or `authors` of 02_collect_predictions)."
+                f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus that is not it; say "
+                "who is who (`match_authors`, or `authors` of 02_collect_predictions)."
             )
         own = condition.tell_prevalence or condition.prevalence == "balanced" or "pairwise_self" in tasks
         if own and evaluator.id not in authors:
