@@ -219,7 +219,7 @@ def _is_refused(error: BaseException | None) -> bool:
 def _not_running(provider: Provider) -> str:
     name, variable = SERVERS.get(provider.name, f"`{provider.name}`"), provider.base_url_env
     where = f"set {variable} to where it is" if variable else "correct its `base_url` in the registry"
-    return f"Is {name} running? Nothing answers at {provider.address}; start it, or {where}."
+    return f"Is {name} running? Nothing answers at {provider.address}; start it, or {where}"
 
 
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)

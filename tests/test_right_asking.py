@@ -219,10 +219,10 @@ def free_port():
 @pytest.mark.parametrize(
     "name, asks, remedy",
     [
-        ("ollama", "Is Ollama running?", "set OLLAMA_BASE_URL to where it is."),
-        ("vllm", "Is vLLM running?", "set VLLM_BASE_URL to where it is."),
-        ("llamacpp", "Is the llama.cpp server running?", "set LLAMACPP_BASE_URL to where it is."),
-        ("mine", "Is `mine` running?", "correct its `base_url` in the registry."),
+        ("ollama", "Is Ollama running?", "set OLLAMA_BASE_URL to where it is"),
+        ("vllm", "Is vLLM running?", "set VLLM_BASE_URL to where it is"),
+        ("llamacpp", "Is the llama.cpp server running?", "set LLAMACPP_BASE_URL to where it is"),
+        ("mine", "Is `mine` running?", "correct its `base_url` in the registry"),
     ],
 )
 def test_a_server_of_this_machine_that_is_not_there_is_said_at_once(
