@@ -10,7 +10,7 @@
     selfeval.show(answers["exact_model"][0])
 
 Asking       Client, Request; `models` (the registry: get, get_all, from_callable)
-Recognition  read_prompts, generate_texts, read_texts, Condition, collect_predictions, read_predictions
+Recognition  read_prompts, generate_texts, read_texts, match_authors, Condition, collect_predictions, read_predictions
 Identity     EvalRunner (a configuration of the published form), run_suite (the wide suite)
 Role-play    converse, read_conversations, Jury, hold
 Results      `stats` (estimates with intervals), `tables`, `figures`; show (any record), DATA, FIGURES, ROOT
@@ -40,6 +40,7 @@ _HOME = {
     "converse": "roleplay.conversation",
     "generate_texts": "writing",
     "hold": "roleplay.jury",
+    "match_authors": "recognition",
     "read_conversations": "roleplay.transcripts",
     "read_predictions": "records",
     "read_prompts": "prompts",

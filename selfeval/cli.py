@@ -231,7 +231,7 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows:
 @main.command()
 def doctor() -> None:
     """Say what works on this machine, and the remedy for what does not."""
-    checks = (_python, _packages, _embedded_model, _keys, _store, _disk)
+    checks = (_python, _packages, _embedded_model, _servers, _keys, _store, _disk)
     fine = [check() for check in checks]
     sys.exit(0 if all(fine) else 1)
 
@@ -276,6 +276,24 @@ def _embedded_model() -> bool:
         return _say(True, f"embedded model, served at {embedded.url(providers()['local'])}")
     except SelfevalError as error:
         return _say(False, "embedded model", str(error))
+
+
+def _servers() -> bool:
+    """Say which servers of this machine answer, of those that the registry lists."""
+    import httpx2
+
+    from selfeval.models import providers
+
+    for provider in providers().values():
+        if not provider.on_loopback:
+            continue
+        try:
+            reply = httpx2.get(f"{provider.url.rstrip('/')}/models", timeout=2, trust_env=False)
+            state = "answers" if reply.is_success else f"answers with HTTP {reply.status_code}"
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            state = f"no answer ({error}): needed only for its models"
+        click.echo(f"         server of {provider.name} at {provider.address}: {state}")
+    return True
 
 
 def _keys() -> bool:

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import ipaddress
 import math
 import os
 import reprlib
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import yaml
 from dotenv import load_dotenv
@@ -33,7 +35,7 @@ class Provider(Rich):
     base_url_env: str | None = None
     keys: tuple[str, ...] = ()
     hosted: bool = False
-    concurrency: int = 64
+    concurrency: int = math.inf  # whole where a registry gives it
     deadline: float = 600.0
     requests_per_minute: float = math.inf
     tokens_per_minute: float = math.inf
@@ -57,14 +59,27 @@ class Provider(Rich):
         key = next((key for name in self.keys if (key := os.environ.get(name, "").strip())), None)
         return key and remember(key)
 
+    @property
+    def address(self) -> str:
+        """Return the address in use as it may be shown and stored: a password in it is a key, and not part of it."""
+        scheme, _, address = (self.url or "").rstrip("/").rpartition("://")
+        return f"{scheme}://{address.rpartition('@')[2]}"
+
+    @property
+    def on_loopback(self) -> bool:
+        """Tell whether the address in use is one of this machine."""
+        try:
+            host = urlsplit(self.url or "").hostname or ""
+            return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
     def identity(self) -> dict:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
         if self.embedded:
             return {"provider": self.name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
         own = not self.hosted or self.url != self.base_url
-        scheme, _, address = (self.url or "").rstrip("/").rpartition("://")
-        address = f"{scheme}://{address.rpartition('@')[2]}"  # a password in it is a key, and not part of it
-        return {"provider": self.name} | ({"base_url": address} if own and self.url else {})
+        return {"provider": self.name} | ({"base_url": self.address} if own and self.url else {})
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,8 @@ def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
                     f"The registry {path} gives the {what} {getattr(twice, what)!r} to two models; each needs its own."
                 )
         models |= {model.id: model for model in own}
-    return providers, models
+    # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
+    return providers, {i: replace(model, provider=providers[model.provider.name]) for i, model in models.items()}
 
 
 def _entry(kind: type, path: Path, entry: dict):

@@ -1,6 +1,7 @@
 """What answers a request: an OpenAI-compatible endpoint (also the embedded one), a simulated model, a callable."""
 
 import asyncio
+import errno
 import inspect
 import json
 import re
@@ -18,6 +19,8 @@ from selfeval.models import Model, Provider
 from selfeval.recordings import is_amount, is_count
 from selfeval.secrets import SHORTEST
 from selfeval.transport import Failure, Gate, Reply, call
+
+SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,8 @@ class Endpoint:
         except (httpx2.HTTPError, httpx2.InvalidURL, aiohttp.ClientError, OSError, RuntimeError) as error:
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
+            if self.provider.on_loopback and _is_refused(error):
+                raise Failure("fatal", f"connection refused: {_not_running(self.provider)}") from error
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
     async def _connect(self):
@@ -203,6 +208,18 @@ class Endpoint:
         client, self._client = self._client, None
         if client:
             await client.aclose()
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    while error and getattr(error, "errno", None) != errno.ECONNREFUSED:
+        error = error.__cause__
+    return error is not None
+
+
+def _not_running(provider: Provider) -> str:
+    name, variable = SERVERS.get(provider.name, f"`{provider.name}`"), provider.base_url_env
+    where = f"set {variable} to where it is" if variable else "correct its `base_url` in the registry"
+    return f"Is {name} running? Nothing answers at {provider.address}; start it, or {where}"
 
 
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)

@@ -1,19 +1,98 @@
 """Self-recognition: who is asked about which text, and in which order (Bai et al. 2025, arXiv 2510.03399).
 
-`design` lists the questions of a design (`questions.Question`), `collect_predictions` asks them.
+`match_authors` says which evaluator wrote which text, `design` lists the questions of a design (`questions.Question`),
+`collect_predictions` asks them.
 """
 
 import random
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from selfeval.answers import anonymous
 from selfeval.client import Client
 from selfeval.controls import changed
-from selfeval.errors import InputError, ProviderError, check_whole
+from selfeval.errors import InputError, ProviderError, check_flag, check_whole
 from selfeval.models import Model, display_names, get
 from selfeval.questions import TASKS, Condition, Question
+from selfeval.scoring import normalise
 from selfeval.writing import paraphrase
+
+
+def match_authors(
+    texts: Sequence[dict],
+    evaluators: Sequence[Model],
+    authors: Mapping[str, str] | None = None,
+    *,
+    allow_strangers: bool = False,
+) -> list[dict]:
+    """Return the texts with an evaluator's id as the author of what it wrote.
+
+    An author that is no evaluator's id is the evaluator that is called so: by its id, display name or another name of
+    the registry, however they are typed. authors: {author in the corpus: model id}, said by hand. allow_strangers: let
+    evaluators pass that wrote no text. Raises `InputError` for one that wrote none, and for a name of two.
+    """
+    check_flag("allow_strangers", allow_strangers)
+    displays = {text["author"]: text["author_display"] for text in texts}
+    ids = {author: author for author in displays if author in {evaluator.id for evaluator in evaluators}}
+    ids |= _by_hand(displays, evaluators, {} if authors is None else authors)
+    ids |= _by_name(
+        {a: d for a, d in displays.items() if a not in ids}, [e for e in evaluators if e.id not in ids.values()]
+    )
+    strangers = [evaluator.id for evaluator in evaluators if evaluator.id not in ids.values()]
+    if strangers and not allow_strangers:
+        raise InputError(
+            f"{_listed(strangers)} wrote no text of the corpus, whose authors are {_listed(displays)}; say in "
+            f"`authors` who is who ({{author: {strangers[0]!r}}}), leave it out, or set `allow_strangers` to ask it "
+            "about others' texts alone."
+        )
+    return [text | {"author": ids.get(text["author"], text["author"])} for text in texts]
+
+
+def _by_hand(displays: Mapping[str, str], evaluators: Sequence[Model], said: Mapping[str, str]) -> dict[str, str]:
+    """Return {author: model id} of what a user says; an author is called as in the corpus, by id or display name."""
+    if not isinstance(said, Mapping):
+        raise InputError(f"`authors` must be of the form {{'GPT-4.1': 'openai/gpt-4.1'}}, got {said!r:.80}.")
+    own, found = {evaluator.id for evaluator in evaluators}, {}
+    for name, model_id in said.items():
+        meant = [author for author, display in displays.items() if name in (author, display)]
+        if not meant:
+            raise InputError(f"`authors` names {name!r}, but the authors of the corpus are {_listed(displays)}.")
+        found |= dict.fromkeys(meant, model_id if model_id in own else get(model_id).id)
+    return found
+
+
+def _by_name(displays: Mapping[str, str], evaluators: Sequence[Model]) -> dict[str, str]:
+    """Return {author: id of the evaluator that is called so}."""
+    found: dict[str, str] = {}
+    for author, display in displays.items():
+        called = [evaluator.id for evaluator in evaluators if _is_called(evaluator, author, display)]
+        rivals = [other for other, model_id in found.items() if called == [model_id]]
+        if len(called) > 1 or rivals:
+            both = (
+                f"{_listed([*rivals, author])} of the corpus {'are' if rivals else 'is'} called like {_listed(called)}"
+            )
+            raise InputError(f"The author{'s' * bool(rivals)} {both}; say in `authors` who is who.")
+        if called:
+            found[author] = called[0]
+    return found
+
+
+def _is_called(evaluator: Model, author: str, display: str) -> bool:
+    """Tell whether an author has a name of an evaluator; one that the registry lists, whether both display the same."""
+    registered = display_names([author]).values()
+    names = [evaluator.display] if registered else [evaluator.id, *evaluator.all_names]
+    return not {*map(_key, names)}.isdisjoint(map(_key, [author, display, *registered]))
+
+
+def _key(name: str) -> str:
+    """Fold away how a name is typed: GPT-4.1, gpt 4.1, GPT_4.1."""
+    return re.sub(r"[\s_-]+", " ", normalise(name))
+
+
+def _listed(names: Iterable[str], most: int = 20) -> str:
+    names = [repr(name) for name in names]
+    return ", ".join(names[:most]) + f" and {len(names) - most} more" * (len(names) > most)
 
 
 async def shown_texts(client: Client, texts: Sequence[dict], condition: Condition, *, seed: int = 0) -> list[dict]:
@@ -127,12 +206,18 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
         raise InputError("A pair names no author, so `labels` = 'anonymous' has no meaning for the task pairwise_self.")
     if condition.score == "stated" and ("lineup" in tasks or condition.question == "better"):
         raise InputError("`score` = 'stated' asks for P(wrote the text): it fits neither `lineup` nor 'better'.")
+    called = {text["author_display"] for text in texts} | {*display_names(authors).values()}
     for evaluator in evaluators:
         provider = evaluator.provider
         if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
             raise InputError(
                 f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
                 "answers cannot be constrained; use answer = 'free'."
+            )
+        if evaluator.id not in authors and evaluator.display in called:
+            raise InputError(
+                f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus that is not it; say "
+                "who is who (`match_authors`, or `authors` of 02_collect_predictions)."
             )
         own = condition.tell_prevalence or condition.prevalence == "balanced" or "pairwise_self" in tasks
         if own and evaluator.id not in authors:

@@ -203,7 +203,7 @@ def test_texts_predictions_and_transcripts_of_ones_own(tmp_path, own_store, monk
     corpus, talks = tmp_path / "texts.csv", tmp_path / "talks.jsonl"
     texts = [(author, f"prompt {k}", f"{author} writes text {k}.") for author in ("ann", "ben") for k in range(3)]
     pd.DataFrame(texts, columns=["author", "prompt", "text"]).to_csv(corpus, index=False)
-    asked = {"evaluators": ["sim/chance"], "answer": "free", "out": str(tmp_path / "asked")}
+    asked = {"evaluators": ["sim/chance"], "allow_strangers": True, "answer": "free", "out": str(tmp_path / "asked")}
     run_notebook("02_collect_predictions", corpus=str(corpus), **asked)
     foreign = pd.read_json(tmp_path / "asked" / "predictions_exact_model.jsonl", lines=True)
     foreign = foreign[list(PREDICTION_FIELDS)].assign(returned_text=foreign["reply"])
