@@ -38,6 +38,16 @@ def first_cell(stem):
     return [cell.source for cell in nbformat.read(WRITING[stem], as_version=4).cells if cell.cell_type == "code"][1]
 
 
+def line_of(stem):
+    """Return a function that executes the line alone, on the defaults and what is changed: nothing is written."""
+    [line] = [line for line in first_cell(stem).splitlines() if line.startswith("keep_samples(")]
+
+    def run(**changed):
+        exec(f"from selfeval.files import keep_samples\n{line}", defaults(stem) | changed)
+
+    return run
+
+
 def committed():
     return {
         path: path.stat().st_mtime_ns for path in DATA.rglob("*") if {"sample", "sample-untold", "demo"} & {*path.parts}
@@ -58,12 +68,7 @@ def test_every_parameter_that_changes_records_protects_the_sample(stem, monkeypa
     statements = ast.parse(first_cell(stem)).body
     code = next(s for s in statements if not isinstance(s, ast.Import | ast.ImportFrom))
     assert ast.unparse(code) == f"keep_samples('{stem}', globals())"
-    space, target, seen = {}, TARGET[stem], []
-    exec("from selfeval.files import keep_samples", space)
-
-    def run(**changed):
-        exec(ast.unparse(code), space | defaults(stem) | changed)
-
+    target, seen, run = TARGET[stem], [], line_of(stem)
     run()
     run(**{name: other(value) for name, value in defaults(stem).items() if name in FREE})
     for name, value in defaults(stem).items():
@@ -87,9 +92,15 @@ def test_every_parameter_that_changes_records_protects_the_sample(stem, monkeypa
     "predictions/sample-untold", "predictions/sample-untold/mine", "results/demo/recognition", "predictions/demo",
     "../data/predictions/sample", str(DATA / "predictions" / "sample-untold"), "./results/x/../sample",
 ])  # fmt: skip
-def test_another_committed_place_is_refused_in_each_spelling(place):
-    with pytest.raises(InputError, match=r"`out` is .* made with other parameters \(`out` differs\): set `out` to"):
-        run_notebook("02_collect_predictions", out=place)
+def test_another_committed_place_is_refused_in_each_spelling(place, tmp_path):
+    run, link = line_of("02_collect_predictions"), tmp_path / "link"
+    link.symlink_to(DATA / place)
+    for target in (place, str(link)):
+        with pytest.raises(InputError, match=r"`out` is .* made with other parameters \(`out` differs\): set `out` to"):
+            run(out=target)
+    run(out="../elsewhere/sample")
+    run(out=str(tmp_path / "sample"))
+    run(out="predictions/sample-of-mine")
 
 
 def test_a_parameters_cell_that_was_edited_stops_before_the_first_call(tmp_path, server):
