@@ -145,6 +145,7 @@ def planted(tmp_path_factory):
         (run / "manifest.json").write_text(json.dumps(manifest))
     (run / "notebook.ipynb").write_text(planted_notebook(plant))
     (run.with_name("torn<svg onload=hit(0)>")).mkdir()
+    (run.with_name("torn<svg onload=hit(0)>") / "notebook.ipynb").write_text(plant("notebook: unreadable"))
     (run.with_name("torn<svg onload=hit(0)>") / "manifest.json").write_text(f'{{"status": {plant("manifest: broken")}')
     write_jsonl(run / "predictions.jsonl", plant.files("predictions", PREDICTION, "text_id"))
     write_jsonl(run / "existence.jsonl", plant.files("existence", EXISTENCE, "question"))
