@@ -14,6 +14,7 @@ from selfeval.records import write_jsonl
 from selfeval.report import build
 
 NAME = 80  # characters of a line that can be the name of the picture below it
+WIDE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (700).to_bytes(4, "big")  # as much of a picture as says how wide it is
 HANDLERS = ("onclick", "onerror", "onload", "onfocus", "onmouseover")
 EXISTENCE = {
     "evaluator": "m/1", "target_display": "GPT-9", "target_model": None, "raw_response": "Yes.", "status": "ok",
@@ -161,7 +162,7 @@ def planted(tmp_path_factory):
     entries = [one | {"set": f"{one['set']}{k}"} for k, one in enumerate(entries)]  # what made it is said once a set
     for file in {file for one in entries if one["type"] == "figure" for file in one["files"]}:
         if "/" not in file:
-            (pictures / file).write_bytes(b"")
+            (pictures / file).write_bytes(WIDE)
     (pictures / "index.json").write_text(json.dumps([one for one in entries if one["type"] in ("figure", "table")]))
     return build([sweep], out=base / "site", pictures=pictures).parent, plant.places
 
