@@ -144,7 +144,7 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
         assert not ACTS.search(text.replace("\x1b[A", "")), (kind, text[:200])
         assert kind != "text/html" or not Live(text).found, Live(text).found
     tables = [sorted((tmp_path / "res").rglob(f"*.{kind}")) for kind in ("csv", "tex")]
-    assert all(len(paths) >= 3 for paths in tables)
+    assert all(tables)
     for path in tables[0]:
         for cell in (cell for row in csv.reader(path.open(newline="", encoding="utf-8")) for cell in row):
             assert not FORMULA.match(cell) or NUMBER.fullmatch(cell), (path.name, cell[:80])
