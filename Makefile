@@ -13,7 +13,7 @@ FILE ?= notebooks/sweeps/demo.yaml
 WORKERS ?= 2
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 RECOGNITION := $(filter notebooks/00% notebooks/01% notebooks/02% notebooks/07%,$(NOTEBOOKS))
-RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
+RECORDING := SELFEVAL_REPLACE_SAMPLES=1 SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
@@ -50,8 +50,8 @@ faults: .venv/.ready
 	@$(BIN)/python tests/faults.py
 
 # The answers of evaluators that are not told who they are, which 03 compares with those of 02.
-UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb data/runs/untold.ipynb \
-          -p told False -p out predictions/sample-untold --no-progress-bar --log-level ERROR
+UNTOLD := SELFEVAL_REPLACE_SAMPLES=1 TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \
+          data/runs/untold.ipynb -p told False -p out predictions/sample-untold --no-progress-bar --log-level ERROR
 
 notebooks: .venv/.ready
 	@mkdir -p data/runs && SELFEVAL_REPLAY=1 $(UNTOLD)

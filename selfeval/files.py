@@ -5,7 +5,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
+from selfeval import DATA, ROOT
 from selfeval.errors import InputError
+
+COMMITTED = {"sample", "sample-untold", "demo"}  # folders of records and results below data/
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -46,3 +51,23 @@ def tell_sweep(what: str, path: Path) -> None:
     if listing := os.environ.get(f"SELFEVAL_{what.upper()}"):
         with Path(listing).open("a", encoding="utf-8") as out:
             out.write(f"{path.resolve()}\n")
+
+
+def keep_samples(notebook: str, given: dict) -> None:
+    """Refuse to replace committed records by those of other parameters, before the first call.
+
+    notebook: its name in notebooks/defaults.yaml. given: the notebook's variables. The defaults come from that file and
+    not from the notebook, whose parameters cell is what a user edits. SELFEVAL_REPLACE_SAMPLES=1 lets it pass: `make
+    record`, and a sweep file with `replaces_samples: true`. Raises `InputError`.
+    """
+    defaults = yaml.safe_load((ROOT / "notebooks" / "defaults.yaml").read_text("utf-8"))[notebook]
+    changed = [name for name, value in defaults.items() if given[name] != value]
+    target, folder = ("out", DATA) if "out" in defaults else ("corpus", DATA / "corpora")
+    place = (folder / Path(str(given[target])).expanduser()).resolve()
+    inside = place.is_relative_to(DATA.resolve()) and COMMITTED & {*place.relative_to(DATA.resolve()).parts}
+    if inside and changed and os.environ.get("SELFEVAL_REPLACE_SAMPLES") != "1":
+        differ = f"`{'`, `'.join(changed)}` {'differ' if len(changed) > 1 else 'differs'}"
+        raise InputError(
+            f"`{target}` is {given[target]!r}, which holds a committed sample made with other parameters ({differ}): "
+            f"set `{target}` to a name of your own."
+        )

@@ -23,7 +23,8 @@ KEY = "-".join(("sk", "secret", "0123456789"))  # in pieces: `selfeval scan` fin
 # For the whole session and its child processes. Empty and not removed: `.env` fills in what is missing.
 for _provider in models.providers().values():
     os.environ |= dict.fromkeys((*_provider.keys, *filter(None, [_provider.base_url_env])), "")
-for _name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_PROGRESS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+_OURS = ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_PROGRESS", "SELFEVAL_REPLACE_SAMPLES")
+for _name in (*_OURS, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
     os.environ.pop(_name, None)
     os.environ.pop(_name.lower(), None)
 _session = os.environ.get("SELFEVAL_TESTS")  # the folder of the whole session, in a worker of pytest-xdist

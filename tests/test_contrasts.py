@@ -33,7 +33,7 @@ def test_a_contrast_is_the_paired_difference_by_prompt():
     change = right["hints=true;told=true"].astype(float) - right["hints=false;told=true"]
     assert row["estimate"] == pytest.approx(change.mean()) and row["n_prompts"] == 40 and row["n"] == 80
     t = sps.ttest_1samp(change, 0).confidence_interval()
-    assert row["low"] == pytest.approx(t.low, abs=0.06) and row["high"] == pytest.approx(t.high, abs=0.06)
+    assert row["low"] == pytest.approx(t.low, abs=0.01) and row["high"] == pytest.approx(t.high, abs=0.01)
     assert (row["field"], row["first"], row["second"], row["condition"]) == ("hints", "false", "true", "told=true")
     assert row["p"] < 0.001 and row["p_holm"] == pytest.approx(3 * row["p"])
     others = table[(table["evaluator"] != "m0") & (table["statistic"] == "discrimination")]

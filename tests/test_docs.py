@@ -234,7 +234,9 @@ def test_a_sweep_leaves_what_is_documented(dictionary, tmp_path, monkeypatch):
     manifest = json.loads((folders[1] / "manifest.json").read_text(encoding="utf-8"))
     text = (DATA / "README.md").read_text(encoding="utf-8")
     outputs = {*manifest["outputs"], "manifest.json"}
-    assert all(f"`{path.name}`" in text for path in folders[0].iterdir() if path.name not in outputs)
+    beside = {path.name for path in folders[0].iterdir()} - outputs
+    assert {"notebook.ipynb", "parameters.yaml", "progress.json"} <= beside
+    assert [name for name in sorted(beside) if f"`{name}`" not in text] == []
     assert dictionary.wrong == []
     sections = [f"{prefix}manifestjson", f"{prefix}progressjson", "code", "environment", "counts"]
     assert {key: dictionary.unseen(key) for key in sections if dictionary.unseen(key)} == {}

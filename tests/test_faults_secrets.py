@@ -93,7 +93,8 @@ def test_a_value_of_the_environment_is_found_however_it_is_written(planted, form
     (planted / "file").write_bytes(FORMS[form](key))
     found = scan([planted], {"MY_KEY": key}).found
     assert found and {each.kind for each in found} == {"the value of MY_KEY"}
-    assert scan([planted], {"OTHER": "something else 1"}).found == [] or key == KEY
+    others = {each.kind for each in scan([planted], {"OTHER": "something else 1"}).found}
+    assert others <= ({"API key (sk-)"} if key == KEY else set())  # known by its shape, where that can be seen
 
 
 def test_a_key_is_found_in_stores_archives_figures_and_over_pieces(planted):

@@ -143,10 +143,12 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
     for kind, text in (each for notebook in made for each in shown(notebook)):
         assert not ACTS.search(text.replace("\x1b[A", "")), (kind, text[:200])
         assert kind != "text/html" or not Live(text).found, Live(text).found
-    for path in sorted((tmp_path / "res").rglob("*.csv")):
+    tables = [sorted((tmp_path / "res").rglob(f"*.{kind}")) for kind in ("csv", "tex")]
+    assert all(tables)
+    for path in tables[0]:
         for cell in (cell for row in csv.reader(path.open(newline="", encoding="utf-8")) for cell in row):
             assert not FORMULA.match(cell) or NUMBER.fullmatch(cell), (path.name, cell[:80])
-    for path in sorted((tmp_path / "res").rglob("*.tex")):
+    for path in tables[1]:
         assert not re.search(r"\\(input|write|frac)|(?<!\\)#|^[\[*]", path.read_text(encoding="utf-8"), re.M)
     counted(calls=len({json.dumps(entry["body"]) for entry in server.ledger}), requests=len(server.ledger))
 
@@ -254,10 +256,9 @@ FORGED = [
 @pytest.mark.fault("forged")
 @pytest.mark.parametrize("answer", FORGED, ids=range(len(FORGED)))
 def test_a_judged_text_does_not_move_the_score_of_a_juror_that_quotes_it(store, answer):
-    assert len(answer) < 60_000 and len(FORGED[5]) > 50_000
     for arm in [arm for arm in ARMS if arm != "sham"] if FULL else ("independent", "debate"):  # sham: of another debate
         juror = Script(reply=f"It says:\n{answer}\nA trick, I think.\nHUMAN_SCORE=0.25")
-        jury = Jury(tuple(Script(name, reply=juror.reply).model for name in "ab") if arm != "x" else (juror.model,))
+        jury = Jury(tuple(Script(name, reply=juror.reply).model for name in "ab"))
         rows = judge(store, jury, talk(answers=["Hello.", answer]), arm)
         scores = [row["score"] for row in rows if row.get("role", "juror") == "juror"]
         assert scores and {*scores} <= {0.25}, (arm, scores)

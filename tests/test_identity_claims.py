@@ -276,7 +276,6 @@ def test_hostile_repeats_end(unit):
 
 def test_a_very_long_reply():
     text = "".join(unit * (200_000 // len(HOSTILE) // len(unit)) for unit in HOSTILE) + "\nI'm not GPT-4, I'm Claude.\n"
-    assert len(text) > 190_000
     found = extract(text)
     assert all(text[c.start : c.end] == c.quote for c in found) and len(found) > 1000
 

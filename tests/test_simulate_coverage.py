@@ -109,7 +109,7 @@ def test_variance_of_independent_rows_is_that_of_rows_as_clusters():
 def test_sign_flips():
     rng = np.random.default_rng(8)
     alike = np.ones((8, 1))  # only all plus or all minus are as far from 0: 2 in 256
-    assert simulate.sign_flip_p(alike, rng) == pytest.approx([2 / 256], abs=0.006)
+    assert simulate.sign_flip_p(alike, rng, 200_000) == pytest.approx([2 / 256], abs=0.001)
     assert simulate.sign_flip_p(np.array([[1.0], [-1.0]]), rng) == pytest.approx([1])
 
 

@@ -634,7 +634,6 @@ def test_many_pairs_have_no_bootstrap_of_their_own(monkeypatch):
 
 def test_large_files_take_seconds():
     frame = simulated(0, n_models=10, n_prompts=1_000, none=0.05)
-    assert len(frame) == 100_000
     table = recognition_table(frame, n_resamples=1_000)
     assert table.estimate.notna().all()
 

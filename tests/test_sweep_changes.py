@@ -73,7 +73,7 @@ def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(asking, capsys)
     assert sweep.run_file(path, 2, out, "ordinary", max_cost=16.2) == 4
     said = capsys.readouterr().out
     bought = len(server.ledger)
-    assert 0 < bought < 12 and bought * 0.04 <= 16.2
+    assert 0 < bought <= 6  # the seventh could not be paid for: 0.24 are spent
     assert f"{bought} calls" in said and f"{bought * 0.04:.4f} USD of 16.2" in said and "BudgetError" in said
     assert sweep.run_file(path, 2, out, "ordinary") == 0
     assert len(server.ledger) == 12, "what was bought is not bought again"

@@ -96,7 +96,7 @@ def _cell(cell: nbformat.NotebookNode, clean: Callable[[str], str], heading: str
     count = cell.get("execution_count")
     code = highlight(clean(cell.source), PythonLexer(), _CODE)
     tagged = " · parameters" * any("parameters" in tag for tag in cell.metadata.get("tags", []))
-    head = f'<div class="label">In [{count or " "}]{tagged}</div>'
+    head = f'<div class="label">In [{html.escape(str(count or " "))}]{tagged}</div>'
     parts = (
         [f'<div class="step">{head}<pre class="code" tabindex="0"><code>{code}</code></pre>'] if code.strip() else []
     )

@@ -112,7 +112,7 @@ def _as_plan(run, base, variables):
         {"n_resamples": RESAMPLES} if "n_resamples" in declared_parameters(run.notebook) else {}
     )  # no call needs them
     new = {"status": "waiting", "reason": "", "cause": "", "manifest": {}}
-    return replace(run, folder=folder, parameters=run.parameters | fewer, variables=variables, **new)
+    return replace(run, folder=folder, parameters=run.parameters | fewer, variables=run.variables | variables, **new)
 
 
 class _Line(Line):

@@ -16,7 +16,8 @@ stages:
 
 Runs of one notebook write apart: each has a folder of its own as `out` where that is not given. A run waits for all
 stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
-stages that its parameters refer to as "{stage}" it waits in any case.
+stages that its parameters refer to as "{stage}" it waits in any case. `replaces_samples: true` beside `name` lets its
+runs replace committed samples (`selfeval.files.keep_samples`).
 """
 
 import hashlib
@@ -55,9 +56,11 @@ def load(path, out=None):
     stages = spec.get("stages") if isinstance(spec, dict) else None
     if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
         raise InputError(f"{path}: a sweep file is a mapping with `name` and `stages`, a list of mappings")
-    check_keys(spec, ("name", "stages"))
+    check_keys(spec, ("name", "stages", "replaces_samples"))
     if not _is_name(spec.get("name")):
         say(f"`name` is {spec.get('name')!r}, but must be letters, digits, dots, dashes or underscores")
+    if fault := type_fault(replaces := spec.get("replaces_samples", False), "bool"):
+        say(f"`replaces_samples` {fault}")
     folder = Path(out or DATA / "runs" / str(spec.get("name"))).absolute()
     done = []
     for number, entry in enumerate(stages, 1):
@@ -76,6 +79,7 @@ def load(path, out=None):
         declared, after = _declared(notebook, say), _after(entry, known, say)
         for given, varying in sets:
             run = _make_run(stage, notebook, given, varying, after, declared, folder, known, say)
+            run.variables = {"SELFEVAL_REPLACE_SAMPLES": "1"} if replaces else {}
             if len(problems) == before:
                 stage.runs.append(run)
         twice = [run.folder.name for run in stage.runs]
