@@ -33,7 +33,7 @@ def mark(text: str) -> str:
     """Return a mark in square brackets that the text does not contain."""
     for number in itertools.count():
         digest = hashlib.sha256(f"{number or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()
-        digest = digest[: 4 + number // 4096]  # a text can hold all marks of one length
+        digest = digest[: 4 + number // 64]  # a text can hold all marks of one length
         if f"[{digest}]" not in text:
             return f"[{digest}]"
 
