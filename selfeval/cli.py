@@ -327,7 +327,13 @@ def _role_play_options(agent: str, interrogator: str, jury: str, turns: int):
         click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path()),
         click.option("--role-play-llm-model", "agent", default=agent, show_default=True, help="Who answers."),
         click.option("--interrogator-llm-model", "interrogator", default=interrogator, show_default=True),
-        click.option("--jury-llm-models", "jurors", default=jury, show_default=True, help="Separated by commas."),
+        click.option(
+            "--jury-llm-models",
+            "jurors",
+            default=jury,
+            show_default=True,
+            help="Separated by commas; one that is named k times takes k seats.",
+        ),
         click.option("--max-turns", "turns", default=turns, show_default=True, type=click.IntRange(1)),
         click.option("--debate-rounds", "rounds", default=2, show_default=True, type=click.IntRange(1)),
         click.option("--agent-persona", "persona", default="support", show_default=True, help="See data/roleplay/."),
@@ -341,6 +347,7 @@ def _role_play_options(agent: str, interrogator: str, jury: str, turns: int):
         click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on."),
         click.option("--seed", default=0, show_default=True, type=click.IntRange(0)),
         click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1), help="Calls in flight."),
+        click.option("--force", is_flag=True, help="Overwrite an output file of another set-up."),
     )
 
     def decorate(function):
@@ -386,11 +393,11 @@ def _play(arms: tuple[str, ...], report, *, out: Path, agent: str, interrogator:
     import asyncio
 
     from selfeval.client import Client
-    from selfeval.models import get, get_all
+    from selfeval.models import get
     from selfeval.roleplay import commands, panel
 
     jury = panel.Jury(
-        tuple(get_all([name.strip() for name in jurors.split(",") if name.strip()])),
+        tuple(name.strip() for name in jurors.split(",") if name.strip()),
         rounds=options.pop("rounds"),
         seed=options["seed"],
     )

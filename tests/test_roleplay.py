@@ -304,6 +304,7 @@ def test_a_file_of_conversations_is_read_as_it_was_written(tmp_path):
 def test_the_agent_is_the_one_named_so_or_the_second_to_speak(tmp_path):
     def agent(row):
         rows = {"conversation_id": "a", "turns": [{"speaker": s, "text": "t"} for s in row.pop("speakers")]} | row
+        rows |= {"source": "human"}
         (tmp_path / "c.jsonl").write_text(json.dumps(rows))
         return read_conversations(tmp_path / "c.jsonl")[0].agent
 
@@ -327,12 +328,13 @@ TURN = {"speaker": "A", "text": "t"}
         ({"conversation_id": "x", "turns": [TURN, {"speaker": "B"}]}, "record 2, turn 2: a turn needs a `text`"),
         ({"conversation_id": "x", "turns": [{"text": "t"}]}, "record 2, turn 1: a turn needs a `speaker`, got None"),
         ({"conversation_id": "x", "turns": [TURN], "source": "dog"}, "`source` must be one of model, human, got 'dog'"),
+        ({"conversation_id": "x", "turns": [TURN], "source": None}, "of model, human, got None: it says who is on the"),
         ({"conversation_id": "first", "turns": [TURN, {"speaker": "B", "text": ""}]}, "'first' exists already"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path, row, sentence):
-    good = {"conversation_id": "first", "turns": [TURN, {"speaker": "B", "text": "u"}]}
-    (tmp_path / "c.jsonl").write_text(json.dumps(good) + "\n" + json.dumps(row))
+    good = {"conversation_id": "first", "turns": [TURN, {"speaker": "B", "text": "u"}], "source": "model"}
+    (tmp_path / "c.jsonl").write_text(json.dumps(good) + "\n" + json.dumps({"source": "model"} | row))
     with pytest.raises(InputError, match=re.escape(sentence)):
         read_conversations(tmp_path / "c.jsonl")
 
@@ -346,7 +348,7 @@ def test_published_output_files_are_conversations(tmp_path):
     for conversation in read_conversations([tmp_path / "play.json", tmp_path / "both.json"]):
         assert [tuple(e)[:3] for e in conversation.exchanges()] == [(1, "q1", "a1"), (2, "q2", "a2")]
         assert conversation.agent_model == "openai/gpt-4o" and conversation.source == "model"
-    with pytest.raises(InputError, match="no `interaction` and no `turns`"):
+    with pytest.raises(InputError, match="no `turns` and no `interaction` among rows"):
         read_conversations(tmp_path / "other.json")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_conversations(tmp_path / "gone.jsonl")

@@ -79,6 +79,11 @@ def _role(path: Path, name: str, entry) -> Role:
     return Role(name, entry["title"], **{kind: tuple(map(str, value)) if kind == "questions" else value})
 
 
+def source(persona: str) -> str:
+    """Return what a speaker in this persona is: "human" where a person types, else "model"."""
+    return "human" if role(persona, personas(), "persona").typed else "model"
+
+
 def player(part: Role, model: Model | None, seed: int) -> Model:
     """Return who plays a part: the model, or the callable that needs none.
 

@@ -15,17 +15,17 @@ from selfeval.files import check_writable, write_whole
 from selfeval.models import Model
 from selfeval.roleplay import cast, jury, panel
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.transcripts import Conversation, Exchange
+from selfeval.roleplay.transcripts import TYPED, Conversation, Exchange
 
 INDEPENDENT, DEBATE = "independent", "debate"
 METHODS = {INDEPENDENT: "independent", DEBATE: "chateval_debate_one_by_one"}  # names in the published file
-TYPED = "person"
 HEARD = ("role_play_llm_model", "interrogator_llm_model", "agent_persona", "strategy", "seed")  # what lines answer to
 
 
 @dataclass(frozen=True)
 class Play:
-    """One run of a command. arms: the juries that judge every answer. out: the file. The rest as in `converse`."""
+    """One run of a command. arms: the juries that judge every answer. out: the file. force: also one of another
+    set-up. The rest as in `converse`."""
 
     out: Path
     agent: Model | None
@@ -39,6 +39,12 @@ class Play:
     tokens: int = 0
     seed: int = 0
     feedback: bool = False
+    force: bool = False
+
+    @property
+    def command(self) -> str:
+        """Return the command whose arms these are."""
+        return "compare" if INDEPENDENT in self.arms else "roleplay"
 
     def config(self) -> dict:
         """Return what was asked for, by the published names and then ours."""
@@ -86,10 +92,10 @@ class Log:
         return jury.decide(self.verdicts.get((turn, arm), []), self.play.jury.aggregation)
 
     def seats(self, arm: str) -> list[tuple[str, str | None]]:
-        """Return the jurors as (model, persona), in the order in which they are named."""
-        seats = [(seat.model.id, seat.persona) for seat in self.play.jury.seats(arm, 0, 1)]
-        models, personas = [model.id for model in self.play.jury.jurors], [None, *self.play.jury.personas]
-        return sorted(seats, key=lambda seat: (models.index(seat[0]), personas.index(seat[1])))
+        """Return the jurors as (name, persona), in the order in which they are named."""
+        seats = [(seat.name, seat.persona) for seat in self.play.jury.seats(arm, 0, 1)]
+        names, personas = [seat.name for seat in self.play.jury.named()], [None, *self.play.jury.personas]
+        return sorted(seats, key=lambda seat: (names.index(seat[0]), personas.index(seat[1])))
 
     def exchanges(self) -> list[Exchange]:
         """Return the exchanges so far."""
@@ -254,28 +260,37 @@ def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
     messages that file has up to the person's last.
 
     With a person on both sides the lines of the file are theirs in turn. Raises `InputError` where the file cannot be
-    written, is no output of these commands, or holds what somebody typed in another setting: that is not in the store.
+    written, is no output of these commands, or is one of another set-up and nobody said to overwrite it.
     """
     check_writable(play.out)
     if not play.out.exists():
         return cast.person(read), 0
-    now = play.config()
+    now, (before, messages) = {"command": play.command} | play.config(), _found(play)
+    differs = [f"`{name}` {before[name]!r} there and {now[name]!r} here" for name in now if before[name] != now[name]]
+    typed = {side for side, part in (("agent", "agent_persona"), ("interrogator", "strategy")) if before[part] == TYPED}
+    lines = [text for speaker, text in messages if speaker in typed]
+    if differs and not play.force:
+        people = ", with what somebody typed" * bool(lines)
+        raise InputError(
+            f"{play.out} is the output of another set-up ({'; '.join(differs)}){people}; "
+            "choose another name for the output, or add --force to overwrite it."
+        )
+    held = 0 if differs else max((k for k, (speaker, _) in enumerate(messages, 1) if speaker in typed), default=0)
+    lines = iter(lines if all(now[name] == before[name] for name in HEARD) else [])
+    return cast.person(lambda shown: next(lines, None) or read(shown)), held
+
+
+def _found(play: Play) -> tuple[dict, list[tuple[str, str]]]:
+    """Return the set-up of the output that is there, and its messages as (speaker, text)."""
     try:
         content = json.loads(play.out.read_text(encoding="utf-8")) if play.out.is_file() else None
-        config = content.get("config", content)
-        before = {name: config[name] for name in HEARD}
-        messages = [(turn["speaker"], turn["text"]) for turn in content["messages"] if turn["status"] != "error"]
+        if "interaction" in content:
+            before = content | {"command": "roleplay", "jury_llm_models": content["jury"]}
+        else:
+            before = content["config"] | {"command": "compare"}
+        before = {name: before[name] for name in ("command", *play.config())}
+        return before, [(turn["speaker"], turn["text"]) for turn in content["messages"] if turn["status"] != "error"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{play.out} exists and is no file of this command; choose another name for the output."
         ) from error
-    typed = {side for side, part in (("agent", "agent_persona"), ("interrogator", "strategy")) if before[part] == TYPED}
-    lines = [text for speaker, text in messages if speaker in typed]
-    same = all(now[name] == value for name, value in before.items())
-    if lines and not (same and len(lines) <= play.turns * len(typed)):
-        raise InputError(
-            f"{play.out} holds what somebody typed in another setting; choose another name for the output."
-        )
-    held = max((k for k, (speaker, _) in enumerate(messages, 1) if speaker in typed), default=0)
-    lines = iter(lines)
-    return cast.person(lambda shown: next(lines, None) or read(shown)), held

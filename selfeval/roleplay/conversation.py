@@ -93,19 +93,21 @@ async def converse(
     """Have interrogator and agent talk for so many turns (a question and its answer each); return the conversations.
 
     strategy, persona: names in data/roleplay/; where one needs no model, its side's model may be None. conversations:
-    so many with the same parts; they differ by their sample number. first: the first question, instead of asking the
-    interrogator for it. tokens: most tokens of a message, 0 = the provider's `answer_tokens`. on_exchange: told of
-    every exchange as soon as its answer exists, with the conversation up to there, so that a jury can start. feedback:
-    awaited after every exchange; its text goes to the interrogator alone, behind the answer, and the next turn waits
-    for it. also: models that will be asked besides, checked with the two before the first call.
+    so many with the same parts, or none; they differ by their sample number. first: the first question, instead of
+    asking the interrogator for it. tokens: most tokens of a message, 0 = the provider's `answer_tokens`. on_exchange:
+    told of every exchange as soon as its answer exists, with the conversation up to there, so that a jury can start.
+    feedback: awaited after every exchange; its text goes to the interrogator alone, behind the answer, and the next
+    turn waits for it. also: models that will be asked besides, checked with the two before the first call.
 
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
-    for name, value, least in (("turns", turns, 1), ("conversations", conversations, 1), ("tokens", tokens, 0)):
+    for name, value, least in (("turns", turns, 1), ("conversations", conversations, 0), ("tokens", tokens, 0)):
         check_whole(name, value, least)
     asking, answering = sides(interrogator, agent, strategy, persona, temperature, tokens, seed)
     _check(strategy, persona, turns, conversations, first)
+    if not conversations:
+        return []
     opening = [Turn(asking.label, first)] if first else []
     check_models(
         client, (answering if opening else asking).request(opening, 0, seed), [asking.model, answering.model, *also]
@@ -118,7 +120,8 @@ async def converse(
         log, status = [*opening], "ok"
 
         def so_far() -> Conversation:
-            return Conversation(name, [*log], agent=answering.label, status=status, meta=meta | {"sample": number})
+            source = cast.source(persona)
+            return Conversation(name, [*log], source, answering.label, status, meta | {"sample": number})
 
         for turn in range(1, turns + 1):
             if turn > 1 or not opening:

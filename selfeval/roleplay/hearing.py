@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from selfeval.client import Client
 from selfeval.errors import InputError
-from selfeval.models import Model
 from selfeval.providers import Response
 from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.conversation import gather
@@ -133,13 +132,13 @@ class _Hearing:
     ) -> dict:
         """Ask for a statement, once more for its score where it has none, and return the row."""
         tags = [rubric["tag"] for rubric in self.rubrics.values()]
-        first = await self._ask(seat.model, messages, constrained, reason=True)
+        first = await self._ask(seat, messages, constrained, reason=True)
         read = self._read(first, tags)
         reply, score = first, read.scores[tags[0]]
         second = None
         if score is None and first.status in REPAIRED:
             again = prompts.repair(messages, first.text, self.rubrics, constrained)
-            second = await self._ask(seat.model, again, constrained, reason=False)
+            second = await self._ask(seat, again, constrained, reason=False)
             if (found := self._read(second, tags)).scores[tags[0]] is not None:
                 reply, score = second, found.scores[tags[0]]
                 read = verdicts.Verdict(found.scores, read.reason)
@@ -157,7 +156,7 @@ class _Hearing:
         """Have the rounds so far summed up; the summary replaces what was said."""
         model = self.jury.summariser or self.jury.jurors[0]
         messages = prompts.summary(self.shared, prompts.log_part(self.said, self.summary))
-        response = await self._send(model, messages, {})
+        response = await self._send(Seat(model), messages, {})
         text = verdicts.shorten(verdicts.without_thinking(response.text))
         if response.status in ("ok", "length") and text:
             self.summary, self.said = text, []
@@ -176,7 +175,7 @@ class _Hearing:
             "round": number,
             "blind": blind,
             "position": position,
-            "juror": seat.model.id,
+            "juror": seat.name,
             "persona": seat.persona,
             "agent": self.agent,
             "same_family": same_family(seat.model, self.agent),
@@ -187,18 +186,18 @@ class _Hearing:
             return verdicts.Verdict(dict.fromkeys(tags), _reason(response, tags))
         return verdicts.read(response.text, tags, self.evidence)
 
-    async def _ask(self, model: Model, messages: list[dict], constrained: bool, reason: bool) -> Response:
+    async def _ask(self, seat: Seat, messages: list[dict], constrained: bool, reason: bool) -> Response:
         parameters = {}
         if constrained:
-            length = None if model.provider.hosted else (20, 80)
+            length = None if seat.model.provider.hosted else (20, 80)
             form = prompts.score_format(self.rubrics, reason=reason, length=length)
             parameters["response_format"] = form
-        return await self._send(model, messages, parameters)
+        return await self._send(seat, messages, parameters)
 
-    async def _send(self, model: Model, messages: list[dict], parameters: dict) -> Response:
-        tokens = self.jury.tokens or max(prompts.SHORTEST, model.provider.answer_tokens)
-        own = {"temperature": self.jury.temperature, "max_tokens": tokens}
-        return await self.client.chat(model, messages, seed=self.jury.seed, **own, **parameters)
+    async def _send(self, seat: Seat, messages: list[dict], parameters: dict) -> Response:
+        tokens = self.jury.tokens or max(prompts.SHORTEST, seat.model.provider.answer_tokens)
+        own = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed}
+        return await self.client.chat(seat.model, messages, sample=seat.number - 1, **own, **parameters)
 
 
 def _reason(response: Response, tags: list[str]) -> str:

@@ -9,6 +9,7 @@ from selfeval.client import Client
 from selfeval.errors import check_whole
 from selfeval.humans import sample
 from selfeval.models import Model
+from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import check_models, said, sides
 from selfeval.roleplay.transcripts import Conversation, Turn
 
@@ -78,6 +79,7 @@ async def forced_context(
         Conversation(
             f"{answering.model.id} {persona} in {conversation.conversation_id}",
             made[conversation.conversation_id],
+            source=cast.source(persona),
             meta=conversation.meta | meta | {"pair": conversation.conversation_id},
         )
         for conversation in conversations

@@ -1,8 +1,9 @@
 """Who sits on the jury, and in which order they speak: models crossed with personas by seeded Latin squares."""
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import yaml
@@ -20,29 +21,38 @@ PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the publi
 
 @dataclass(frozen=True)
 class Seat:
-    """One juror of one verdict: a model in a persona (None: without)."""
+    """One juror of one verdict: a model in a persona (None: without); number: its how many-th seat this is, from 1.
+
+    Votes of one model in several seats are samples of it, each with the sample number of its seat.
+    """
 
     model: Model
     persona: str | None = None
+    number: int = 1
+
+    @property
+    def name(self) -> str:
+        """Return what records call this juror."""
+        return numbered([self.model.id] * self.number)[-1]
 
 
 @dataclass(frozen=True)
 class Jury(Rich):
     """Who judges, and how; one object for all conversations of a run.
 
-    jurors: the models; one alone takes all personas. personas: names in data/roleplay/jurors.yaml. rounds: of the arms
-    in which jurors speak more than once. scope: what a verdict is about: the answer of one `turn`, all answers up to a
-    turn (`prefix`), or the whole `conversation` once. context: what is shown for a turn: the conversation so far
-    (`rolling`) or its exchange alone (`isolated`). blind: one more round whose statements nobody sees. aggregation:
-    `mean` or `majority` of the last round. dimensions: further rubrics of data/roleplay/rubrics.yaml. summariser,
-    judge: the model that writes summaries (None: the first juror) and the one that decides after the jury (None: none).
-    answer: `auto` (JSON where the provider can constrain it), `constrained` or `free`. tokens: most tokens of a
-    statement, 0 = the provider's own. temperature, seed: of the jurors.
+    jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names in
+    data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a verdict is about:
+    the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation` once. context: what is
+    shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one more round
+    whose statements nobody sees. aggregation: `mean` or `majority` of the last round. dimensions: further rubrics of
+    data/roleplay/rubrics.yaml. summariser, judge: the model that writes summaries (None: the first juror) and the one
+    that decides after the jury (None: none). answer: `auto` (JSON where the provider can constrain it), `constrained`
+    or `free`. tokens: most tokens of a statement, 0 = the provider's own. temperature, seed: of the jurors.
 
     Raises `InputError` naming the field that breaks a rule.
     """
 
-    jurors: tuple[Model, ...]
+    jurors: tuple[Model | str, ...]
     personas: tuple[str, ...] = PUBLISHED
     rounds: int = 2
     scope: str = "turn"
@@ -69,6 +79,8 @@ class Jury(Rich):
         check_at_least("temperature", self.temperature, 0)
         if not isinstance(self.blind, bool):
             raise InputError(f"`blind` must be true or false, got {self.blind!r}.")
+        jurors = [self.jurors] if isinstance(self.jurors, str | Model) else self.jurors
+        object.__setattr__(self, "jurors", [get(juror) if isinstance(juror, str) else juror for juror in jurors])
         if not self.jurors:
             raise InputError("`jurors` must name at least one model, got [].")
         for field in ("jurors", "personas", "dimensions"):
@@ -90,6 +102,11 @@ class Jury(Rich):
         """Return the rubrics of a verdict, that of the human score first."""
         return {name: rubrics()[name] for name in ("human", *self.dimensions)}
 
+    def named(self) -> list[Seat]:
+        """Return a seat for every juror, in the order in which they are named."""
+        ids = [model.id for model in self.jurors]
+        return [Seat(model, number=ids[:k].count(model.id) + 1) for k, model in enumerate(self.jurors)]
+
     def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
         """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0).
 
@@ -97,14 +114,19 @@ class Jury(Rich):
         model plays every persona equally often. One model: it takes every persona, and votes once in `independent`.
         """
         if arm == "independent":
-            seats = [Seat(model) for model in self.jurors]
+            seats = self.named()
         elif len(self.jurors) == 1:
             seats = [Seat(self.jurors[0], persona) for persona in self.personas]
         else:
             size = max(len(self.jurors), len(self.personas))
             names = [self.personas[k % len(self.personas)] for k in latin_row(size, "persona", index, 0, self.seed)]
-            seats = [Seat(model, name) for model, name in zip(self.jurors, names, strict=False)]
+            seats = [replace(seat, persona=name) for seat, name in zip(self.named(), names, strict=False)]
         return [seats[k] for k in latin_row(len(seats), "order", index, turn - 1, self.seed)]
+
+
+def numbered(jurors: Sequence[str]) -> list[str]:
+    """Return the jurors' ids with a number where one is named again: "m", "m #2", "m #3"."""
+    return [f"{name} #{again}" if (again := jurors[: k + 1].count(name)) > 1 else name for k, name in enumerate(jurors)]
 
 
 def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[int]:
@@ -154,29 +176,39 @@ def _known(field: str, names: Sequence[str], known: Iterable[str], at_least_one:
         raise InputError(f"`{field}` names one twice: {', '.join(names)}.")
 
 
-def same_family(juror: Model, agent: str) -> bool:
+def same_family(juror: Model | str, agent: str) -> bool:
     """Tell whether a juror judges itself or a relative: equal id, family, or developer where no family is known."""
     if agent in ("human", ""):
         return False
     try:
-        other = get(agent)
-    except InputError:  # an agent that is no model of the registry, such as a script
-        return juror.id == agent
+        juror, other = get(juror) if isinstance(juror, str) else juror, get(agent)
+    except InputError:  # one that is no model of the registry, such as a script
+        return agent == (juror if isinstance(juror, str) else juror.id)
     if juror.family or other.family:
         return juror.id == other.id or juror.family == other.family
     return juror.id == other.id or ("/" in juror.id and juror.id.partition("/")[0] == other.id.partition("/")[0])
 
 
 def warnings(jury: Jury, agents: Iterable[str] = (), arms: Sequence[str] = ("debate",)) -> list[str]:
-    """Return a sentence for everything that weakens this jury: one model alone, jurors of an agent's family."""
+    """Return a sentence for what weakens this jury: one model in many seats, jurors of an agent's family."""
     found = []
     if len(jury.jurors) == 1 and set(arms) - {"independent"}:
         found.append(
             f"One model, {jury.jurors[0].id}, plays all jurors ({', '.join(jury.personas)}): what looks like a debate "
             "is one model with itself. Name three models of different families in `jurors`."
         )
+    for juror, seats in Counter(model.id for model in jury.jurors).items():
+        if seats > 1:
+            found.append(
+                f"One model, {juror}, takes {seats} of {len(jury.jurors)} seats: its votes are samples of one opinion, "
+                "and their debate is one model with itself. Name models of different families in `jurors`."
+            )
     for agent in dict.fromkeys(agents):
-        relatives = [juror.id for juror in jury.jurors if same_family(juror, agent)]
-        if relatives:
-            found.append(f"The agent {agent} is judged by its own family ({', '.join(relatives)}): see `same_family`.")
+        found += relatives(agent, [juror.id for juror in jury.jurors if same_family(juror, agent)])
     return found
+
+
+def relatives(agent: str, jurors: Iterable[str]) -> list[str]:
+    """Return the sentence about jurors that are of the agent's family; none where there are none."""
+    names = ", ".join(dict.fromkeys(jurors))
+    return [f"The agent {agent} is judged by its own family ({names}): see `same_family`."] if names else []

@@ -6,6 +6,7 @@ it can pass for a part of the prompt.
 """
 
 import hashlib
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +14,9 @@ from selfeval.prompts import user
 from selfeval.roleplay.transcripts import Exchange
 
 # The blocks of a prompt, for who reads prompts (simulated jurors, tests): turn, A or B, mark, text; and so on.
-MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
-STATEMENT = re.compile(r"^Round (\d+), juror (\d+) (\[[0-9a-f]{4}\])\n(.*?)\n\3$", re.M | re.S)
-SUMMARY = re.compile(r"^Summary of what the jurors said (\[[0-9a-f]{4}\])\n(.*?)\n\1$", re.M | re.S)
+MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{4,}\])\n(.*?)\n\3$", re.M | re.S)
+STATEMENT = re.compile(r"^Round (\d+), juror (\d+) (\[[0-9a-f]{4,}\])\n(.*?)\n\3$", re.M | re.S)
+SUMMARY = re.compile(r"^Summary of what the jurors said (\[[0-9a-f]{4,}\])\n(.*?)\n\1$", re.M | re.S)
 SEAT = re.compile(r"^You are juror (\d+);", re.M)
 JUDGED = re.compile(r"^Judge (?:B's answer in turn (\d+)|all of B's answers|B in the whole conversation)", re.M)
 
@@ -30,12 +31,11 @@ SHORTEST = 128  # tokens of a statement where a provider's answers are shorter: 
 
 def mark(text: str) -> str:
     """Return a mark in square brackets that the text does not contain."""
-    number = 0
-    while True:
+    for number in itertools.count():
         digest = hashlib.sha256(f"{number or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()
-        if f"[{digest[:4]}]" not in text:
-            return f"[{digest[:4]}]"
-        number += 1
+        digest = digest[: 4 + number // 64]  # a text can hold all marks of one length
+        if f"[{digest}]" not in text:
+            return f"[{digest}]"
 
 
 def _block(head: str, text: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from selfeval.client import Client
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_whole
 from selfeval.models import Model
+from selfeval.records import data_path
 from selfeval.roleplay.humans import forced_context, human_conversations
-from selfeval.roleplay.jury import decide, judged_turns
-from selfeval.roleplay.panel import Jury, personas
-from selfeval.roleplay.transcripts import Conversation, read_conversations
+from selfeval.roleplay.jury import decide, hold, judged_turns
+from selfeval.roleplay.panel import Jury, personas, relatives, warnings
+from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.stats.jury import baseline_auc
 from selfeval.style import out_of_fold
 from selfeval.tables import p_text
@@ -20,30 +21,108 @@ VERDICT = ["conversation_id", "turn", "arm"]
 SHADES = ("#f3d9d4", "#f2f2f2", "#d5e6f0")  # a program, undecided, a person
 
 
+def existing(
+    verdicts: str | Sequence[str], conversations: str | Sequence[str], *, limit: int = 0, max_turns: int = 0, out: str
+) -> tuple[list[Conversation], list[dict]] | None:
+    """Return verdicts that exist, in files, as (conversations, statements); None where no file is named.
+
+    The conversations are those that the statements are about, as far as they stand in these files, beside them, or in
+    `conversations`; first file first. limit, max_turns: as in `docket`. Raises `InputError` where `out` is a folder
+    that one of the files is in, since the notebook writes there.
+    """
+    files, talks = _listed(verdicts), _listed(conversations)
+    check_whole("limit", limit)
+    check_whole("max_turns", max_turns)
+    written = {(data_path(out) / f"{name}.jsonl").resolve() for name in ("verdicts", "conversations")}
+    for file in files + talks:
+        if data_path(file).resolve() in written:
+            raise InputError(f"`out` {out!r} is where {file} is, which is read here; choose another folder for `out`.")
+    if not files:
+        return None
+    statements, found = read_verdicts(files)
+    beside = [file for file in (data_path(file).with_name("conversations.jsonl") for file in files) if file.is_file()]
+    texts = {one.conversation_id: one for one in reversed([*found, *read_conversations(beside + talks)])}
+    judged = list(dict.fromkeys(row["conversation_id"] for row in statements))[: limit or None]
+    kept = [r for r in statements if r["conversation_id"] in judged and r["turn"] <= (max_turns or r["turn"])]
+    if not any(row["role"] == "juror" for row in kept):
+        raise InputError(f"There is no juror's verdict in {', '.join(map(str, files))} on the answers to analyse.")
+    return [texts[name].first(max_turns) for name in judged if name in texts], kept
+
+
+def _listed(files: str | Sequence[str]) -> list[str]:
+    return [files] if isinstance(files, str) else list(files)
+
+
+async def hear(
+    client: Client, jury: Jury, arms: Sequence[str], files: str | Sequence[str], **docketed
+) -> tuple[list[Conversation], list[dict]]:
+    """Have a jury judge what `docket` returns; return conversations and statements."""
+    cases = await docket(client, files, **docketed)
+    return cases, await hold(client, jury, cases, arms)
+
+
 async def docket(
-    client: Client, files: str | Sequence[str], *, humans: int = 0, exchanges: int = 2, agent: Model, seed: int = 0
-) -> list[Conversation]:
+    client: Client, files: str | Sequence[str], *, humans: int = 0, exchanges: int = 2, agent: Model, seed: int = 0,
+    limit: int = 0, max_turns: int = 0,
+) -> list[Conversation]:  # fmt: skip
     """Return what a jury is to judge: the conversations of files, then so many human controls with their twins.
 
     A control is a chat between people, of so many exchanges; in its twin the agent answers in one person's place
-    (`humans.forced_context`). Raises `InputError` where there is nothing to judge.
+    (`humans.forced_context`). limit: only the first so many conversations of the files, 0 = all. max_turns: only the
+    first so many exchanges of each conversation, 0 = all. Raises `InputError` where there is nothing to judge.
     """
     if not isinstance(humans, int) or isinstance(humans, bool) or humans < 0:
         raise InputError(f"`humans` must be a number of control conversations, or 0 for none, got {humans!r}.")
-    found = read_conversations(files) if files else []
+    found = [one.first(max_turns) for one in (read_conversations(files) if files else [])[: limit or None]]
     if humans:
-        people = human_conversations(humans, exchanges=exchanges, seed=seed)
+        people = [one.first(max_turns) for one in human_conversations(humans, exchanges=exchanges, seed=seed)]
         found += [*people, *await forced_context(client, agent, people, seed=seed)]
     if not found:
         raise InputError("There is nothing to judge: name files in `conversations`, or set `humans` above 0.")
     return found
 
 
-def seating(jury: Jury, index: int = 0, turn: int = 1) -> pd.DataFrame:
-    """Return who sits on the jury for a conversation's turn, in speaking order."""
-    seats = jury.seats("debate", index, turn)
-    rows = [(place, seat.model.id, seat.persona, _title(seat.persona)) for place, seat in enumerate(seats, 1)]
-    return pd.DataFrame(rows, columns=["speaks", "juror", "persona", "title"])
+def seating(jury: Jury, known: tuple[list, list[dict]] | None = None) -> pd.DataFrame:
+    """Return who sits on the jury for the first conversation's first turn, in speaking order.
+
+    known: verdicts that exist (`existing`): who sat there, in the last of the arms.
+    """
+    rows = [(place, seat.name, seat.persona) for place, seat in enumerate(jury.seats("debate", 0, 1), 1)]
+    if known:
+        said = pd.DataFrame(known[1]).query("role == 'juror'")
+        said = said[said["arm"] == said["arm"].iloc[-1]]
+        first = said[[*VERDICT, "round"]].eq(said[[*VERDICT, "round"]].iloc[0]).all(axis=1)
+        rows = said.loc[first, ["position", "juror", "persona"]].itertuples(index=False)
+    return pd.DataFrame([(*row, _title(row[2])) for row in rows], columns=["speaks", "juror", "persona", "title"])
+
+
+def doubts(
+    jury: Jury, agents: Sequence[str], arms: Sequence[str], known: tuple[list, list[dict]] | None = None
+) -> list[str]:
+    """Return a sentence for everything that weakens this jury (`panel.warnings`), or the one of verdicts that exist."""
+    if not known:
+        return warnings(jury, agents, arms)
+    statements = [row for row in known[1] if row["role"] == "juror"]
+    models = {row["juror"].partition(" #")[0] for row in statements}
+    found = []
+    if len(models) == 1 and {row["arm"] for row in statements} - {"independent"}:
+        found.append(f"One model, {models.pop()}, sat in all seats: what looks like a debate is one model with itself.")
+    for agent in dict.fromkeys(row["agent"] for row in statements):
+        found += relatives(agent, [row["juror"] for row in statements if row["agent"] == agent and row["same_family"]])
+    return found
+
+
+def settings(jury: Jury, agent: str, known: tuple[list, list[dict]] | None = None) -> dict:
+    """Return what a paper says of the jury; of verdicts that exist, as far as these say it."""
+    how = {"aggregation": jury.aggregation, "seed": jury.seed}
+    if not known:
+        who = {"jurors": [model.id for model in jury.jurors], "personas": list(jury.personas), "agent": agent}
+        who |= {"rounds": jury.rounds, "scope": jury.scope, "context": jury.context}
+        return who | {"aggregation": jury.aggregation, "temperature": jury.temperature, "seed": jury.seed}
+    statements = [row for row in known[1] if row["role"] == "juror"]
+    each = {"jurors": "juror", "personas": "persona", "agents": "agent", "scope": "scope"}
+    said = {name: [v for v in dict.fromkeys(row[field] for row in statements) if v] for name, field in each.items()}
+    return said | {"rounds": max(row["round"] for row in statements)} | how
 
 
 def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
@@ -135,26 +214,31 @@ def baselines(
 
 def costs(records: pd.DataFrame) -> pd.DataFrame:
     """Return what the statements of each arm took: repairs, missing scores, tokens (and the share cached), dollars."""
-    usage = (
-        pd.DataFrame(list(records["usage"]), records.index)
-        .reindex(columns=["prompt", "cached", "completion"])
-        .fillna(0)
-    )
+    usage = pd.DataFrame([u if isinstance(u, dict) else {} for u in records["usage"]], records.index)
     frame = (
-        records[["arm", "repaired", "status"]]
-        .join(usage)
-        .assign(none=records["score"].isna() & (records["role"] != "summary"), cost=records["cost"].astype(float))
+        records[["arm", "status"]]
+        .join(usage.reindex(columns=["prompt", "cached", "completion"]))
+        .assign(
+            none=records["score"].isna() & (records["role"] != "summary"),
+            repaired=records["repaired"].astype("boolean"),
+            cost=records["cost"].astype(float),
+        )
     )
     found = frame.groupby("arm", sort=False).agg(
-        statements=("arm", "size"), repaired=("repaired", "sum"), no_score=("none", "sum"),
-        prompt_tokens=("prompt", "sum"), cached=("cached", "sum"), completion_tokens=("completion", "sum"),
+        statements=("arm", "size"), repaired=("repaired", _known_sum), no_score=("none", "sum"),
+        prompt_tokens=("prompt", _known_sum), cached=("cached", "sum"), completion_tokens=("completion", _known_sum),
         dollars=("cost", lambda cost: cost.sum(min_count=len(cost))),
     )  # fmt: skip
     found["cached"] = (found["cached"] / found["prompt_tokens"]).round(2)
     verdicts_held = records.drop_duplicates(VERDICT).groupby("arm").size()
     found.insert(0, "verdicts", verdicts_held)
     whole = ["repaired", "no_score", "prompt_tokens", "completion_tokens"]
-    return found.astype(dict.fromkeys(whole, int)).reset_index()
+    return found.astype(dict.fromkeys(whole, "Int64")).reset_index()
+
+
+def _known_sum(values: pd.Series):
+    """Sum what is known; nothing known is no 0."""
+    return values.sum(min_count=1)
 
 
 def chat(conversation: Conversation, records: pd.DataFrame | None = None, display: Mapping[str, str] | None = None):
