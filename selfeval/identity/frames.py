@@ -220,8 +220,8 @@ _SPEECH = (
 )
 _AUX = r"(?:have|has|had|just|also|now|still|keep|keeps|kept|seems? to|may|might|do|does|did|are|were|was|been|\w+ly)"
 _OTHERS = (  # a subject that is not the speaker
-    rf"(?<![\w'])(?!(?:i|i'll|i'd|i'm|i've|me|to|can|must|not|cannot|would|will|let|should|could|never|\w+n't|{_AUX})\b)"
-    r"[\w']+"
+    r"(?<![\w'])(?!(?:i|i'll|i'd|i'm|i've|me|to|can|must|not|cannot|would|will|let|should|could|never|second"
+    rf"|\w+n't|{_AUX})\b)[\w']+"
 )
 _STORY = r"(?:story|scene|game|role-?play|play|novel|poem|film|movie|song|fiction|dialogue|script|tale|universe)"
 _NEW_QUESTION = (
