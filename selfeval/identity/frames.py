@@ -36,9 +36,9 @@ HEADS = (
     # known: only known names follow   be: is said to be   name: is called, any word may be the name   made: has a maker
     # it: the name follows at once     as: "As X, I ..."   also: goes on from a head in the same sentence
     ("name", rf"{_FIELD}(?:your |my |the |model |assistant |ai |full |exact )?(?:name|model|model[ _]name|model[ _]id"
-             rf"|id|identity|assistant name|version|family|ai|nombre|nom|nome|modell?o?|modellname"
-             rf"|(?:nombre|nom|nome) d[eu]l? modell?[eo]|(?:模型)?名称|モデル名|(?:название|модель|имя)(?: модели)?)"
-             rf"{_COLON}"),  # "Name: X"
+             rf"|id|identity|assistant name|version|family|ai|modellname|modell?o?"
+             rf"|(?:nombre|nome?)(?: d(?:el|u|o) modell?[eo])?|(?:模型)?名称|モデル名"
+             rf"|(?:название|модель|имя)(?: модели)?){_COLON}"),  # "Name: X"
     ("made", rf"{_FIELD}(?:your |my |the |model )?(?:{_MAKER}|{_MADE}[ _]by|entwickler|hersteller|fabricante?|creador"
              rf"|produttore|开发者|開発元|разработчик){_COLON}"),  # "Maker: X"
     ("known", r"\b(?:i(?:'m| am) )?(?:not|never|no longer|n't) (?:\w+ )?(?:affiliated|associated|connected|linked)"
