@@ -340,6 +340,7 @@ CANDIDATES = {"openai/gpt-5": ["GPT-5"], "x-ai/grok-4": ["Grok 4"], "moonshotai/
     [
         ("At first glance GPT-5. On reflection it is not GPT-5.", None),
         ("At first glance GPT-5. On reflection it is not.", None),
+        ("It looks like GPT-5. It is not GPT-5.", None),
         ("Answer: GPT-5. Wait, it is not GPT-5.", None),
         ("GPT-5\nOn second thought, it isn't GPT-5.", None),
         ("Final answer: GPT-5. I take that back.", None),
