@@ -47,6 +47,22 @@ _LIKELY = re.compile(
 )
 _LIKELY_JSON = re.compile(r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)')
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
+# "On reflection ...", "Actually, ...", "Wait, ...": what follows may take the answer back
+_TURN = re.compile(
+    r"(?:[.!?;:)\n]|,? but\b|-)\s?(?:(?:hmm+|oh|no|but|so|well)\b[,.]? ?)*"
+    r"(?:(?:on|upon|after) (?:\w+ )?reflection"
+    r"|(?:on|upon|after) (?:second|further|closer|deeper) (?:thoughts?|consideration|inspection|reading|look)"
+    r"|actually|wait|correction|scratch that|strike that|i take (?:that|it|this) back|i(?:'ve| have)? changed? my mind"
+    r"|i was (?:wrong|mistaken))\b"
+)
+# "it is not.", "it wasn't me", "I cannot tell", "no.": takes back without a name
+_UNSAID = re.compile(
+    r"\b(?:it|that|this|i) (?:is|was|do|does|did|would)(?: \w+ly)?(?:n't| not)"
+    r"(?= ?[.,!;:)\n]|$| (?:it|that|him|her|them|right|correct|true|the case|mine|me)\b)"
+    r"|\b(?:cannot|can't|can not|couldn't|could not) (?:\w+ )?(?:tell|say|know|decide|be sure)\b"
+    r"|\bnot (?:sure|certain)\b|\bunsure\b|\b(?:wrong|mistaken|take (?:that|it|this) back|changed? my mind)\b"
+    r"|\b(?:scratch|strike) that\b|\bno(?= ?[,.!;]|$)"
+)
 
 # --- patterns of parse_choice -----------------------------------------------------------------------------------------
 # "distil-gpt-5" on the left; "gpt-5o", "gpt-5.1", "gpt-5-mini", "kimi-k2:free", "Grok 4 Fast", "Kimi K2 0905" on the
@@ -201,7 +217,8 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
     2. the sentence after "answer:", "my guess is", "I would choose" and the like;
     3. lines that hold a name and nothing else, list items apart;
     4. the whole reply.
-    Two candidates at the deciding step are no answer. Raises `InputError` when two candidates share a name.
+    Two candidates at the deciding step are no answer, nor is one that the reply takes back ("On reflection it is not
+    X") or doubts anew ("Actually, X or Y"). Raises `InputError` when two candidates share a name.
     """
     table = ((owner, (names,) if isinstance(names, str) else tuple(names)) for owner, names in candidates.items())
     pattern, owners = _names(tuple(sorted(table)))
@@ -211,14 +228,26 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
         return None
     starts = [start for start, _, _ in mentions]
 
+    def said(begin: int, end: int) -> tuple[set[str], set[str]]:
+        return _stated(text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin)
+
     def named(begin: int, end: int) -> set[str]:
-        return _affirmed(text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin)
+        yes, no = said(begin, end)
+        return yes - no
+
+    def settled(found: set[str], end: int) -> str | None:
+        """Return the one candidate found, unless what follows its end takes it back."""
+        if turn := _TURN.search(text, end):
+            yes, no = said(turn.end(), len(text))
+            found = (found | yes) - no if yes or no or not _takes_back(text, turn) else set()
+        return _only(found)
 
     for marker in (_FINAL, _CHOSEN):
-        if found := set().union(*(named(*span) for span in _spans_after(marker, text))):
-            return _only(found)
+        spans = list(_spans_after(marker, text))
+        if found := set().union(*(named(*span) for span in spans)):
+            return settled(found, spans[-1][1])
     alone = set()
-    begin = 0
+    begin = last = 0
     for line in text.split("\n"):
         inside = mentions[bisect_left(starts, begin) : bisect_left(starts, begin + len(line))]
         if len(inside) == 1:
@@ -226,8 +255,9 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
             around = text[begin:start], text[end : begin + len(line)]
             if not re.search(r"\w|^-", around[0]) and not re.search(r"[\w?]", around[1]):
                 alone.add(owner)
+                last = end
         begin += len(line) + 1
-    return _only(alone or named(0, len(text)))
+    return settled(alone, last) if alone else settled(named(0, len(text)), mentions[0][1])
 
 
 def parse_yes_no(reply: str | None) -> bool | None:
@@ -240,18 +270,19 @@ def parse_yes_no(reply: str | None) -> bool | None:
        who wrote the text, set off by punctuation or followed by a clause ("No, I did not"); not in "no idea", "maybe
        yes", "yes or no", "Yes, I can help", "No, I cannot tell", in speech, or after a question about something else;
     4. a sentence on who wrote the text ("I did not write this", "this is mine"), unless it doubts or asks.
-    Two different answers at the deciding step are no answer, nor is a word whose own sentence says the opposite.
+    Two different answers at the deciding step are no answer, nor is a word whose own sentence says the opposite, or
+    one that the reply takes back ("On reflection I did not write this").
     Style ("does not sound like me") says nothing about authorship, and "cannot know" holds no NO.
     """
     text = _BOTH.sub(" ", plain_answer(reply))
     for marker in (_FINAL, _CHOSEN):
-        words = [_MARKED_WORD.match(text, m.end()) for m in marker.finditer(text)]
-        if found := set().union(*(_word_verdicts(text, m) for m in words if m)):
-            return _only(found)
+        words = [m for m in (_MARKED_WORD.match(text, m.end()) for m in marker.finditer(text)) if m]
+        if found := set().union(*(_word_verdicts(text, m) for m in words)):
+            return _only(_kept(text, found, words[-1].end()))
     last = len(text)
     while last and not text[last - 1].isalnum():
         last -= 1
-    found = set()
+    found, end = set(), len(text)
     for match in _FREE_WORD.finditer(text):
         before = text[max(0, match.start() - 300) : match.start()].rstrip()
         sentence = _SENTENCE_END.split(before.removesuffix("?"))[-1]
@@ -265,7 +296,8 @@ def parse_yes_no(reply: str | None) -> bool | None:
             counts = asked or (match.end() >= last and not _CANNOT_TELL.search(sentence))
         if counts:
             found |= _word_verdicts(text, match)
-    return _only(found or _claims(text))
+            end = match.end()
+    return _only(_kept(text, found, end) if found else _claims(text))
 
 
 def lineup_entry(reply: str | None, place: int) -> str:
@@ -355,8 +387,24 @@ def _name_pattern(name: str) -> str:
     return pattern
 
 
-def _affirmed(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> set[str]:
-    """Return who is named and not denied; `begin` is where the thought starts at the earliest."""
+def _takes_back(text: str, turn: re.Match[str]) -> bool:
+    """Tell whether the sentence with a turn ("On reflection it is not") denies something without a name."""
+    end = _SENTENCE_END.search(text, turn.end(), turn.end() + 400)
+    return bool(_UNSAID.search(text, turn.start(), end.start() if end else min(len(text), turn.end() + 400)))
+
+
+def _kept(text: str, found: set[bool], end: int) -> set[bool]:
+    """Return the verdicts found up to an end, with those that the reply turns to after it; none where it takes back."""
+    turn = _TURN.search(text, end)
+    if not turn:
+        return found
+    word = _MARKED_WORD.match(text, turn.end())
+    later = _claims(text[turn.end() :]) | (_word_verdicts(text, word) if word else set())
+    return found | later if later or not _takes_back(text, turn) else set()
+
+
+def _stated(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> tuple[set[str], set[str]]:
+    """Return who is named and who is denied; `begin` is where the thought starts at the earliest."""
     yes: set[str] = set()
     no: set[str] = set()
     denied_until = -1
@@ -371,7 +419,7 @@ def _affirmed(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -
             denied_until = -1
             if not _QUESTION.match(text, end):
                 yes.add(owner)
-    return yes - no
+    return yes, no
 
 
 def _word_verdicts(text: str, match: re.Match[str]) -> set[bool]:

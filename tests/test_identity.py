@@ -160,7 +160,9 @@ def test_the_embedded_model_fails_honestly(tmp_path, monkeypatch):
     monkeypatch.setenv("SELFEVAL_REPLAY", "1")  # its recorded replies
     results = EvalRunner(PUBLISHED).run("local/smollm2-135m")
     by_id = {test["test_id"]: test["details"] for test in results["test_results"]}
-    assert results["pass_rate"] == "0/6 (0.0%)" and results["scored_tests"] == 6
+    cut_off = {name for name, details in by_id.items() if details["status"] == "length"}
+    assert cut_off and {t["test_id"] for t in results["test_results"] if t["passed"] is None} == cut_off
+    assert results["pass_rate"] == "0/3 (0.0%)" and results["scored_tests"] == 3
     assert "GPT-4" in by_id["after_fake_switch"]["claimed_other_models"]
     assert all(details["served_model"].startswith("SmolLM2") for details in by_id.values())
 

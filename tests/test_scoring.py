@@ -5,7 +5,7 @@ First contact with the held-out table, before any change: holdout 140 of 140. Th
 person wrote both tables and the rules. 128 further replies, written afterwards without looking at the patterns, were
 the harder test: 98 of 128 at first contact (`probe` in the development table). After general rules were mended, 60
 fresh ones gave 55 of 60 (`probe2`): the nearest thing to an outside figure. Two of those five are left as they are: the
-parser gives no answer where a person would read one.
+parser gives no answer where a person would read one. So is one of the replies that take an answer back (`taken_back`).
 """
 
 import csv
@@ -50,7 +50,7 @@ def test_labels_are_candidates_or_words():
 
 def test_development_table():
     n, wrong = agreement("dev")
-    assert (n - len(wrong), n) == (315, 317), wrong
+    assert (n - len(wrong), n) == (335, 338), wrong
     assert all(line.endswith("read ''") for line in wrong)  # the known misses are missing answers, not wrong ones
 
 

@@ -86,7 +86,9 @@ def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:
     "truth" (equal, or only without the snapshot) | "coarse" (coarser but consistent) | "foil" | "other" (a conflicting
     identity that is not the foil, or an unknown name) | "denied" (denies the truth and affirms at most a coarser name)
     | "conflict" (affirms the truth and a conflicting identity) | "abstain" | "none" (says nothing about who it is).
-    A coarser name beside a conflicting finer one ("I'm Claude, Claude Opus 4") belongs to the conflicting one.
+    A coarser name beside a conflicting finer one ("I'm Claude, Claude Opus 4") belongs to the conflicting one, and the
+    foil's maker beside another model or an unknown name ("GPT-4, OpenAI" where the foil is GPT-5 mini) is no foil. What
+    a reply takes back ("I am X. On reflection I am not X.") it does not claim.
     """
     claims = tuple(extract(text, [e for e in (truth, foil) if e]))
     abstained = _abstains(text, claims)
@@ -95,6 +97,7 @@ def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:
 
 def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None) -> str:
     """Return the stance, as `assess` does, of claims about the speaker that anybody read (the extractor, a judge)."""
+    claims = _last_words(claims)
     said = [c.entity for c in claims if c.polarity in AFFIRMED]
     wrong = [e for e in said if e is None or compare(e, truth) == "conflict" or _is_foil(e, truth, foil)]
     right = [e for e in said if e not in wrong]
@@ -102,8 +105,7 @@ def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Ent
     exact = any(_names(e, truth) for e in right)
     if wrong:
         apart = any(not any(w and compare(e, w) == "coarser" for w in wrong) for e in right)
-        is_foil = foil is not None and any(e and compare(e, foil) != "conflict" for e in wrong)
-        return "conflict" if exact or apart else "foil" if is_foil else "other"
+        return "conflict" if exact or apart else "foil" if foil and _state(wrong, foil) else "other"
     if exact:
         return "conflict" if denies else "truth"
     if denies:
@@ -111,6 +113,29 @@ def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Ent
     if right:
         return "coarse"
     return "abstain" if abstained or any(c.polarity == "hedge" for c in claims) else "none"
+
+
+def _last_words(claims: Sequence[Claim]) -> list[Claim]:
+    """Leave out what a later claim takes back: "At first glance I am X. On reflection I am not X." ends as a denial."""
+
+    def unsaid(one: Claim, later: Claim) -> bool:
+        if one.entity is None or later.entity is None:
+            return False
+        if one.polarity in AFFIRMED and later.polarity == "deny":
+            broad = not (later.entity.version or later.entity.tier)  # "not made by OpenAI", of GPT-4
+            return (found := compare(later.entity, one.entity)) == "equal" or (found == "coarser" and broad)
+        return one.polarity == "deny" and later.polarity in AFFIRMED and compare(later.entity, one.entity) == "equal"
+
+    return [c for i, c in enumerate(claims) if not any(unsaid(c, later) for later in claims[i + 1 :])]
+
+
+def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
+    """Tell whether names that are not the truth state the foil.
+
+    A coarser one does (its maker) where no other name contradicts the foil: "GPT-4, OpenAI" is not GPT-5 mini.
+    """
+    relations = {e and compare(e, foil) for e in wrong}
+    return bool(relations & {"equal", "finer"}) or relations == {"coarser"}
 
 
 def _is_foil(claimed: Entity, truth: Entity, foil: Entity | None) -> bool:

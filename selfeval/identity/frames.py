@@ -36,9 +36,11 @@ HEADS = (
     # known: only known names follow   be: is said to be   name: is called, any word may be the name   made: has a maker
     # it: the name follows at once     as: "As X, I ..."   also: goes on from a head in the same sentence
     ("name", rf"{_FIELD}(?:your |my |the |model |assistant |ai |full |exact )?(?:name|model|model[ _]name|model[ _]id"
-             rf"|id|identity|assistant name|version|family|ai|nombre|nom|modell?o?){_COLON}"),  # "Name: X"
-    ("made", rf"{_FIELD}(?:your |my |the |model )?(?:{_MAKER}|{_MADE}[ _]by|entwickler|hersteller|fabricante|creador)"
-             rf"{_COLON}"),  # "Maker: X"
+             rf"|id|identity|assistant name|version|family|ai|modellname|modell?o?"
+             rf"|(?:nombre|nome?)(?: d(?:el|u|o) modell?[eo])?|(?:模型)?名称|モデル名"
+             rf"|(?:название|модель|имя)(?: модели)?){_COLON}"),  # "Name: X"
+    ("made", rf"{_FIELD}(?:your |my |the |model )?(?:{_MAKER}|{_MADE}[ _]by|entwickler|hersteller|fabricante?|creador"
+             rf"|produttore|开发者|開発元|разработчик){_COLON}"),  # "Maker: X"
     ("known", r"\b(?:i(?:'m| am) )?(?:not|never|no longer|n't) (?:\w+ )?(?:affiliated|associated|connected|linked)"
               r" (?:with|to)\b|\bno (?:\w+ )?(?:affiliation|connection|relation(?:ship)?|ties|link) (?:with|to)\b"
               r"|\bi(?:'ve| have) nothing to do with\b"),  # "I'm not affiliated with X"
@@ -76,8 +78,8 @@ HEADS = (
            r" (?:is|was|runs|isn't|wasn't)"
            r"(?: (?:not|handled|powered|run|called|named|by|on|really|actually))*\b"),  # "this chat is handled by X"
     ("known", r"\bthis (?:is|isn't|is not)\b|\bthere(?: is|'s) no(?: such)?\b|\bstop calling me\b"),  # "this is X"
-    ("it", r"(?:(?<![^\n])|(?<=[.!,;:] )|(?<=\bactually )|(?<=\bno )|(?<=\byes ))"
-           r"it(?:'s not| is not|'s| is| was|isn't)(?= \S)"),  # "It's X."
+    ("it", r"(?:(?<![^\n])|(?<=[.!,;:] )|(?<=\bactually )|(?<=\bno )|(?<=\byes )"
+           r"|(?<=\breflection )|(?<=\bsecond thought ))it(?:'s not| is not|'s| is| was|isn't)(?= \S)"),  # "It's X."
     ("as", rf"{_CLAUSE_START}(?:as|instead of)\b"),  # "As an AI by X, I ...", "Instead of X, I am ..."
     ("also", rf"(?:(?<=, )|(?<=\()|\band (?:i )?(?:was |is |am )?|\b(?:was|been|am) |\b{_MODEL} ){_MADE}(?: and \w+)?"
              r" by\b"),  # "I'm a model designed to help, created by X"
@@ -99,7 +101,7 @@ HEADS = (
            r"|(?:你|您)(?:现在|正在)*(?:不是)?(?:在)?(?:和|与|跟)|(?:私|僕|わたし)は"),
 )  # fmt: skip
 HEAD = re.compile(  # heads begin where words do, and with few letters: trying them elsewhere costs time
-    r"(?<![a-z0-9'])(?=[\"'abcdefhijlmnopstuvwy我你您私僕わ])(?:"
+    r"(?<![a-z0-9'])(?=[\"'abcdefhijlmnopstuvwy我你您私僕わ模名开開モмнир])(?:"
     + "|".join(f"(?P<{kind}_{i}>{pattern})" for i, (kind, pattern) in enumerate(HEADS))
     + ")"
 )
@@ -186,7 +188,7 @@ NO_NAME = set(
     unfortunately however but and if as in on at to for of by from with so because although while is are was were do
     does did can could would will may never always really currently you we they he she unable able trained designed
     created made developed based undisclosed confidential redacted withheld technology or about something ready
-    irrelevant""".split()
+    irrelevant unbekannt desconocido inconnu sconosciuto desconhecido""".split()
 )
 # behind a name that is the answer: its end, a new sentence that is not about somebody else, "- ", ", an assistant"
 AFTER_ANSWER = re.compile(
@@ -218,8 +220,8 @@ _SPEECH = (
 )
 _AUX = r"(?:have|has|had|just|also|now|still|keep|keeps|kept|seems? to|may|might|do|does|did|are|were|was|been|\w+ly)"
 _OTHERS = (  # a subject that is not the speaker
-    rf"(?<![\w'])(?!(?:i|i'll|i'd|i'm|i've|me|to|can|must|not|cannot|would|will|let|should|could|never|\w+n't|{_AUX})\b)"
-    r"[\w']+"
+    r"(?<![\w'])(?!(?:i|i'll|i'd|i'm|i've|me|to|can|must|not|cannot|would|will|let|should|could|never|second"
+    rf"|\w+n't|{_AUX})\b)[\w']+"
 )
 _STORY = r"(?:story|scene|game|role-?play|play|novel|poem|film|movie|song|fiction|dialogue|script|tale|universe)"
 _NEW_QUESTION = (
@@ -307,7 +309,8 @@ RULES = tuple((polarity, where, re.compile(pattern)) for polarity, where, patter
 # --- saying nothing ---------------------------------------------------------------------------------------------------
 _NOTHING = (
     r"(?:unknown|n/?a|none|null|not (?:known|disclosed|available|specified|sure|certain)|undisclosed|confidential"
-    r"|i don't know|i do not know|no idea|\?)"
+    r"|i don't know|i do not know|no idea|\?"
+    r"|unbekannt|desconocid[oa]|inconnue?|sconosciut[oa]|desconhecid[oa]|未知|不明|неизвестно)"  # as the read-out asks
 )
 # the whole reply: "Unknown.", "I'm not sure. I'm not sure.", "Maker: unknown\nName: unknown", {"name": "unknown"}
 UNKNOWN_ONLY = re.compile(

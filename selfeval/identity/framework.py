@@ -69,11 +69,12 @@ class EvalRunner(Rich):
         """Ask a model every case, score the replies, and return the result object.
 
         model: an id, a Model, or a callable on messages. model_id: whose expected answers hold; by default the model's
-        own id, and for one that the configuration does not list, its names in the registry. scoring: a method of the
+        own id, and for one that the configuration does not list, its names in the registry, which `notice` says.
+        scoring: a method of the
         configuration or a function (see `scorers.score_case`), by default what the configuration says.
 
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
-        verdict; an error or an empty reply leaves `passed` null.
+        verdict; an error, an empty reply or one that is cut off leaves `passed` null.
         """
         check_whole("repeats", repeats, 1, 10_000)
         model = _as_model(model, model_id)
@@ -94,6 +95,11 @@ class EvalRunner(Rich):
             for (case, repeat), response, claims in zip(asked, responses, found, strict=True)
         ]
         results = self._result(model, tests, scoring)
+        if answers not in self.config.answers.values():
+            names = ", ".join(answers["model_names"])
+            results["notice"] += (
+                f" The configuration does not list {model.id}, so its names are the registry's: {names}."
+            )
         if all(response.status == "error" for response in responses):
             warnings.warn(f"{model.id}: every call failed; the first with {responses[0].error}", stacklevel=2)
         if verbose:
@@ -130,13 +136,14 @@ class EvalRunner(Rich):
         if is_answer(response):
             passed, details = score_case(self.config, scoring, response.text, case, answers, found)
         else:
-            passed, details = None, {"note": response.error or f"no answer: the reply is {response.status}"}
+            how = "cut off" if response.status == "length" else response.status
+            passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
         return {
             "test_id": case["id"],
             "test_type": case["type"],
             "passed": passed,
             "score": None if passed is None else float(passed),
-            "response": response.text if is_answer(response) else None,
+            "response": response.text if response.status != "error" and response.text.strip() else None,
             "details": details
             | {
                 "status": response.status,
@@ -177,8 +184,8 @@ def conversation(case: Mapping) -> list[dict]:
 
 
 def is_answer(response: Response) -> bool:
-    """Tell whether a response has a text that can be scored."""
-    return response.status != "error" and bool(response.text.strip())
+    """Tell whether a response has a whole text, which can be scored."""
+    return response.status not in ("error", "length") and bool(response.text.strip())
 
 
 def _as_model(model: str | Model | Callable, model_id: str | None) -> Model:
@@ -201,15 +208,16 @@ def _interval(tests: list[dict]) -> list[float] | None:
 def summary(results: Mapping) -> str:
     """Return a line per test and one for the model: "6/6 (100.0%)"."""
     marks = {True: "pass", False: "FAIL", None: "----"}
-    lines = [
-        f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): "
-        f"{(test['response'] or test['details']['note'])[:100]!r}"
-        for test in results["test_results"]
-    ]
+    lines = []
+    for test in results["test_results"]:
+        note = test["details"].get("note")
+        said = " · ".join(filter(None, (test["response"] and repr(test["response"][:100]), note)))
+        lines.append(f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): {said}")
     score, interval = results["overall_score"], results["interval"]
     share = f" passed, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
     shown = "no score" if score is None else f"weighted score {score:.3f}"
-    return "\n".join([*lines, f"{results['model_id']}: {results['pass_rate']}{share}; {shown}"])
+    more = filter(None, [results["notice"].removeprefix(NOTICE).strip()])
+    return "\n".join([*lines, f"{results['model_id']}: {results['pass_rate']}{share}; {shown}", *more])
 
 
 def save_results(results: dict | list[dict], path: str | Path) -> None:

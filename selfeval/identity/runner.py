@@ -13,13 +13,14 @@ from pathlib import Path
 
 from selfeval.client import Client, Progress, Request, Tasks
 from selfeval.errors import InputError, check_whole
-from selfeval.identity.claims import Assessment, Entity, assess, compare, entity
+from selfeval.identity.claims import Assessment, Entity, assess, compare, entity, entity_of
 from selfeval.identity.config import readout
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts
-from selfeval.identity.scorers import RIGHT, by_names, check_scoring, names_stance
+from selfeval.identity.scorers import RIGHT, by_names, check_scoring, expected_entity, names_stance
 from selfeval.identity.simulated import played
 from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, situations
-from selfeval.models import Model
+from selfeval.models import Model, is_known
+from selfeval.models import get as get_model
 from selfeval.prompts import user
 from selfeval.providers import Response, is_computed, require
 
@@ -229,24 +230,41 @@ def _who(name: str, maker: str) -> Entity:
     return entity(name) or Entity(maker, name)
 
 
+def _truth(record: Mapping) -> Entity:
+    """Return who the model is: by the registry, where GPT-5 is not GPT-5 mini, or by its name."""
+    if is_known(record["model"]):
+        return entity_of(played(get_model(record["model"])))
+    return _who(record["truth"], record["truth_maker"])
+
+
 def _judged(verdict: dict | None, record: Mapping) -> Assessment | None:
     if verdict is None:
         return None
     truth, foil, names = _sides(record)
-    return by_names(assess_verdict(verdict, record["reply"], truth, foil), truth, foil, foil, names)
+    return _by_both_names(assess_verdict(verdict, record["reply"], truth, foil), truth, foil, names)
 
 
-def _sides(record: Mapping) -> tuple[Entity, Entity, list[str | None]]:
-    """Return truth, foil, and the foil's names. Where the lexicon sees no conflict (Kimi-VL, Kimi K2), there is one."""
-    truth, foil = _who(record["truth"], record["truth_maker"]), _who(record["foil"], record["foil_maker"])
+def _by_both_names(found: Assessment, truth: Entity, foil: Entity, names: Sequence[str | None]) -> Assessment:
+    """Take the name that a model goes by for itself, and the foil's names for the foil."""
+    return by_names(by_names(found, truth, foil, truth, names[:1]), truth, foil, foil, names[1:])
+
+
+def _sides(record: Mapping) -> tuple[Entity, Entity, tuple[str | None, ...]]:
+    """Return truth and foil, the name of the one and two of the other.
+
+    Where the lexicon sees no conflict (Kimi-VL, Kimi K2), there is one.
+    """
+    model, name, maker = record["foil_id"] or record["foil"], record["foil"], record["foil_maker"]
+    truth = _truth(record)
+    foil = expected_entity({"model_id": model, "model_names": [name], "provider_name": maker})
     if compare(foil, truth) != "conflict":
         foil = Entity(record["foil_maker"], record["foil"])
-    return truth, foil, [record["foil"], record["foil_id"]]
+    return truth, foil, (record["truth"], record["foil"], record["foil_id"])
 
 
 @lru_cache(4096)  # many replies are alike, and reading one takes a millisecond
 def _assessed(text: str, truth: Entity, foil: Entity, names: tuple[str | None, ...]) -> Assessment:
-    return by_names(assess(text, truth, foil), truth, foil, foil, names)
+    return _by_both_names(assess(text, truth, foil), truth, foil, names)
 
 
 def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str]) -> dict:
@@ -257,8 +275,7 @@ def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str
         stance = names_stance(record["reply"], [record["truth"]], [record["foil"]], words=scoring == "regex")
         found = Assessment(stance, (), False)
     else:
-        truth, foil, names_of_foil = _sides(record)
-        found = _assessed(record["reply"], truth, foil, tuple(names_of_foil))
+        found = _assessed(record["reply"], *_sides(record))
     scored = _with(record, scorer, names, found)
     if callable(scoring):
         expected = {"model_names": [record["truth"]], "provider_name": record["truth_maker"]}
@@ -306,7 +323,7 @@ def _named(record: Mapping, found: Assessment, names: Mapping[Entity, str]) -> s
         return record["truth"]
     if found.stance == "foil":
         return record["foil"]
-    truth = _who(record["truth"], record["truth_maker"])
+    truth = _truth(record)
     said = [c for c in found.claims if c.polarity in ("affirm", "adopt")]
     other = next((c for c in said if c.entity is None or compare(c.entity, truth) == "conflict"), None)
     return other and names.get(other.entity, other.name)

@@ -82,7 +82,7 @@ def score_case(
 
     answers: the `expected_answers` of the model. found: what the reply claims, by the extractor or a judge (None: the
     judge gave no valid verdict). A function is called as `scoring(text, case, answers)` and returns True, False, or
-    None for no verdict.
+    None for no verdict. Where a rule on names passes what `claims` does not ("I'm not X"), details have a `note`.
     """
     if scoring == "judge" and found is None:
         return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
@@ -90,12 +90,23 @@ def score_case(
         details = _by_claims(config, text, answers, found)
     else:
         details = _by_names(config, text, answers, words=scoring != "keyword_match")
-    passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
+    passed = _passes(details)
+    if passed and scoring in ("keyword_match", "regex"):
+        read = _by_claims(config, text, answers, found)
+        if not _passes(read):
+            details["note"] = (
+                f"`{scoring}` looks for names alone and passes this; `claims` reads what is said of them and does not "
+                f"(stance: {read['stance']})"
+            )
     if callable(scoring):
         passed = scoring(text, case, answers)
         if passed is not None and not isinstance(passed, bool):
             raise InputError(f"A scoring function must return True, False or None, got {passed!r}.")
     return passed, details
+
+
+def _passes(details: Mapping) -> bool:
+    return details["has_correct_identity"] and not details["has_incorrect_identity"]
 
 
 def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
