@@ -7,7 +7,6 @@ and computed with. Of the committed results, those of self-recognition are made 
 
 import json
 import math
-import os
 import shutil
 import sys
 import tempfile
@@ -281,12 +280,19 @@ def hold_table(name, now, frozen, tolerance=1e-9):
     keys = [column for column in NAMES if column in frozen]
     gone = [column for column in frozen if column not in now]
     assert not gone, f"{name}: the columns {gone} are gone"
-    before, after = ({tuple(map(str, row)): row_ for row, row_ in zip(f[keys].itertuples(index=False), f.to_dict("records"))} for f in (frozen, now))  # fmt: skip
+    before, after = by_key(frozen, keys), by_key(now, keys)
     for key, row in before.items():
         who = f"{name}: " + ", ".join(f"{k} {v}" for k, v in zip(keys, key, strict=True) if v not in ("", "nan"))
         assert key in after, f"{who} is no longer in the table"
         for column, value in row.items():
             assert close(after[key][column], value, tolerance), f"{who}: {column} is {after[key][column]}, was {value}"
+
+
+def by_key(table, keys):
+    """Return {values of the columns that name a row: the row}."""
+    found = {tuple(str(row[key]) for key in keys): row for row in table.to_dict("records")}
+    assert len(found) == len(table), f"two rows have the same {keys}"
+    return found
 
 
 def close(a, b, tolerance):

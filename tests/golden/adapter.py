@@ -11,8 +11,8 @@ import io
 import json
 import os
 import re
-from functools import cache
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import matplotlib.figure
@@ -126,16 +126,14 @@ def asked_by(notebook: str, **parameters) -> Asked:
 def difference(request: dict, asked: dict[str, str]) -> str:
     """Say how a request that was asked differs from the one that is now most like it."""
     before = canonical(request)
-    near = max(
-        asked.values(), key=lambda text: len(os.path.commonprefix([text[::-1], before[::-1]])) + like(text, before)
-    )
-    start = max(0, like(near, before) - 60)
+    near = max(asked.values(), key=lambda text: alike(text, before) + alike(text[::-1], before[::-1]))
+    start = max(0, alike(near, before) - 60)
     return f"now ...{near[start : start + 160]} and before ...{before[start : start + 160]}"
 
 
-def like(a: str, b: str) -> int:
+def alike(a: str, b: str) -> int:
     """Return how many characters two texts begin with alike."""
-    return len(os.path.commonprefix([a, b]))
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 # notebooks and sweeps -------------------------------------------------------------------------------------------------
@@ -222,7 +220,7 @@ async def break_off(model: str, waiting) -> None:
     """Ask a model and stop as soon as the question has arrived; waiting: tells whether it has not."""
     async with Client() as client:
         call = asyncio.create_task(client.chat(models.get(model), [{"role": "user", "content": "Are you there?"}]))
-        while waiting():
+        while waiting():  # noqa: ASYNC110  the server runs in another thread
             await asyncio.sleep(0.05)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)

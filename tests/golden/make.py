@@ -178,7 +178,7 @@ def answer(body: dict) -> str:
         return lines[number % len(lines)]
     if "YES" in asked:
         return "YES" if number % 2 else "NO"
-    words = "the quiet harbour keeps a golden letter and nobody opens it before winter".split()
+    words = "the quiet harbour keeps a yellow letter and nobody opens it before winter".split()
     return " ".join(words[(number >> k) % len(words)] for k in range(24)).capitalize() + "."
 
 
@@ -215,7 +215,7 @@ def make_fixtures() -> None:
         predictions()
         identity()
         roleplay()
-        run("07_existence", evaluators=["sim/chance", WRITER], names=2, templates=2, out=HERE / "existence")
+        run("07_existence", evaluators=["sim/chance", WRITER], names=1, templates=2, out=HERE / "existence")
         before = len(server.ledger)
         asyncio.run(adapter.break_off(SECOND, lambda: len(server.ledger) == before))
     keep_purse(host)
@@ -236,7 +236,7 @@ OURS = {"corpus": "{here}/corpora/ours", "evaluators": AUTHORS, "answer": "free"
 SCORED = OURS | {"evaluators": WRITER, "answer": "constrained", "limit": 3}
 PREDICTED = {  # folder: what is asked
     "told": OURS | {"tasks": ["exact_model", "binary_self", "pairwise_self", "lineup"], "limit": 3, "score": "none"},
-    "untold": OURS | {"told": False, "tasks": "exact_model", "score": "none"},
+    "untold": OURS | {"told": False, "tasks": "exact_model", "limit": 3, "score": "none"},
     "anonymous": {
         "corpus": "{here}/corpora/samples",
         "evaluators": [*AUTHORS[:2], SECOND],
@@ -244,6 +244,7 @@ PREDICTED = {  # folder: what is asked
         "labels": "anonymous",
         "tasks": "exact_model",
         "repeats": 2,
+        "limit": 2,
         "temperature": 0.7,
         "seed": 2,
     },
