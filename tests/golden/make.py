@@ -244,7 +244,6 @@ PREDICTED = {  # folder: what is asked
         "labels": "anonymous",
         "tasks": "exact_model",
         "repeats": 2,
-        "limit": 2,
         "temperature": 0.7,
         "seed": 2,
     },
