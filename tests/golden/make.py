@@ -8,6 +8,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -221,6 +222,8 @@ def make_fixtures() -> None:
     keep_purse(host)
     tempfile.tempdir = None
     keep_store(store)
+    for file in HERE.glob("roleplay/*.json*"):  # seconds that calls to the server took, as in the store
+        file.write_text(re.sub(r'("latency": )(?!0\.0\b)[\d.]+', r"\g<1>0.25", file.read_text("utf-8")), "utf-8")
     keep_only({"existence": "existence.jsonl", "identity": "*.jsonl *.json", "roleplay": "*.jsonl *.json"})
     freeze_results()
 
