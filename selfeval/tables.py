@@ -177,10 +177,10 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
     sentences = []
     for (task, condition, evaluator), group in rows.groupby([*DESIGN, "evaluator"], sort=False):
         found = {row.statistic: row for row in group.itertuples()}
-        if not {"discrimination", "self_accuracy", "own_minus_neutral"} & set(found):
-            continue  # a neutral judge of pairs: it wrote none of the texts, so it can recognise none
         where = f"{task}{f' ({condition})' if condition else ''}, {evaluator}"
-        if task == PAIRWISE:
+        if not {"discrimination", "self_accuracy", "own_minus_neutral"} & set(found):
+            said = "a neutral judge, which wrote neither text of its pairs: there is nothing of its own to recognise."
+        elif task == PAIRWISE:
             said = _of_pairs(found) if "self_accuracy" in found else _pooled(found)
         else:
             design = (table["task"] == group["task"].iloc[0]) & (table["author"] != "")
@@ -353,7 +353,7 @@ def in_general(table: pd.DataFrame) -> pd.DataFrame:
     rows["about"] = rows["method"].map(names)
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
     rows["shown"] = [
-        estimate_text(*row) if note != "not_estimable" else "not estimable"
+        f"{estimate_text(*row)}{' (no interval)' * (note == 'no_interval')}"
         for *row, note in rows[[*BOUNDS, "note"]].itertuples(index=False)
     ]
     index = [*DESIGN, "about", "n_models", "n_prompts"]

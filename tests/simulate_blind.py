@@ -52,25 +52,37 @@ def cells() -> list[Cell]:
 
 
 def tables(cell: Cell, number: int, rng: np.random.Generator, prompts: int = 30) -> Iterator[pd.DataFrame]:
-    """Yield the prediction records of one blind evaluator, `m0`, on the texts of four authors."""
+    """Yield the prediction records of blind evaluators on the texts of four authors; they are these four.
+
+    Nothing in an evaluator's discrimination comes from another evaluator, so each counts as a table of its own.
+    """
     pairs = cell.task == "pairwise_self"
     shape = (prompts, AUTHORS - pairs, cell.samples, 1 + pairs, cell.repeats)  # the fourth: both orders of a pair
     p, t, s, order, r = (at.ravel() for at in np.indices(shape))
-    author, texts = t + pairs, (p * AUTHORS) * cell.samples + s
-    rows = pd.DataFrame({
-        "text_id": texts if pairs else texts + author * cell.samples, "evaluator_model": "m0", "task_type": cell.task,
-        "true_model": "m0" if pairs else [f"m{k}" for k in author], "prompt_id": p, "sample": s, "repeat": r,
-    })  # fmt: skip
-    if pairs:
-        other = {"other_model": [f"m{k}" for k in author], "other_text_id": texts + author * cell.samples}
-        rows = rows.assign(**other, position=order + 1)
-    for _ in range(number):
-        reply, answered = answers(cell, shape, rng)
-        said = np.where(answered.ravel(), reply.ravel(), -1)
-        names = np.array([*(f"m{k}" for k in range(AUTHORS)), None], object)
-        named = names[said] if cell.task == "exact_model" else None
-        claims = np.array([True, False, None], object)[np.where(said < 0, 2, said > 0)]
-        yield rows.assign(predicted_model=named, predicted_self=claims)
+    names = np.array([f"m{k}" for k in range(AUTHORS)], object)
+
+    def text(author):
+        return (p * AUTHORS + author) * cell.samples + s
+
+    asked = []
+    for e, name in enumerate(names):
+        rows = {"evaluator_model": name, "task_type": cell.task, "prompt_id": p, "sample": s, "repeat": r}
+        if pairs:
+            rival = np.delete(np.arange(AUTHORS), e)[t]
+            rows |= {"text_id": text(e), "true_model": name, "position": order + 1}
+            rows |= {"other_model": names[rival], "other_text_id": text(rival)}
+        else:
+            rows |= {"text_id": text(t), "true_model": names[t]}
+        asked.append(pd.DataFrame(rows))
+    records = pd.concat(asked, ignore_index=True)
+    for _ in range(-(-number // AUTHORS)):
+        said = []
+        for _ in names:
+            reply, answered = answers(cell, shape, rng)
+            said.append(np.where(answered, reply, -1).ravel())
+        claims = np.array([True, False, None], object)[np.where(np.less(said, 0), 2, np.greater(said, 0)).ravel()]
+        named = np.array([np.append(np.roll(names, -e), None)[codes] for e, codes in enumerate(said)], object).ravel()
+        yield records.assign(predicted_model=named if cell.task == "exact_model" else None, predicted_self=claims)
 
 
 def answers(cell: Cell, shape: tuple, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -100,24 +112,35 @@ def together(shape: tuple, rng: np.random.Generator) -> np.ndarray:
     return np.where(follows < TOGETHER, prompt, np.where(follows < 2 * TOGETHER, author, own))
 
 
-def measured(cell: Cell, number: int, seed: int) -> dict:
-    """Return how often p <= .05 and how often the default interval holds the truth, in so many tables of one design."""
+def measured(cell: Cell, number: int, seed: int) -> list[dict]:
+    """Return how often p <= .05 and how often the default interval holds the truth, in so many tables of one design.
+
+    One row per policy that the table reports, its default first; of pairs `answered` alone, since chance is .5 only
+    among answers.
+    """
     rng = np.random.default_rng([seed, *map(ord, repr(cell))])
     statistic, truth = cell.statistic
     found = []
     for records in tables(cell, number, rng):
         table = recognition_table(records, n_resamples=1)
-        found.append(table[(table["statistic"] == statistic) & (table["author"] == "")].iloc[0])
-    found = pd.DataFrame(found)
-    return asdict(cell) | {
-        "statistic": statistic, "policy": found["policy"].iloc[0], "rejected": float((found["p"] <= ALPHA).mean()),
-        "coverage": float(((found["low"] <= truth) & (truth <= found["high"])).mean()), "tables": number, "seed": seed,
-    }  # fmt: skip
+        rows = table[(table["statistic"] == statistic) & (table["author"] == "")]
+        rows = rows[(rows["policy"] == "answered") | (statistic == "discrimination")]
+        found.append(rows.drop_duplicates(["policy", "evaluator"]))  # the default method stands first
+    found = pd.concat(found, ignore_index=True)
+    rows = []
+    for policy, every in found.groupby("policy", sort=False):
+        few = every.iloc[:number]
+        rows.append(asdict(cell) | {
+            "statistic": statistic, "policy": policy, "rejected": float((few["p"] <= ALPHA).mean()),
+            "coverage": float(((few["low"] <= truth) & (truth <= few["high"])).mean()), "tables": len(few),
+            "seed": seed,
+        })  # fmt: skip
+    return rows
 
 
 def simulate(number: int = 1_000, seed: int = 0, workers: int = 2) -> pd.DataFrame:
-    """Return every design's row, on so many processes."""
+    """Return every design's rows, computed on so many processes."""
     every = cells()
     with ProcessPoolExecutor(workers) as pool:
-        rows = pool.map(measured, every, [number] * len(every), [seed] * len(every))
-    return pd.DataFrame(rows)
+        found = pool.map(measured, every, [number] * len(every), [seed] * len(every))
+        return pd.DataFrame([row for rows in found for row in rows])

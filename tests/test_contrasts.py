@@ -86,6 +86,6 @@ def test_what_two_models_say_about_models_in_general_is_nothing():
                   ("b", "b"): ["b", "a"] * 9})  # fmt: skip
     table = models_in_general(two).set_index(["statistic", "method"])
     row = table.loc[("discrimination", "two_way_t")]
-    assert row["note"] == "not_estimable" and np.isnan(row["low"]) and row["n_models"] == 2
+    assert row["note"] == "no_interval" and np.isnan(row["low"]) and row["n_models"] == 2
     silent = two.assign(predicted_model=None)
     assert (models_in_general(silent)["estimate"].fillna(0) == 0).all()

@@ -235,7 +235,7 @@ def test_a_sweep_leaves_what_is_documented(dictionary, tmp_path, monkeypatch):
     text = (DATA / "README.md").read_text(encoding="utf-8")
     outputs = {*manifest["outputs"], "manifest.json"}
     beside = {path.name for path in folders[0].iterdir()} - outputs
-    assert {"notebook.ipynb", "parameters.yaml", "progress.json"} <= beside
+    assert {"parameters.yaml", "progress.json"} <= beside
     assert [name for name in sorted(beside) if f"`{name}`" not in text] == []
     assert dictionary.wrong == []
     sections = [f"{prefix}manifestjson", f"{prefix}progressjson", "code", "environment", "counts"]

@@ -340,7 +340,8 @@ def test_degenerate_records_give_notes_and_no_exception(name):
     table = jury_table(DEGENERATE[name], **FAST)
     assert list(table.columns) == list(COLUMNS) and len(table)
     missing = table["estimate"].isna() | table["low"].isna()
-    assert (missing == table["note"].str.contains("not_estimable")).all()
+    assert (table["estimate"].isna() == table["note"].str.contains("not_estimable")).all()
+    assert ((missing & table["estimate"].notna()) == table["note"].str.contains("no_interval")).all()
     few = ~table["estimate"].isna()
     assert table.loc[few, "note"].str.contains("few_conversations").all()
     inside = table[~missing]
@@ -357,7 +358,7 @@ def test_what_one_conversation_or_one_source_leaves_out():
     assert found(table, "no_answer_rate")["estimate"] == 1 and np.isnan(found(table, "mean_score")["estimate"])
     assert found(table, "mean_score_if_0")["estimate"] == 0
     table = jury_table(DEGENERATE["constant"], **FAST)
-    assert found(table, "mean_score")["note"].startswith("not_estimable; constant")
+    assert found(table, "mean_score")["note"].startswith("no_interval; constant")
 
 
 @pytest.mark.parametrize(

@@ -399,8 +399,9 @@ def test_the_notebook_says_above_its_first_table_what_reading_took_back(tmp_path
     ran = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
     assert ran.returncode == 0, ran.stderr[-3000:]
     outputs = [c.outputs for c in nbformat.read(done, as_version=4).cells if c.cell_type == "code" and c.outputs]
-    said = outputs[0][0]["text"]
+    texts = ["".join(part.get("text", "") for part in of_cell) for of_cell in outputs]
+    said = texts[0]
     assert said.startswith("30 records repeat others") and "60 of 60 answers on record (100%)" in said
-    assert said.count("on record, reply: 'It reads'") == 15 and "unverified" in outputs[0][1]["data"]["text/plain"]
-    conclusions = next(o[0]["text"] for o in outputs if "answers are unverified" in o[0].get("text", ""))
+    assert said.count("on record, reply: 'It reads'") == 15 and "unverified" in outputs[0][-1]["data"]["text/plain"]
+    conclusions = next(text for text in texts if "answers are unverified" in text)
     assert conclusions.count("60 of 60 answers are unverified") == 3

@@ -115,7 +115,7 @@ def test_jurors_that_agree_by_chance_are_worth_their_number_at_most():
 def test_agreement_below_its_range_has_no_interval():
     """Three answers whose raters' and answers' means are all alike: ICC(A,1) is below -1/2 by its formula."""
     found = icc(np.array([[0, 0.5, 1], [0.5, 1, 0], [1, 0, 0.51]]))
-    assert float(found) < -0.5 and np.isnan(found.interval()).all() and found.note == "not_estimable"
+    assert float(found) < -0.5 and np.isnan(found.interval()).all() and found.note == "no_interval"
 
 
 # ---------------------------------------------------------------------------------------------------------------

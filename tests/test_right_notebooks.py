@@ -30,6 +30,8 @@ def other(value):
     """Return a value of the same type that is not this one."""
     if isinstance(value, bool):
         return not value
+    if isinstance(value, dict):
+        return value | {"x": "x"}
     return {str: f"{value}x", list: [*value, "x"]}[type(value)] if isinstance(value, str | list) else value + 1
 
 

@@ -192,10 +192,9 @@ def test_a_neutral_judge_is_named_so_and_never_pooled_with_own_pairs():
     alone = recognition_table(frame, **FAST)
     of_judge = alone[alone["evaluator"] == "c"]["statistic"]
     assert len(of_judge) and of_judge.str.startswith("neutral_").all()
-    assert [s.split(":")[0] for s in tables.conclusions(alone)] == [
-        "pairwise_self, a", "pairwise_self, b", "pairwise_self, all evaluators"
-    ]  # fmt: skip
-    assert "Judges who wrote neither text choose it in 0.60 of the same pairs" in tables.conclusions(alone)[0]
+    said = dict(sentence.removeprefix("pairwise_self, ").split(": ", 1) for sentence in tables.conclusions(alone))
+    assert {*said} == {"a", "b", "c", "all evaluators"} and said["c"].startswith("a neutral judge, which wrote neither")
+    assert "Judges who wrote neither text choose it in 0.60 of the same pairs" in said["a"]
     seen = tables.overview(frame).set_index("evaluator")
     assert list(seen["role"]) == ["", "", "neutral judge"] and list(seen["questions"]) == [40, 40, 40]
     assert "role" not in tables.overview(frame[frame["evaluator_model"] != "c"])
@@ -245,7 +244,7 @@ def test_whose_text_it_is_has_no_right_answer_for_a_neutral_judge():
     frame = with_neutral().assign(
         reply="Text 1", status="ok", text_preview="", true_model_display="", prompt_used="", is_correct=None
     )
-    read, _ = rescore(frame)
+    read, _ = rescore(frame, "yes")
     assert read.loc[frame["evaluator_model"] == "c", "is_correct"].isna().all()
     assert read.loc[frame["evaluator_model"] == "a", "is_correct"].tolist() == [True, False] * 20
 

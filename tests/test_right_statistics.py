@@ -90,13 +90,14 @@ def test_answers_of_unequal_number_are_weighed_by_their_number():
         Cell("exact_model", 5, 1.0, 1, 0.0),
         Cell("binary_self", 2, 0.8, 1, 0.0),
         Cell("exact_model", 2, 1.0, 3, 0.25),
+        Cell("pairwise_self", 5, 1.0, 1, 0.25),
     ],
     ids=str,
 )
 def test_blind_evaluators_are_found_out_in_few_tables_and_covered_in_most(cell):
     """All cells, 1,000 tables each, are in `data/validation/blind.csv` (`python tests/bench.py blind`)."""
-    found = simulate_blind.measured(cell, 200, seed=1)
-    assert 0 < found["rejected"] <= 0.10 and 0.90 <= found["coverage"] < 1
+    for found in simulate_blind.measured(cell, 200, seed=1):
+        assert found["tables"] == 200 and 0 < found["rejected"] <= 0.10 and 0.90 <= found["coverage"] < 1
 
 
 # --- constant answers, and what cannot be estimated -------------------------------------------------------------------

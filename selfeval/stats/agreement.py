@@ -4,7 +4,7 @@ Ratings are a matrix (units, raters), NaN where there is none. Every function re
 the value, `estimates()` intervals over the clusters (conversations) that hold the units; by default every unit is a
 cluster. What is not defined is NaN and its `reason` says why. A coefficient of J raters lies between -1 / (J - 1),
 where they disagree as much as J can, and 1: so do its intervals (`intervals.within_range`). ICC(A,1) of a handful of
-units can fall below; then it has no interval.
+units can fall below; then it has no interval (`no_interval`).
 """
 
 from __future__ import annotations

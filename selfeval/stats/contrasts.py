@@ -112,7 +112,7 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
 
     Returns per task and condition one row per statistic and method: estimate, low, high, level, p (that the mean
     discrimination is 0), n_models, n_prompts, note (`few_models` below 10: few to stand for all;
-    `not_estimable` with fewer than three models that wrote and judged).
+    `no_interval` with fewer than three models that wrote and judged).
     """
     check_level(level)
     rows = []
@@ -148,10 +148,11 @@ def _general(tally: Tally, level: float) -> list[dict]:
             if sure and name == "discrimination":  # the level whose interval ends at 0
                 p = 2 * stdtr(clusters - 1, -abs(mean) * np.sqrt((1 - mean**2) / variance))
             few = "few_models" if method == "two_way_t" and size < FEW_MODELS else ""
+            nothing = "not_estimable" if np.isnan(mean) else "no_interval"
             rows.append({
                 "task": tally.task, "condition": tally.condition, "statistic": name, "estimate": mean,
                 "low": float(low), "high": float(high), "level": level, "method": method, "p": float(p),
-                "n_models": size, "n_prompts": prompts, "note": few if sure else "not_estimable",
+                "n_models": size, "n_prompts": prompts, "note": few if sure else nothing,
             })  # fmt: skip
     return rows
 

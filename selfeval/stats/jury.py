@@ -65,10 +65,10 @@ def jury_table(
     and models among the conversations or within pairs (`seed`); p_holm adjusts it within statistic and source. In
     `equivalence`, p is that of the two one-sided tests and the interval has level 2 * level - 1.
 
-    Notes: not_estimable with the reason; few_conversations (below 40: intervals are optimistic); constant;
-    bca_fallback_percentile; reliability, consensus; openings_seen (no private votes: the first round stands in);
-    no_verdict=K (answers judged without any score in the last round); least_p=P (so few conversations can be exchanged
-    that no p is below P, whatever the interval says).
+    Notes: not_estimable (NaN) or no_interval, with the reason; few_conversations (below 40: intervals are optimistic);
+    constant; bca_fallback_percentile; reliability, consensus; openings_seen (no private votes: the first round stands
+    in); no_verdict=K (answers judged without any score in the last round); least_p=P (so few conversations can be
+    exchanged that no p is below P, whatever the interval says).
     """
     how = Settings(n_resamples, level, seed)
     if not 0 < margin < 1:

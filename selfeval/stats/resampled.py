@@ -117,7 +117,8 @@ class Statistic:
         if not np.isnan(self.value) and self._spread:
             return ""
         flat = not np.isnan(self.variance) and self.variance <= BOUND**2
-        return "; ".join(filter(None, ["not_estimable", self.reason, "constant" if flat else ""]))
+        kind = "not_estimable" if np.isnan(self.value) else "no_interval"
+        return "; ".join(filter(None, [kind, self.reason, "constant" if flat else ""]))
 
     def quantile(self, level: float) -> float:
         """Return the two-sided quantile of t."""
