@@ -18,7 +18,8 @@ Policy `all`: every row is in the denominator and no answer counts as "did not c
 the binary task). Policy `answered`: rows with an answer only. The sampled unit is the prompt.
 
 Pairs have names of their own where H, F and J have no meaning: see `selfeval.stats.pairs`. There `answered` comes
-first, and rows of judges that wrote neither text are never pooled with those of evaluators that wrote one.
+first, and rows of judges that wrote neither text are never pooled with those of evaluators that wrote one. Per author
+`answered` comes first in every task.
 """
 
 from __future__ import annotations
@@ -286,6 +287,7 @@ def _rows(m: Measure, tally: Tally, policy: str, rank: int) -> dict[str, np.ndar
     e, a = np.meshgrid(e, np.arange(len(tally.authors)), indexing="ij") if m.per_author else (e, np.full(len(e), -1))
     p = np.full(m.value.shape, np.nan) if m.p is None else m.p
     p_holm = p if m.p is None else holm(p.ravel()).reshape(p.shape)
+    second = m.second != (m.per_author and tally.task != PAIRWISE)  # per author, what was answered stands first
     parts = []
     for k, est in enumerate(m.estimates):
         tests = (p, p_holm) if k == 0 else (np.full(p.shape, np.nan),) * 2
@@ -293,7 +295,7 @@ def _rows(m: Measure, tally: Tally, policy: str, rank: int) -> dict[str, np.ndar
         keep = keep & (~np.isnan(m.value) if k else True)  # what cannot be estimated has one row
         size = int(keep.sum())
         parts.append({
-            "e": e[keep], "a": a[keep], "rank": np.full(size, rank), "second": np.full(size, m.second),
+            "e": e[keep], "a": a[keep], "rank": np.full(size, rank), "second": np.full(size, second),
             "method_rank": np.full(size, k), "policy": np.full(size, policy, object),
             "statistic": np.full(size, m.name, object), "estimate": est.value[keep], "low": est.low[keep],
             "high": est.high[keep], "method": np.full(size, est.method, object),
