@@ -6,6 +6,7 @@ and computed with. Of the committed results, those of self-recognition are made 
 """
 
 import json
+import lzma
 import math
 import shutil
 import sys
@@ -25,6 +26,7 @@ import make  # noqa: E402
 KEYS = json.loads((GOLDEN / "keys.json").read_text(encoding="utf-8"))
 FACTS = json.loads((GOLDEN / "facts.json").read_text(encoding="utf-8"))
 TABLES = {file.stem: file for file in sorted((GOLDEN / "results").glob("*.csv"))}
+DEMO = adapter.NOTEBOOKS / "sweeps" / "demo.yaml"
 NAMES = "model evaluator author task condition policy statistic method family arm source round juror turn first second "
 NAMES = (NAMES + "field predicted level").split()
 
@@ -327,6 +329,29 @@ def test_committed_results_are_read_and_those_of_recognition_made_again(tmp_path
     sets = adapter.committed_sets("results/sample") | adapter.committed_sets("results/demo")
     assert {"recognition", "identity", "jury", "existence", "validation"} <= {*sets}
     assert all(len(table.columns) for tables in sets.values() for table in tables.values())
-    for name, file in adapter.committed_recognition(tmp_path).items():
-        frozen = adapter.ROOT / "data" / "results" / "sample" / "recognition" / "paper" / file.name
-        hold_table(f"results/sample/recognition/{name}", read(file), read(frozen), 2e-6)  # written with six digits
+    hold_set("sample/recognition", tmp_path, ["predictions/sample", "predictions/sample-untold"], "sample")
+
+
+def hold_set(name, folder, predictions, corpus):
+    """Hold a recognition set, made again from its records, against the committed one."""
+    for table, file in adapter.recognition_set(folder, predictions, corpus).items():
+        frozen = adapter.ROOT / "data" / "results" / name / "paper" / file.name
+        hold_table(f"results/{name}/{table}", read(file), read(frozen), 2e-6)  # written with six digits
+
+
+def test_the_replies_behind_the_demo_make_its_results_again_without_a_call(tmp_path, monkeypatch):
+    """Those with texts by people; `make figures` after an import does the same for all of the demo."""
+    monkeypatch.delenv("SELFEVAL_MODELS")
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    export = tmp_path / "demo-replies.jsonl"
+    export.write_bytes(lzma.decompress((GOLDEN / "demo-replies.jsonl.xz").read_bytes()))
+    rows = [json.loads(line) for line in export.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 1624 and all(adapter.key_of_request(row["request"]) == row["key"] for row in rows)
+    adapter.command("store", "import", export)
+    asked = [(stage, notebook, given) for stage, notebook, given in adapter.runs(DEMO) if "human" in str(given)]
+    texts, answers = (next(given for stage, _, given in asked if stage == name) for name in ("texts", "asked-human"))
+    corpus, out = str(tmp_path / "human"), str(tmp_path / "answers")
+    adapter.run_notebook("01_generate_texts", **texts | {"corpus": corpus})
+    adapter.run_notebook("02_collect_predictions", **answers | {"corpus": corpus, "out": out})
+    hold_set("demo/human", tmp_path / "results", [out], corpus)
+    assert len(adapter.rows_of(tmp_path / "store.sqlite")) == len(rows)  # nothing was asked

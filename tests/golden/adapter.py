@@ -289,15 +289,15 @@ def committed_sets(folder: str) -> dict[str, dict[str, pd.DataFrame]]:
     return {one.name: one.tables for one in results.find(folder)}
 
 
-def committed_recognition(folder: Path) -> dict[str, Path]:
-    """Make the set of results/sample/recognition from its records again; return {table: file}.
+def recognition_set(folder: Path, predictions: list, corpus: str) -> dict[str, Path]:
+    """Make the set of a recognition folder below results/ from its records again; return {table: file}.
 
     The bootstrap's rows are left out: its 10,000 resamples take a minute, and nbval has them.
     """
-    records = read_predictions(["predictions/sample", "predictions/sample-untold"])
+    records = read_predictions(predictions)
     table = stats.recognition_table(records, n_resamples=1, seed=0)
     names = display_names([*records["evaluator_model"].unique(), *records["true_model"].unique()])
-    made = results.keep_recognition(folder, records, table, contrasts(records), names, read_texts("sample"))
+    made = results.keep_recognition(folder, records, table, contrasts(records), names, read_texts(corpus))
     return {file.stem: file for file in made.glob("*.csv")}
 
 
