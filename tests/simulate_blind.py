@@ -127,10 +127,11 @@ def measured(cell: Cell, number: int, seed: int) -> list[dict]:
         rows = rows[(rows["policy"] == "answered") | (statistic == "discrimination")]
         found.append(rows.drop_duplicates(["policy", "evaluator"]))  # the default method stands first
     found = pd.concat(found, ignore_index=True)
-    rows = []
+    rows, design = [], asdict(cell)
+    design["no_answer"] = design.pop("silent")
     for policy, every in found.groupby("policy", sort=False):
         few = every.iloc[:number]
-        rows.append(asdict(cell) | {
+        rows.append(design | {
             "statistic": statistic, "policy": policy, "rejected": float((few["p"] <= ALPHA).mean()),
             "coverage": float(((few["low"] <= truth) & (truth <= few["high"])).mean()), "tables": len(few),
             "seed": seed,

@@ -230,7 +230,7 @@ def swept(tmp_path, monkeypatch, capsys):
         out = tmp_path / f"out {engine} {first}"
         before = psutil.Process().children(recursive=True)
         status = sweep.run_file(tmp_path / "sweep.yaml", 1, out, engine)
-        assert psutil.Process().children(recursive=True) == before
+        assert not {*psutil.Process().children(recursive=True)} - {*before}  # one of before may have ended by now
         return status, capsys.readouterr(), [int(file.read_text()) for file in sorted(out.rglob("parent"))]
 
     return swept
