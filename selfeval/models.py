@@ -43,6 +43,7 @@ class Provider(Rich):
     json_schema: bool = False
     logprobs: bool = False
     seeded: bool = False
+    effort: bool = False
     embedded: dict | None = None
 
     def __repr__(self) -> str:
@@ -95,6 +96,8 @@ class Model(Rich):
     names: tuple[str, ...] = ()
     system: str | None = None
     parameters: dict = field(default_factory=dict)
+    reasoning: bool = False
+    reasoning_tokens: int = 16_000
     price: dict | None = None
     simulation: dict | None = None
     call: Callable | None = None

@@ -29,7 +29,8 @@ class Response(Rich):
 
     usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown. latency: seconds of the
     attempt that succeeded. logprobs: per token of the reply (token, log-probability, {alternative: log-probability}).
-    adapted: parameters that the model refused and what was done about them.
+    adapted: parameters sent otherwise than asked: under another name, left out (None), or with a larger allowance (a
+    number). earlier: the statuses of earlier replies to the same request, oldest first, where it was asked again.
     """
 
     text: str = ""
@@ -46,10 +47,11 @@ class Response(Rich):
     logprobs: list | None = None
     adapted: dict | None = None
     error: str | None = None
+    earlier: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict:
-        """Return the fields that hold something, for JSON."""
-        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
+        """Return the fields that hold something, for JSON; without `earlier`, which is not of this reply."""
+        return {k: v for k, v in vars(self).items() if v not in (None, {}, []) and k != "earlier"}
 
     def tokens(self) -> int:
         """Return the tokens of prompt and reply, 0 where the provider does not count them."""
