@@ -1,0 +1,69 @@
+"""Who served a model, and which replies were asked for again: what a reader must know before comparing models.
+
+One model id may be served by several endpoints, which differ in weights (quantisation), templates and filters. Such a
+model has `MARK` behind its name in every table and figure, and the note `several_endpoints` in every CSV.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+MARK = " ‡"
+NOTE = "several_endpoints"
+WORTH_SAYING = 0.02  # of an evaluator's questions: above it, estimates from first attempts stand beside the others
+
+
+def served_by_several(records: pd.DataFrame, *roles: tuple[str, str, str]) -> dict[str, dict[str, int]]:
+    """Return {model id: {endpoint: replies}} of the models that more than one endpoint served, the busiest first.
+
+    roles: the columns of (model id, served model, upstream), such as ("juror", "served_model", "served_by"); columns
+    that the records lack, and replies that do not say who served them, count for nothing.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for role in roles:
+        if {*role[:1]} <= {*records} and {*role[1:]} & {*records}:
+            said = records.reindex(columns=role).dropna(subset=role[1:], how="all").fillna("")
+            for (model, served, upstream), n in said.groupby([*role]).size().items():
+                name = " via ".join(filter(None, (served, upstream)))
+                counts.setdefault(model, {})[name] = counts.get(model, {}).get(name, 0) + int(n)
+    return {m: dict(sorted(found.items(), key=lambda item: -item[1])) for m, found in counts.items() if len(found) > 1}
+
+
+def flagged(table: pd.DataFrame, several: Mapping[str, Mapping], columns: Sequence[str]) -> pd.DataFrame:
+    """Return a result table with the note `several_endpoints` on rows that name such a model in one of the columns."""
+    named = table[list(columns)].isin([*several]).any(axis=1)
+    notes = table["note"].fillna("").where(~named, [f"{note}; {NOTE}".removeprefix("; ") for note in table["note"]])
+    return table.assign(note=notes)
+
+
+def marked(display: Mapping[str, str], several: Mapping[str, Mapping]) -> dict[str, str]:
+    """Return {id: display name} with `MARK` behind the names of models that several endpoints served."""
+    return {**display, **{model: display.get(model, model) + MARK for model in several}}
+
+
+def sentences(display: Mapping[str, str], several: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Say who served whom, one sentence for each model that several endpoints served."""
+    return [
+        f"{MARK.strip()} {display.get(model, model)} was served by {len(found)} endpoints: "
+        f"{', '.join(f'{name} ({n} replies)' for name, n in found.items())}. Its numbers mix them; data/models.yaml "
+        "says how to pin one."
+        for model, found in several.items()
+    ]
+
+
+def asked_again(records: pd.DataFrame, by: Sequence[str]) -> pd.Series:
+    """Return the share of the records of each group whose reply was asked for again."""
+    again = records["asked_again"].notna() if "asked_again" in records else pd.Series(False, records.index)
+    return again.groupby([records[name] for name in by], sort=False).mean()
+
+
+def first_attempts(records: pd.DataFrame, answers: Sequence[str]) -> pd.DataFrame:
+    """Return the records as they would be had nothing been asked again: first attempts were no answers.
+
+    answers: the columns that hold what a reply says, made null where it was asked again.
+    """
+    again = records["asked_again"].notna()
+    first = records.copy()
+    first.loc[again, list(answers)] = None
+    first.loc[again, "status"] = [statuses[0] for statuses in records.loc[again, "asked_again"]]
+    return first
