@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from selfeval.stats import cohen_kappa, survival_table
+from selfeval.stats import cohen_kappa, identity_table, serving, survival_table, templates
 from selfeval.tables import estimate_text
 
 SAYS = {
@@ -19,6 +19,38 @@ SAYS = {
     "abstain": "nobody",
     "none": "nobody",
 }
+
+
+def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Count the stances per model and source of the reply; where replies were asked for again, with their share."""
+    groups = ["model", "source"]
+    stances = records.fillna({"stance": "no answer"}).groupby(groups, sort=False)["stance"]
+    counts = stances.value_counts().unstack(fill_value=0)
+    again = serving.asked_again(records, groups)
+    if again.any():
+        counts["asked again"] = again.round(3)
+    return counts.rename(index=display or {}, level="model")
+
+
+def first_attempts(
+    records: pd.DataFrame,
+    table: pd.DataFrame,
+    statistics: Sequence[str],
+    display: Mapping[str, str] | None = None,
+    **options,
+) -> pd.DataFrame:
+    """Show statistics of `stats.identity_table(records)` beside those from first attempts alone.
+
+    Of the models that were asked again for more than `serving.WORTH_SAYING` of their replies; empty where none was.
+    """
+    again = serving.asked_again(records, ["model"])
+    own = records[records["model"].isin(again.index[again > serving.WORTH_SAYING])]
+    if own.empty:
+        return pd.DataFrame()
+    first = identity_table(templates.from_first_attempts(own), **options)
+    shown = {"last": table[table["model"].isin(first["model"])], "first": first}
+    parts = [summary(rows, statistics, display=display).assign(attempt=name) for name, rows in shown.items()]
+    return pd.concat(parts).sort_values("model", kind="stable").set_index(["model", "attempt"])
 
 
 def summary(

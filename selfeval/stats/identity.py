@@ -42,8 +42,9 @@ from selfeval.stats.bootstrap import jackknife_contrib
 from selfeval.stats.intervals import Difference, Rate
 from selfeval.stats.measures import Measure, z_scores
 from selfeval.stats.replies import Values, template_values
+from selfeval.stats.serving import flagged
 from selfeval.stats.table import Settings
-from selfeval.stats.templates import Batch, grouped, rate_measure, resampled_means, settings, table_of
+from selfeval.stats.templates import Batch, grouped, rate_measure, resampled_means, served, settings, table_of
 from selfeval.stats.testing import holm, inverted_p
 
 DIFFERENCES = {  # name: the two values per template that it is made of
@@ -79,7 +80,8 @@ def identity_table(
     Notes: not_estimable (no such replies: NaN); no_interval (an estimate without one: a single template, or nothing
     varies); constant_answer (d' of a model that accepts everything or nothing); few_templates (below 20: intervals are
     wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
-    few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
+    few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile;
+    several_endpoints (the model's replies come from several endpoints, see `serving`).
     """
     using, parts = settings(n_resamples, level, seed), []
     for labels, _, replies in grouped(records, source, by):
@@ -87,7 +89,7 @@ def identity_table(
         parts += [batch.columns(using, **labels) for batch in batches]
     table = table_of(parts, using, source=source)
     table["p_holm"] = table.groupby("statistic")["p"].transform(lambda p: holm(p))
-    return table
+    return flagged(table, served(records), ["model"])
 
 
 def paired_comparison(
@@ -126,7 +128,7 @@ def paired_comparison(
         raise InputError("A comparison needs at least two models with replies to the same family of conditions.")
     table = table_of(parts, using, source=source)
     table["p_holm"] = table.groupby(["model", "other_model", "statistic"])["p"].transform(lambda p: holm(p))
-    return table
+    return flagged(table, served(records), ["model", "other_model"])
 
 
 def _batches(values: Values, weights: np.ndarray, using: Settings) -> list[Batch]:

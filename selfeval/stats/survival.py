@@ -28,8 +28,9 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.bootstrap import jackknife_contrib
 from selfeval.stats.intervals import Rate, ratio
+from selfeval.stats.serving import flagged
 from selfeval.stats.table import Settings
-from selfeval.stats.templates import FALSE, Batch, Replies, grouped, rate_measure, settings, table_of
+from selfeval.stats.templates import FALSE, Batch, Replies, grouped, rate_measure, served, settings, table_of
 
 CENSORED, FLIP, ABSTAIN = 0, 1, 2
 
@@ -67,7 +68,7 @@ def survival_table(
             columns = batch.columns(using, **labels)
             names, turns = np.array([name.split("@") for name in columns["statistic"]], object).T
             parts.append(columns | {"statistic": names, "turn": turns.astype(int)})
-    table = table_of(parts, using, source=source)
+    table = flagged(table_of(parts, using, source=source), served(records), ["model"])
     return table.astype({"turn": "Int64"})  # a whole number also beside rows that have no turn
 
 

@@ -18,6 +18,7 @@ from selfeval.stats.bootstrap import bootstrap_intervals
 from selfeval.stats.counts import truth_codes
 from selfeval.stats.intervals import BOUND, Rate, ratio
 from selfeval.stats.measures import Measure
+from selfeval.stats.serving import first_attempts, served_by_several
 from selfeval.stats.table import Settings, estimates
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
@@ -29,6 +30,7 @@ COLUMNS = (
     *LABELS, "source", "statistic", "estimate", "low", "high", "level", "method", "p", "p_holm", "n", "n_templates",
     "seed", "note",
 )  # fmt: skip
+VERDICT = ("stance", "accepts", "passed", "named")  # what a reply is read as
 FEW_TEMPLATES = 20
 
 
@@ -116,6 +118,30 @@ def grouped(records: pd.DataFrame, source: str, by: Sequence[str]) -> Iterator[t
         yield labels, model[rows], Replies(template, size=len(seen), **mine)
 
 
+def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the endpoints of the models that several of them served, from identity records."""
+    return served_by_several(records, ("model", "served_model", "served_by"))
+
+
+def from_first_attempts(records: pd.DataFrame) -> pd.DataFrame:
+    """Return identity records as they would be had nothing been asked again.
+
+    A reply that was asked for again was no answer at first. What followed from it is left out: its read-out was not
+    asked (no stance), and the later turns of its conversation do not exist.
+    """
+    verdict = [name for name in VERDICT if name in records]
+    first = first_attempts(records, verdict)
+    conversation = first.groupby([*_situation(first), "repeat"], dropna=False, sort=False).ngroup()
+    again = first["asked_again"].notna() & (first["source"] == "reply")
+    ended = first["turn"].where(again).groupby(conversation).transform("min")  # NaN: it went on
+    first[verdict] = first[verdict].where(first["turn"] != ended)
+    return first[~(first["turn"] > ended)]
+
+
+def _situation(frame: pd.DataFrame) -> list[str]:
+    return [*SITUATION, *(name for name in ("variant",) if name in frame)]
+
+
 def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return the records of one source; raise `InputError` on what no statistic could be right about."""
     needed = (*SITUATION, "repeat", "turn", "source", "stance", "accepts")
@@ -138,8 +164,7 @@ def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
 
 def _codes(frame: pd.DataFrame) -> dict:
     """Return what `Replies` holds of all rows, but for their templates."""
-    key = [*SITUATION, *(name for name in ("variant",) if name in frame)]
-    situation = frame.groupby(key, dropna=False, sort=False).ngroup()
+    situation = frame.groupby(_situation(frame), dropna=False, sort=False).ngroup()
     by_repeat = [situation, frame["repeat"]]
     conversation = frame.groupby(by_repeat, dropna=False, sort=False).ngroup()
     turn = frame["turn"].astype(int)
