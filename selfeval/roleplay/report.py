@@ -13,7 +13,9 @@ from selfeval.roleplay.humans import forced_context, human_conversations
 from selfeval.roleplay.jury import decide, hold, judged_turns
 from selfeval.roleplay.panel import Jury, personas, relatives, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
-from selfeval.stats.jury import baseline_auc
+from selfeval.stats import serving
+from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
+from selfeval.stats.jury import served as served_by_several
 from selfeval.style import out_of_fold
 from selfeval.tables import p_text
 
@@ -82,6 +84,17 @@ async def docket(
     return found
 
 
+def served(records: pd.DataFrame, conversations: Sequence[Conversation]) -> dict[str, dict[str, int]]:
+    """Return the endpoints of the models that several of them served, as jurors or as agents of the conversations."""
+    said = [
+        [one.agent_model, turn.more.get("served_model"), turn.more.get("served_by")]
+        for one in conversations
+        for turn in one.turns
+        if turn.speaker == one.agent and one.agent_model not in ("human", "")
+    ]
+    return served_by_several(pd.concat([records.filter(JUROR), pd.DataFrame(said, columns=JUROR)]))
+
+
 def seating(jury: Jury, known: tuple[list, list[dict]] | None = None) -> pd.DataFrame:
     """Return who sits on the jury for the first conversation's first turn, in speaking order.
 
@@ -144,7 +157,9 @@ def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
     return rows.drop_duplicates(["arm", "source", "round", "juror", "statistic"])
 
 
-def summary(table: pd.DataFrame, statistics: Sequence[str], jurors: bool = False) -> pd.DataFrame:
+def summary(
+    table: pd.DataFrame, statistics: Sequence[str], jurors: bool = False, display: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Return statistics of `jury_table` as text with intervals: a row per arm, source, round and juror that occur.
 
     jurors: the rows of single jurors instead of those of whole juries. n and n_conversations are those of the first
@@ -152,6 +167,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], jurors: bool = False
     """
     rows = default_rows(table, *statistics)
     rows = rows[(rows["juror"] != "") == jurors]
+    rows = rows.assign(juror=[_label(juror, display) for juror in rows["juror"]])
     if rows.empty:
         return pd.DataFrame(columns=["arm", *statistics])
     text = rows.assign(value=[_with_interval(row) for row in rows.itertuples()])
@@ -171,6 +187,19 @@ def _with_interval(row) -> str:
     digits = 0 if abs(row.estimate) >= 100 else 2
     value = f"{row.estimate:.{digits}f}"
     return value if pd.isna(row.low) else f"{value} [{row.low:.{digits}f}, {row.high:.{digits}f}]"
+
+
+def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.DataFrame:
+    """Show the mean scores of `jury_table(records)` beside those where a statement that was asked again has no score.
+
+    Empty unless a juror was asked again for more than `serving.WORTH_SAYING` of its statements.
+    """
+    if not (serving.asked_again(records, ["juror"]) > serving.WORTH_SAYING).any():
+        return pd.DataFrame()
+    first = jury_table(serving.first_attempts(records, ["score"]), **options)
+    shown = {"last": table, "first": first}
+    parts = [summary(rows, ["mean_score"]).assign(attempt=name) for name, rows in shown.items()]
+    return pd.concat(parts).sort_index(kind="stable")
 
 
 def judged_text(jury: Jury, conversation: Conversation, turn: int) -> str:
@@ -213,7 +242,10 @@ def baselines(
 
 
 def costs(records: pd.DataFrame) -> pd.DataFrame:
-    """Return what the statements of each arm took: repairs, missing scores, tokens (and the share cached), dollars."""
+    """Return what the statements of each arm took: repairs, missing scores, tokens (and the share cached), dollars.
+
+    Where statements were asked for again, also their share.
+    """
     usage = pd.DataFrame([u if isinstance(u, dict) else {} for u in records["usage"]], records.index)
     frame = (
         records[["arm", "status"]]
@@ -232,6 +264,9 @@ def costs(records: pd.DataFrame) -> pd.DataFrame:
     found["cached"] = (found["cached"] / found["prompt_tokens"]).round(2)
     verdicts_held = records.drop_duplicates(VERDICT).groupby("arm").size()
     found.insert(0, "verdicts", verdicts_held)
+    again = serving.asked_again(records, ["arm"])
+    if again.any():
+        found["asked_again"] = again.round(3)
     whole = ["repaired", "no_score", "prompt_tokens", "completion_tokens"]
     return found.astype(dict.fromkeys(whole, "Int64")).reset_index()
 
@@ -295,8 +330,10 @@ def _short(statement: str, longest: int = 160) -> str:
     return reason if len(reason) <= longest else reason[:longest].rsplit(" ", 1)[0] + " …"
 
 
-def _label(model: str, display: Mapping[str, str] | None) -> str:
-    return (display or {}).get(model, model)
+def _label(juror: str, display: Mapping[str, str] | None) -> str:
+    """Return a model's or juror's display name, with its persona or number where it has one behind its id."""
+    model = seated(juror, display or ())
+    return display[model] + juror.removeprefix(model) if model else juror
 
 
 def _text(text: str) -> str:

@@ -8,6 +8,7 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.counts import check_frame, ids, same_codes, shares, truth_codes
 from selfeval.stats.intervals import Difference, Rate, check_level
+from selfeval.stats.serving import flagged, served_by_several
 from selfeval.stats.testing import holm, inverted_p
 
 FEW_TARGETS = 20
@@ -23,7 +24,8 @@ def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
 
     Returns evaluator, author (empty), task, condition, statistic (score_real, score_invented, discrimination,
     no_answer_rate), estimate, low, high, level, method, p, p_holm (over evaluators), n, n_targets, note. No answer is
-    left out of the scores. Notes: not_estimable; few_targets (below 20: the interval is optimistic).
+    left out of the scores. Notes: not_estimable; few_targets (below 20: the interval is optimistic); several_endpoints
+    (the evaluator's replies come from several endpoints, see `serving`).
     """
     z = check_level(level)
     frame = _checked(records)
@@ -51,7 +53,12 @@ def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
     table = pd.DataFrame(rows)
     tested = table.groupby(["condition", "statistic"], sort=False)["p"].transform(lambda p: holm(p.to_numpy()))
     table.insert(table.columns.get_loc("p") + 1, "p_holm", tested)
-    return table
+    return flagged(table, served(records), ["evaluator"])
+
+
+def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the endpoints of the evaluators that several of them served."""
+    return served_by_several(records, ("evaluator", "served_model", "served_by"))
 
 
 def _checked(records: pd.DataFrame) -> pd.DataFrame:

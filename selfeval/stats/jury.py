@@ -25,7 +25,7 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,7 @@ from selfeval.errors import InputError
 from selfeval.stats import debate, panel
 from selfeval.stats.intervals import Estimate
 from selfeval.stats.panel import Row
+from selfeval.stats.serving import flagged, served_by_several
 from selfeval.stats.table import Settings
 from selfeval.stats.testing import holm
 from selfeval.stats.votes import Units, read_votes
@@ -45,11 +46,13 @@ COLUMNS = (
     "n_conversations", "seed", "note",
 )  # fmt: skip
 FEW = 40  # conversations
+JUROR = ("juror", "served_model", "served_by")  # who made a statement, and who served it
 
 
 def jury_table(
-    records: pd.DataFrame, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0, margin: float = 0.05
-) -> pd.DataFrame:
+    records: pd.DataFrame, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0, margin: float = 0.05,
+    several: Mapping[str, Mapping] | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Compute all statistics of a jury with intervals and tests, one row per statistic and method.
 
     records: verdict records, one row per statement. Needs `conversation_id`, `arm`, `juror`, `score` (0 to 1 or null);
@@ -57,6 +60,7 @@ def jury_table(
     `latency`, `role` (rows that are not "juror" are left out), `pair` (what a conversation with a person and the same
     one with a model have in common) and `peer_mean` (mean of the peers' scores that the juror was shown; needed for
     the arm sham, computed for the debates) where present. margin: differences within +-margin count as none.
+    several: the models that several endpoints served (`served`), by default as far as the records say it.
 
     Returns the columns `COLUMNS`; "" in arm, source and juror means all. The first row of a statistic is the default:
     t over conversations on the jackknife (slopes: with the effective number of conversations), Wilson at the effective
@@ -68,7 +72,8 @@ def jury_table(
     Notes: not_estimable (NaN) or no_interval, with the reason; few_conversations (below 40: intervals are optimistic);
     constant; bca_fallback_percentile; reliability, consensus; openings_seen (no private votes: the first round stands
     in); no_verdict=K (answers judged without any score in the last round); least_p=P (so few conversations can be
-    exchanged that no p is below P, whatever the interval says).
+    exchanged that no p is below P, whatever the interval says); several_endpoints (they served this juror, or of a
+    row of all jurors one of these or a model judged).
     """
     how = Settings(n_resamples, level, seed)
     if not 0 < margin < 1:
@@ -76,7 +81,31 @@ def jury_table(
     rows = list(statistics(records))
     lines = [line for row in rows for line in _lines(row, how)]
     lines += [_equivalence(row, level, margin) for row in rows if row.statistic == "difference"]
-    return _table(lines, seed)
+    table, records = _table(lines, seed), pd.DataFrame(records)
+    several = served(records) if several is None else several
+    return flagged(table.assign(mixed=_mixed(table, records, several)), several, ["mixed"]).drop(columns="mixed")
+
+
+def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the endpoints of the models that several of them served, whatever seats they took on the jury."""
+    seat = records["juror"].astype(str)
+    return served_by_several(records.assign(juror=seat.str.split(" #").str[0]), JUROR)
+
+
+def seated(juror: str, models: Iterable[str]) -> str:
+    """Return which of these models a juror of the table is ("m", "m #2", "m (linguist)"); "" where it is none."""
+    return next((model for model in models if juror == model or juror.startswith((f"{model} #", f"{model} ("))), "")
+
+
+def _mixed(table: pd.DataFrame, records: pd.DataFrame, several: Mapping[str, Mapping]) -> list[str]:
+    """Return for each row of the table a model that several endpoints served and that it is about; "" for none."""
+    jury = max((seated(juror, several) for juror in records["juror"].unique()), default="")
+    judged = max((name for name in several if name in set(records.get("agent", ()))), default="")
+    whole = {"human": jury, "model": jury or judged, "": jury or judged}
+    return [
+        seated(juror, several) if juror else whole[source]
+        for juror, source in zip(table["juror"], table["source"], strict=True)
+    ]
 
 
 def statistics(records: pd.DataFrame) -> Iterator[Row]:
