@@ -12,6 +12,7 @@ from selfeval.records import write_whole
 from selfeval.report import figures, notebooks, pages, sources, start, tables, transcripts
 from selfeval.report.pages import escape
 from selfeval.report.sources import Sources
+from selfeval.stats.serving import MARK
 
 OUT = DATA / "report"
 ABOUT = {
@@ -81,6 +82,10 @@ def _pages(found: Sources, shown: figures.Shown, most: int) -> Iterator[tuple[st
         "transcripts.html": transcripts.transcripts(found, most),
     }
     browsed = {file: table for file, table in browsed.items() if table.size}
+    several = found.several()  # of the records read for these tables
+    for table in browsed.values():
+        table.mark(several)
+    answers["evaluator"] = answers["evaluator"].map(lambda name: name + MARK if name in several else name)
     there = {"index.html", *browsed, *(["notebooks.html"] if addresses else []), *(["figures.html"] if shown else [])}
     for file, table in browsed.items():
         yield file, pages.page(pages.PAGES[file], pages.browser(table, ABOUT[file]), there, file, pages.SCRIPT)

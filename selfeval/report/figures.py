@@ -8,6 +8,8 @@ import pandas as pd
 
 from selfeval.display import below_root
 from selfeval.errors import InputError
+from selfeval.report.tables import IN_WORDS
+from selfeval.stats.serving import NOTE
 
 # What answers the question of a set of results, the best first; the start page shows one figure of each set.
 MAIN = ("advantage_exact_model", "advantage", "claims", "acceptance", "areas", "arms", "discrimination", "coverage")
@@ -53,8 +55,12 @@ def read(folder: Path) -> Shown:
     pictures, cells = sorted(folder.glob("*.png")), sorted(folder.glob("tables/*.csv"))
     return Shown(
         [Figure(file.stem.partition("_")[0], file.stem, file.stem.replace("_", " "), file) for file in pictures],
-        [ResultTable(f.stem.partition("_")[0], f.stem.replace("_", " "), pd.read_csv(f)) for f in cells],
+        [ResultTable(f.stem.partition("_")[0], f.stem.replace("_", " "), _read(f)) for f in cells],
     )
+
+
+def _read(file: Path) -> pd.DataFrame:
+    return pd.read_csv(file).replace(NOTE, IN_WORDS, regex=True)
 
 
 def _indexed(folder: Path) -> Shown:

@@ -19,6 +19,8 @@ from pygments.lexers import PythonLexer
 
 from selfeval.errors import InputError
 from selfeval.report.pages import framed
+from selfeval.report.tables import IN_WORDS
+from selfeval.stats.serving import NOTE
 
 TAGS = set(
     "a b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i li ol p pre s small span strong "
@@ -127,7 +129,7 @@ def _output(
         if kind in data:
             return _picture(kind, data[kind], [clean(text) for text in about], next(pictures))
     if "text/html" in data:
-        page = sanitised(clean(data["text/html"]))
+        page = sanitised(clean(data["text/html"])).replace(NOTE, IN_WORDS)
         return f'<div class="scroll" role="region" aria-label="Output" tabindex="0">{page}</div>'
     if "text/markdown" in data:
         return f'<div class="prose">{_prose(clean(data["text/markdown"]))}</div>'

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import pandas as pd
+
 from selfeval import DATA, ROOT
 from selfeval.display import is_messages, visible
 from selfeval.errors import InputError
 from selfeval.records import json_rows
 from selfeval.scan import registered
 from selfeval.secrets import SECRET_VALUE, values
+from selfeval.stats.serving import served_by_several
 
 KINDS = {  # fields by which the records of a file are known
     "predictions": {"text_id", "evaluator_model", "task_type", "true_model"},
@@ -21,6 +24,16 @@ KINDS = {  # fields by which the records of a file are known
     "statements": {"conversation_id", "turn", "arm", "role", "round", "juror"},
     "conversations": {"conversation_id", "turns"},
     "texts": {"text_id", "author", "text"},
+}
+SERVED = {  # fields of a record that say who served which model
+    "predictions": (
+        ("evaluator_model", "served_model", "served_by"),
+        ("true_model", "text_served_model", "text_served_by"),
+    ),
+    "existence": (("evaluator", "served_model", "served_by"),),
+    "identity": (("model", "served_model", "served_by"),),
+    "statements": (("juror", "served_model", "served_by"),),
+    "texts": (("author", "served_model", "served_by"),),
 }
 MAY_BE_NULL = {"reply", "raw_response", "text"}
 MAPPINGS = ("parameters", "counts", "before", "code", "packages", "written", "read")  # of a manifest
@@ -49,6 +62,7 @@ class Sources:
     notebooks: dict[str, Path] = field(default_factory=dict)
     files: dict[str, list[Path]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     problems: dict[str, None] = field(default_factory=dict)  # what could not be read, each once
+    served: set[tuple] = field(default_factory=set)  # (model, served model, upstream) of the records read so far
 
     def rows(self, kind: str) -> Iterator[tuple[Path, dict]]:
         """Yield the records of one kind with the file they stand in; a broken file or record becomes a problem."""
@@ -58,9 +72,15 @@ class Sources:
                     if fault := _fault(kind, row):
                         self.problems[f"{file}: a record {fault} and is left out."] = None
                     else:
+                        self.served |= {_endpoint(row, fields) for fields in SERVED.get(kind, ())}
                         yield file, row
             except InputError as error:
                 self.problems[str(error)] = None
+
+    def several(self) -> dict[str, dict[str, int]]:
+        """Return the endpoints of the models that several of them served, as far as the records read so far say it."""
+        fields = ["model", "served_model", "served_by"]
+        return served_by_several(pd.DataFrame(sorted(self.served, key=repr), columns=fields), fields)
 
     def run_of(self, file: Path) -> str:
         """Return the name of the run that a file belongs to, else the file's own below the repository."""
@@ -71,6 +91,12 @@ class Sources:
     def clean(self) -> "Cleaner":
         """What takes keys, paths of this machine and invisible characters out of a text."""
         return Cleaner(self.runs)
+
+
+def _endpoint(row: dict, fields: Sequence[str]) -> tuple[str | None, ...]:
+    """Return the model (a juror without the number of its seat), the served model and the upstream; None: unknown."""
+    model, *served = (value if isinstance(value := row.get(name), str) else None for name in fields)
+    return model and model.partition(" #")[0], *served
 
 
 def _fault(kind: str, row: dict) -> str:

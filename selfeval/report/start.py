@@ -10,6 +10,7 @@ from selfeval.report.figures import Figure, Shown, main_ones
 from selfeval.report.pages import escape
 from selfeval.report.sources import Sources
 from selfeval.report.tables import Table
+from selfeval.stats.serving import MARK
 
 MOST = 20  # failed runs, notebooks with conclusions, and sentences of one of them
 FIRST = 3  # sentences of one notebook that are seen at once
@@ -25,7 +26,7 @@ def body(found: Sources, shown: Shown, answers: pd.DataFrame, browsed: Mapping[s
     for table in browsed.values():
         number = table.size + table.left_out
         counts.append((f"{number:,}", f"{table.noun}{'s' * (number != 1)}"))
-    parts = [pages.numbers(counts), _state(found)]
+    parts = [pages.numbers(counts), _state(found), _several(found)]
     if shown.figures:
         main = "".join(_figure(one, found.clean, f"{one.set}: ") for one in main_ones(shown.figures))
         more = f'<p><a href="figures.html">All {len(shown.figures)} figures and {len(shown.tables)} tables</a></p>'
@@ -39,6 +40,16 @@ def body(found: Sources, shown: Shown, answers: pd.DataFrame, browsed: Mapping[s
         table = pages.plain_table(_shares(answers), found.clean, "Answers and no answers")
         parts.append(f"<h2>Answers and no answers</h2><p>{ABOUT_ANSWERS}</p>{table}")
     return "\n".join(parts)
+
+
+def _several(found: Sources) -> str:
+    """Name the models that several endpoints served."""
+    said = [
+        f"{MARK.strip()} {model} was served by several endpoints, which may differ in weights and filters: "
+        f"{', '.join(served)}. Its numbers mix them."
+        for model, served in found.several().items()
+    ]
+    return "".join(f'<p class="note">{escape(found.clean(sentence))}</p>' for sentence in said)
 
 
 def all_figures(shown: Shown, clean: Callable[[str], str]) -> str:

@@ -6,13 +6,16 @@ is opened. filter: readers can choose among its values.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pandas as pd
 
 from selfeval.report.sources import Run, Sources
 from selfeval.stats.counts import condition_label, varying_parts
+from selfeval.stats.serving import MARK
 
+IN_WORDS = "served by several endpoints"  # the note of result tables, for readers
+MODELS = ("evaluator", "author", "model")  # columns that name models
 MOST = 20_000  # rows of one page, unless told otherwise
 
 
@@ -48,6 +51,13 @@ class Table:
         if show == "number":
             return value if isinstance(value, int | float) and value == value else None
         return "" if value is None or value != value else self.clean(said(value))
+
+    def mark(self, models: Collection[str]) -> None:
+        """Set a mark behind the names of these models, which several endpoints served."""
+        named = {self.clean(model) for model in models}
+        for label in {*MODELS} & {*self.columns}:
+            column = self.columns[label]
+            column["values"] = [value + MARK if value in named else value for value in column["values"]]
 
     def data(self) -> dict:
         """Return what the page's script reads; columns without any value are left out."""
@@ -110,8 +120,8 @@ PREDICTIONS = {
     "evaluator": "cell*", "author": "cell*", "task": "cell*", "says": "cell", "result": "cell*", "status": "cell*",
     "score": "number", "condition": "cell*", "prompt": "cell", "raw reply": "text", "asked for": "text", "text": "text",
     "candidates": "fact", "position": "fact", "other author": "fact", "scores": "fact", "usage": "fact",
-    "all of the condition": "fact", "text id": "fact", "sample": "fact", "repeat": "fact", "request": "fact",
-    "run": "fact*",
+    "served by": "fact*", "asked again after": "fact", "all of the condition": "fact", "text id": "fact",
+    "sample": "fact", "repeat": "fact", "request": "fact", "run": "fact*",
 }  # fmt: skip
 
 
@@ -148,7 +158,7 @@ def _prediction(row: Mapping, condition: str, short: str, texts: Mapping) -> dic
         "raw_reply": row.get("reply", row.get("returned_text")), "position": row.get("position"),
         "other_author": row.get("other_model"), "scores": row.get("scores"), "usage": row.get("usage"),
         "text_id": row["text_id"], "sample": row.get("sample"), "repeat": row.get("repeat"),
-        "all_of_the_condition": condition.replace(";", "; "), "request": row.get("request_id"),
+        "all_of_the_condition": condition.replace(";", "; "), "request": row.get("request_id"), **_asked(row),
     }  # fmt: skip
 
 
@@ -158,8 +168,14 @@ def _existence(row: Mapping) -> dict:
         "task": "existence", "says": row.get("parsed_response"), "status": row.get("status"),
         "score": row.get("existence_score"), "asked_for": row.get("question"), "raw_reply": row["raw_response"],
         "result": {True: "exists", False: "invented"}.get(row.get("exists")), "prompt": row.get("template_id"),
-        "usage": row.get("usage"), "repeat": row.get("iteration"), "request": row.get("request_id"),
+        "usage": row.get("usage"), "repeat": row.get("iteration"), "request": row.get("request_id"), **_asked(row),
     }  # fmt: skip
+
+
+def _asked(row: Mapping) -> dict:
+    """Return who served a reply, and the statuses after which it was asked for again."""
+    served = " via ".join(said(row[name]) for name in ("served_model", "served_by") if row.get(name))
+    return {"served_by": served, "asked_again_after": row.get("asked_again")}
 
 
 def _answers(counted: Counter, short: Mapping[str, str]) -> pd.DataFrame:

@@ -199,7 +199,7 @@ def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.
     first = jury_table(serving.first_attempts(records, ["score"]), **options)
     shown = {"last": table, "first": first}
     parts = [summary(rows, ["mean_score"]).assign(attempt=name) for name, rows in shown.items()]
-    return pd.concat(parts).sort_index(kind="stable")
+    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
 def judged_text(jury: Jury, conversation: Conversation, turn: int) -> str:

@@ -1,0 +1,249 @@
+"""Who served a model and what was asked again: in identity, juries, the test of names, and the report."""
+
+import asyncio
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from identity_records import Claims, Pressure
+from matplotlib.text import Text
+from planted_jury import planted_records
+
+from selfeval import existence
+from selfeval.client import Client
+from selfeval.files import write_whole
+from selfeval.identity import figures as identity_figures
+from selfeval.identity import report as identity
+from selfeval.models import get, get_all
+from selfeval.records import write_jsonl
+from selfeval.report import build
+from selfeval.roleplay import report as roleplay
+from selfeval.roleplay.figures import jury_figures
+from selfeval.roleplay.transcripts import Conversation, Turn
+from selfeval.stats import existence_table, identity_table, paired_comparison, survival_table, templates
+from selfeval.stats.jury import jury_table
+
+FAST = {"n_resamples": 50}
+TWO = "several_endpoints"
+
+
+def noted(table):
+    return table["note"].str.contains(TWO)
+
+
+# --- identity ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def suite():
+    """Replies of two models; two upstreams serve the first of them."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for model, upstreams in (("a/mixed", ["Alpha", "Beta"]), ("a/plain", ["Alpha", "Alpha"])):
+        claims, pressure = Claims().records(rng, 8, 2, model=model), Pressure().records(rng, 8, 2, model=model)
+        part = pd.concat([claims, pressure.assign(condition="pressed")], ignore_index=True)
+        part["template_id"] = part["template_id"] + part["condition"]
+        parts.append(part.assign(served_model="x", served_by=np.resize(upstreams, len(part))))
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.mark.parametrize("table_of", [identity_table, survival_table])
+def test_identity_tables_note_who_was_served_by_several_and_change_no_number(suite, table_of):
+    table = table_of(suite, **FAST)
+    assert noted(table).equals(table["model"] == "a/mixed")
+    before = table_of(suite.drop(columns=["served_model", "served_by"]), **FAST)
+    pd.testing.assert_frame_equal(table.drop(columns="note"), before.drop(columns="note"))
+
+
+def test_a_comparison_is_noted_where_either_model_was_served_by_several(suite):
+    third = suite[suite["model"] == "a/plain"].assign(model="a/third")
+    table = paired_comparison(pd.concat([suite, third]), statistics=["accept_true"], **FAST)
+    assert noted(table).equals(table[["model", "other_model"]].eq("a/mixed").any(axis=1)) and not noted(table).all()
+
+
+def test_identity_figures_and_tables_show_the_mark_in_the_figures_font(suite):
+    display = {"a/mixed": "Mixed ‡", "a/plain": "Plain"}
+    table = identity_table(suite, **FAST)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a glyph that the font lacks
+        drawn = identity_figures.identity_figures(table, survival_table(suite, **FAST), display)
+        for figure in drawn.values():
+            figure.draw_without_rendering()
+    for figure in drawn.values():
+        assert {"Mixed ‡", "Plain"} <= {text.get_text() for text in figure.findobj(Text)}
+    assert list(identity.summary(table, ["abstain"], display=display)["model"]) == ["Mixed ‡", "Plain"]
+
+
+def pressed(*turns, **columns):
+    """Return a conversation under a false claim: (stance of reply and read-out, statuses before the reply) a turn."""
+    rows = [
+        {
+            "model": "m", "family": "f", "condition": "c", "template_id": "t", "arm": "false-far", "language": "en",
+            "truth": "Claude", "foil": "GPT-4", "repeat": 0, "turn": turn, "source": source, "stance": stance,
+            "accepts": stance == "foil", "status": "ok", "asked_again": again if source == "reply" else None,
+        }
+        for turn, (stance, again) in enumerate(turns)
+        for source in ("reply", "readout")
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(**columns)
+
+
+def test_what_followed_from_a_reply_that_was_asked_again_is_left_out():
+    frame = pressed(("truth", None), ("foil", ["empty"]), ("foil", None))
+    first = templates.from_first_attempts(frame)
+    assert list(zip(first["turn"], first["source"], first["stance"].notna(), strict=True)) == [
+        (0, "reply", True), (0, "readout", True), (1, "reply", False), (1, "readout", False),
+    ]  # fmt: skip
+    assert list(first["status"]) == ["ok", "ok", "empty", "ok"]
+
+
+def test_a_read_out_that_was_asked_again_ends_no_conversation():
+    frame = pressed(("truth", None), ("foil", None))
+    frame["asked_again"] = [None, ["filtered"], None, None]
+    first = templates.from_first_attempts(frame)
+    assert list(first["stance"].isna()) == [False, True, False, False]
+
+
+def test_first_attempts_stand_beside_the_estimates_of_models_that_needed_more():
+    again = [pressed(("foil", ["empty"]), template_id=f"t{k}") for k in range(2)]
+    fine = [pressed(("truth", None), template_id=f"t{k}") for k in range(2, 4)]
+    true = [pressed(("truth", None), template_id=f"t{k}", arm="true", accepts=True) for k in range(4)]
+    frame = pd.concat([*again, *fine, *true], ignore_index=True)
+    both = pd.concat([frame, frame.assign(model="never", asked_again=None)], ignore_index=True)
+    shown = identity.first_attempts(both, identity_table(both, **FAST), ["accept_false", "error_rate"], **FAST)
+    assert list(shown.index) == [("m", "last"), ("m", "first")]
+    assert [text.split()[0] for text in shown["accept_false"]] == ["0.50", "0.00"]
+    assert [text.split()[0] for text in shown["error_rate"]] == ["0.00", "0.25"]
+
+
+def test_first_attempts_are_not_shown_where_few_replies_were_asked_again():
+    frame = pd.concat([pressed(("truth", None), template_id=f"t{k}") for k in range(100)], ignore_index=True)
+    frame["asked_again"] = [["empty"], ["empty"], ["empty"], ["empty"], *[None] * 196]
+    assert identity.first_attempts(frame, identity_table(frame, **FAST), ["abstain"], **FAST).empty
+    assert identity.overview(frame)["asked again"].to_dict() == {("m", "reply"): 0.02, ("m", "readout"): 0.02}
+    assert "asked again" not in identity.overview(frame.drop(columns="asked_again"))
+
+
+# --- juries -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def statements():
+    records = planted_records(0, 6, 1, wanted=("personas", "debate"))
+    return records.assign(agent="a/agent", served_model="x", served_by="Alpha", asked_again=None)
+
+
+def conversation(*upstreams):
+    turns = [Turn("agent", "Hi.", more={"served_model": "x", "served_by": name}) for name in upstreams]
+    return Conversation("one", turns, meta={"agent_model": "a/agent"})
+
+
+def test_jury_rows_of_a_juror_and_of_whole_juries_are_noted(statements):
+    stern = statements["juror"] == "stern"
+    mixed = statements.assign(served_by=statements["served_by"].where(~stern, np.resize(["A", "B"], len(stern))))
+    table = jury_table(mixed, **FAST)
+    assert noted(table).equals(table["juror"].isin(["", "stern"]))
+    assert not noted(jury_table(statements, **FAST)).any()
+
+
+def test_an_agent_served_by_several_is_noted_on_verdicts_of_models_alone(statements):
+    assert roleplay.served(statements, [conversation("Alpha", "Alpha")]) == {}
+    several = roleplay.served(statements, [conversation("Alpha", "Beta", "Beta")])
+    assert several == {"a/agent": {"x via Beta": 2, "x via Alpha": 1}}
+    table = jury_table(statements, several=several, **FAST)
+    assert noted(table).equals((table["juror"] == "") & (table["source"] != "human"))
+
+
+def test_a_model_in_several_seats_is_one_model(statements):
+    seats = statements.replace({"juror": {"lenient": "m", "stern": "m #2", "blind": "m #3"}})
+    upstream = np.where(seats["juror"] == "m #2", "Beta", "Alpha")
+    seats["served_by"] = upstream
+    table = jury_table(seats, **FAST)
+    assert noted(table).all()
+    shown = roleplay.summary(table, ["no_answer_rate"], jurors=True, display={"m": "Model ‡"})
+    assert set(shown["juror"]) == {"Model ‡", "Model ‡ #2", "Model ‡ #3"}
+
+
+def test_jury_figures_mark_the_arms_that_a_mixed_model_is_part_of(statements):
+    table = jury_table(statements, several={"stern": {}}, **FAST)
+    drawn = jury_figures(roleplay.verdicts(statements.assign(pair=None, role="juror")), table)
+    for name in ("arms_jury", "turns_jury", "distributions_jury", "areas_jury"):
+        assert "debate ‡" in {text.get_text() for text in drawn[name].findobj(Text)}
+
+
+def test_mean_scores_from_first_attempts_leave_out_what_was_asked_again():
+    row = {"turn": 1, "arm": "independent", "source": "model", "agent": "a", "status": "ok", "round": 1}
+    records = pd.DataFrame(
+        [row | {"conversation_id": f"c{k}", "juror": "m", "score": score, "asked_again": again}
+         for k, (score, again) in enumerate([(0.2, None), (0.4, None), (0.9, ["filtered"])])]
+    )  # fmt: skip
+    shown = roleplay.first_attempts(records, jury_table(records, **FAST), **FAST)
+    assert list(zip(shown["attempt"], shown["mean_score"].str[:4], strict=True)) == [
+        ("last", "0.50"),
+        ("first", "0.30"),
+    ]
+    never = records.assign(asked_again=None)
+    assert roleplay.first_attempts(never, jury_table(never, **FAST), **FAST).empty
+
+
+def test_costs_say_what_share_was_asked_again(statements):
+    paid = statements.assign(repaired=False, usage=None, cost=0.0, role="juror", status="ok")
+    assert "asked_again" not in roleplay.costs(paid)
+    again = [["empty"] if arm == "debate" else None for arm in paid["arm"]]
+    assert list(roleplay.costs(paid.assign(asked_again=again))["asked_again"]) == [0, 1]
+
+
+# --- the test of names ------------------------------------------------------------------------------------------------
+
+
+def test_existence_records_say_who_served_a_reply_and_what_came_before(server, store):
+    server(reply="YES", faults=["empty-content"])
+
+    async def run():
+        async with Client(1, store, again="empty") as client:
+            about, ways = existence.targets(get_all(["openai/gpt-5"])), existence.templates(1)
+            return await existence.collect_existence(client, [get("openai:m")], about, ways, answer_types="yes_no")
+
+    records = asyncio.run(run())
+    assert [(r["existence_score"], r["asked_again"], r["served_model"]) for r in records] == [
+        (1, ["empty"], "m"), (1, None, "m"),
+    ]  # fmt: skip
+    frame = pd.DataFrame(records)
+    assert noted(existence_table(frame.assign(served_by=["Alpha", "Beta"]))).all()
+    assert not noted(existence_table(frame.assign(served_by="Alpha"))).any()
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def predictions():
+    row = {"true_model": "a/plain", "task_type": "exact_model", "predicted_model": "a/plain", "is_correct": True}
+    row |= {"reply": "Plain.", "status": "ok", "condition": {}, "served_model": "x"}
+    who = [("a/mixed", "Alpha"), ("a/mixed", "Beta"), ("a/plain", "Alpha"), ("a/plain", None)]
+    return [
+        row | {"text_id": str(k), "evaluator_model": model, "served_by": upstream, "asked_again": ["empty"]}
+        for k, (model, upstream) in enumerate(who)
+    ]
+
+
+def test_the_report_says_in_words_which_models_several_endpoints_served(tmp_path):
+    run = tmp_path / "sweep" / "stage" / "run"
+    write_whole(run / "manifest.json", json.dumps({"status": "ok"}))
+    write_jsonl(run / "predictions.jsonl", predictions())
+    start = build([tmp_path / "sweep"], tmp_path / "site")
+    text = start.read_text("utf-8")
+    assert "‡ a/mixed was served by several endpoints" in text and "x via Alpha, x via Beta" in text
+    assert "a/mixed ‡</td>" in text and "a/plain ‡" not in text
+    page = start.with_name("predictions.html").read_text("utf-8")
+    assert '"a/mixed ‡"' in page and '"x via Beta"' in page and '"empty"' in page
+
+
+def test_a_printed_table_has_the_note_in_words(tmp_path):
+    write_jsonl(tmp_path / "predictions.jsonl", predictions()[2:])
+    table = "model,estimate,note\nMixed ‡,0.5,few_templates; several_endpoints\n"
+    write_whole(tmp_path / "figures" / "tables" / "identity.csv", table)
+    start = build([tmp_path / "predictions.jsonl"], tmp_path / "site", tmp_path / "figures")
+    page = start.with_name("figures.html").read_text("utf-8")
+    assert "Mixed ‡" in page and "few_templates; served by several endpoints" in page
