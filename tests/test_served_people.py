@@ -247,3 +247,9 @@ def test_a_printed_table_has_the_note_in_words(tmp_path):
     start = build([tmp_path / "predictions.jsonl"], tmp_path / "site", tmp_path / "figures")
     page = start.with_name("figures.html").read_text("utf-8")
     assert "Mixed ‡" in page and "few_templates; served by several endpoints" in page
+
+
+def test_the_report_marks_an_agent_of_conversations(tmp_path):
+    write_jsonl(tmp_path / "conversations.jsonl", [conversation("Alpha", "Beta").to_dict()])
+    page = build([tmp_path], tmp_path / "site").with_name("transcripts.html").read_text("utf-8")
+    assert '"a/agent ‡"' in page

@@ -82,7 +82,7 @@ def _pages(found: Sources, shown: figures.Shown, most: int) -> Iterator[tuple[st
         "transcripts.html": transcripts.transcripts(found, most),
     }
     browsed = {file: table for file, table in browsed.items() if table.size}
-    several = found.several()  # of the records read for these tables
+    several = found.several  # by the records that were read for these tables
     for table in browsed.values():
         table.mark(several)
     answers["evaluator"] = answers["evaluator"].map(lambda name: name + MARK if name in several else name)

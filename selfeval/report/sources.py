@@ -77,9 +77,14 @@ class Sources:
             except InputError as error:
                 self.problems[str(error)] = None
 
+    @cached_property
     def several(self) -> dict[str, dict[str, int]]:
-        """Return the endpoints of the models that several of them served, as far as the records read so far say it."""
+        """The endpoints of the models that several of them served, as the conversations and the records read say."""
         fields = ["model", "served_model", "served_by"]
+        for _, row in self.rows("conversations"):
+            for turn in row["turns"] if isinstance(row["turns"], list) else ():
+                if isinstance(turn, dict) and turn.get("speaker") == row.get("agent"):
+                    self.served.add(_endpoint(turn | {"model": row.get("agent_model")}, fields))
         return served_by_several(pd.DataFrame(sorted(self.served, key=repr), columns=fields), fields)
 
     def run_of(self, file: Path) -> str:

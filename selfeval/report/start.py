@@ -47,7 +47,7 @@ def _several(found: Sources) -> str:
     said = [
         f"{MARK.strip()} {model} was served by several endpoints, which may differ in weights and filters: "
         f"{', '.join(served)}. Its numbers mix them."
-        for model, served in found.several().items()
+        for model, served in found.several.items()
     ]
     return "".join(f'<p class="note">{escape(found.clean(sentence))}</p>' for sentence in said)
 
