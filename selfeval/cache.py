@@ -79,20 +79,18 @@ class Store(Rich):
     def get(self, key: str) -> dict | None:
         """Return the stored reply to a request, or None.
 
-        Where it was asked again it is the first reply that is an answer or a refusal, else the last; `earlier` then has
-        the statuses of those before.
+        Where it was asked again it is the first reply that is an answer or a refusal, else the last.
         """
-        found: list[dict] = []
+        found = None
         with self._reading():
             query = "SELECT key, response FROM replies WHERE key BETWEEN ? AND ?"
             rows = {} if self.replay else dict(self._reader.execute(query, (key, numbered(key, MOST_AGAIN))))
             for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
                 if each in rows or each in self._recorded:
-                    found.append(json.loads(rows[each]) if each in rows else self._recorded[each][1])
-                    if found[-1].get("status", "ok") not in UNANSWERED:
+                    found = json.loads(rows[each]) if each in rows else self._recorded[each][1]
+                    if found.get("status", "ok") not in UNANSWERED:
                         break
-        *earlier, last = found or [None]
-        return last | {"earlier": [reply["status"] for reply in earlier]} if earlier else last
+        return found
 
     def forget(
         self, like: str = "%", statuses: Collection[str] = (), since: float = 0.0, *, dry_run: bool = False

@@ -260,7 +260,7 @@ class Client(Rich):
             return self._stored(request)
         self.tally.again += bool(earlier)
         try:
-            return replace(await self._ask(request, endpoint, key), earlier=earlier)
+            return await self._ask(request, endpoint, key, earlier)
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
@@ -277,7 +277,7 @@ class Client(Rich):
         stored = self.store.get(request.key)
         return stored and Response.from_dict(stored)
 
-    async def _ask(self, request: Request, endpoint: Endpoint, key: str) -> Response:
+    async def _ask(self, request: Request, endpoint: Endpoint, key: str, earlier: list[str]) -> Response:
         """Return the model's response and store it; what was all thinking is asked for again, with room for that."""
         model = request.model
         response = await self._send(request, endpoint, key)
@@ -291,6 +291,7 @@ class Client(Rich):
                 if failure.outcome != "rejected":
                     raise
                 endpoint.thinking.discard(model.id)  # its server has no room; what it said stands
+        response = replace(response, earlier=earlier)
         # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
         self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))
         return response

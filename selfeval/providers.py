@@ -55,8 +55,8 @@ class Response(Rich):
     earlier: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict:
-        """Return the fields that hold something, for JSON; without `earlier`, which is not of this reply."""
-        return {k: v for k, v in vars(self).items() if v not in (None, {}, []) and k != "earlier"}
+        """Return the fields that hold something, for JSON."""
+        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
 
     @property
     def only_thought(self) -> bool:
