@@ -99,8 +99,8 @@ def seated(juror: str, models: Iterable[str]) -> str:
 
 def _mixed(table: pd.DataFrame, records: pd.DataFrame, several: Mapping[str, Mapping]) -> list[str]:
     """Return for each row of the table a model that several endpoints served and that it is about; "" for none."""
-    jury = max((seated(juror, several) for juror in records["juror"].unique()), default="")
-    judged = max((name for name in several if name in set(records.get("agent", ()))), default="")
+    jury = next(filter(None, (seated(str(juror), several) for juror in records["juror"].unique())), "")
+    judged = next((name for name in several if name in set(records.get("agent", ()))), "")
     whole = {"human": jury, "model": jury or judged, "": jury or judged}
     return [
         seated(juror, several) if juror else whole[source]
