@@ -19,12 +19,12 @@ NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own"
 TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probability", "auc")  # p is shown beside these
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 CLAIMED = ["self_accuracy", "false_claim_rate", "discrimination"]
-MISSING = {  # what helps where a reply is no text; anything else is for the model to say
-    "error": "run again to ask for these only",
-    "length": "the tokens were used up before a text began: for a model that thinks first, write `reasoning: true` into "
-    "its entry of data/models.yaml",
-    "empty": '`again = "empty"` asks once more for such replies',
-    "filtered": '`again = "filtered"` asks once more for such replies',
+MISSING = {  # what helps where a reply is no text
+    "error": "run again to make only these calls",
+    "length": 'its tokens were used up before a text began: `again = "length"` asks once more, and `reasoning: true` in '
+    "its entry of data/models.yaml gives it room to think",
+    "empty": '`again = "empty"` asks once more',
+    "filtered": '`again = "filtered"` asks once more',
 }
 
 
@@ -64,21 +64,24 @@ def _asked_again(records: pd.DataFrame) -> pd.Series:
 
 
 def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Set claims of own and others' texts beside those of first attempts, where more than 2 % were asked again."""
+    """Set the last replies' claims beside those of first attempts, where more than 2 % of them were asked again."""
     again = _asked_again(records).xs("", level="role")
     if not (again > WORTH_SAYING).any():
         return pd.DataFrame()
-    first = first_attempts(records, [name for name in ("predicted_model", "predicted_self", "score") if name in records])
+    first = first_attempts(
+        records, [name for name in ("predicted_model", "predicted_self", "score") if name in records]
+    )
     parts = []
-    for name, part in {"all": records, "first": first}.items():
-        rows = default_rows(recognition_table(part, n_resamples=1)).assign(attempts=name)
+    for name, part in {"last": records, "first": first}.items():
+        rows = default_rows(recognition_table(part, n_resamples=1)).assign(attempt=name)
         parts.append(rows[rows["statistic"].isin(CLAIMED)])
     rows = pd.concat(parts).merge(again, left_on=[*DESIGN, "evaluator"], right_index=True)
     rows = _readable(rows, display)
     rows = rows[rows["asked again"] > WORTH_SAYING].round({"asked again": 3})
     rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
-    index = [*DESIGN, "evaluator", "asked again", "attempts"]
-    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(columns=CLAIMED).fillna("")
+    index = [*DESIGN, "evaluator", "asked again", "attempt"]
+    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(rows[index].drop_duplicates())
+    wide = wide.reindex(columns=CLAIMED).fillna("").sort_index(level=index[:3], sort_remaining=False)
     return _tidy(wide.reset_index().rename_axis(columns=None))
 
 
@@ -94,14 +97,14 @@ def statuses(records: pd.DataFrame, display: Mapping[str, str] | None = None) ->
 
 def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
     """Say for each author how many texts are missing, why, and what helps; raise `ProviderError` where all are."""
-    counts = pd.DataFrame(failures, columns=["author", "status", "error"]).groupby(["author", "status"], sort=False)
+    frame = pd.DataFrame(failures, columns=["author", "status", "error"])
     sentences = []
-    for (author, status), failed in counts:
-        why = f"{status}, the first: {failed['error'].iloc[0]}" if status == "error" else status
+    for (author, status), failed in frame.groupby(["author", "status"], sort=False):
+        why = f"{status}; the first: {failed['error'].iloc[0]}" if status == "error" else status
         remedy = MISSING.get(status, "ask another model, or on other prompts")
         sentences.append(f"{author}: {len(failed)} texts are missing ({why}); {remedy}.")
     if not texts:
-        raise ProviderError(f"There is no text. {' '.join(sentences)}")
+        raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
     return sentences
 
 

@@ -88,6 +88,6 @@ def first_attempts(records: pd.DataFrame, answers: Sequence[str]) -> pd.DataFram
     answers: the columns that hold what a reply says, made null where it was asked again.
     """
     again = _again(records)
-    first = records.assign(**{name: records[name].mask(again) for name in answers})
+    first = records.assign(**{name: records[name].where(~again) for name in answers})
     first.loc[again, "status"] = [statuses[0] for statuses in records.loc[again, "asked_again"]]
     return first
