@@ -18,11 +18,12 @@ BOUNDS = ["estimate", "low", "high"]
 NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own"
 TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probability", "auc")  # p is shown beside these
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
+ANSWERS = ("predicted_model", "predicted_self", "score")
 CLAIMED = ["self_accuracy", "false_claim_rate", "discrimination"]
 MISSING = {  # what helps where a reply is no text
     "error": "run again to make only these calls",
-    "length": 'its tokens were used up before a text began: `again = "length"` asks once more, and `reasoning: true` in '
-    "its entry of data/models.yaml gives it room to think",
+    "length": 'its tokens were used up before a text began: `again = "length"` asks once more, and `reasoning: true` '
+    "in its entry of data/models.yaml gives it room to think",
     "empty": '`again = "empty"` asks once more',
     "filtered": '`again = "filtered"` asks once more',
 }
@@ -68,9 +69,7 @@ def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None
     again = _asked_again(records).xs("", level="role")
     if not (again > WORTH_SAYING).any():
         return pd.DataFrame()
-    first = first_attempts(
-        records, [name for name in ("predicted_model", "predicted_self", "score") if name in records]
-    )
+    first = first_attempts(records, [name for name in ANSWERS if name in records])
     parts = []
     for name, part in {"last": records, "first": first}.items():
         rows = default_rows(recognition_table(part, n_resamples=1)).assign(attempt=name)
@@ -80,8 +79,7 @@ def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None
     rows = rows[rows["asked again"] > WORTH_SAYING].round({"asked again": 3})
     rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
     index = [*DESIGN, "evaluator", "asked again", "attempt"]
-    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(rows[index].drop_duplicates())
-    wide = wide.reindex(columns=CLAIMED).fillna("").sort_index(level=index[:3], sort_remaining=False)
+    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(columns=CLAIMED).fillna("")
     return _tidy(wide.reset_index().rename_axis(columns=None))
 
 

@@ -77,7 +77,8 @@ def _contrast(frame, labels, task, first, second, field, z, level) -> list[dict]
         return []
     both = {t.condition: t for t in tallies(pd.concat(common))}
     one, two = (_measures(both[label]) for label in (first, second))
-    values = [dict(part.partition("=")[::2] for part in label.split(";"))[field] for label in (first, second)]
+    parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
+    values = [part.get(field, "not set") for part in parts]  # `effort` is there only where it was asked for
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
     note = "" if all(set(side[key]) == prompts for side in sides) else "common_prompts"
     rows = []

@@ -93,10 +93,10 @@ def recognition_table(
 
     predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
     `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
-    `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task, condition) is analysed
-    by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are neutral judges: their
-    statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs on the same pairs, per
-    evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
+    `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task,
+    condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
+    neutral judges: their statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs
+    on the same pairs, per evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
 
     Returns the columns `COLUMNS`. The first row of a statistic is the default: Wilson at the effective sample size
     for rates, MOVER for differences, nested for corrected_advantage and peer_corrected (these hold near 0 and 1,
