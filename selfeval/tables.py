@@ -94,13 +94,13 @@ def statuses(records: pd.DataFrame, display: Mapping[str, str] | None = None) ->
 
 
 def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
-    """Say for each author how many texts are missing, why, and what helps; raise `ProviderError` where all are."""
+    """Say for each author how many requests brought no text, why, and what helps; raise `ProviderError` if all did."""
     frame = pd.DataFrame(failures, columns=["author", "status", "error"])
     sentences = []
     for (author, status), failed in frame.groupby(["author", "status"], sort=False):
         why = f"{status}; the first: {failed['error'].iloc[0]}" if status == "error" else status
         remedy = MISSING.get(status, "ask another model, or on other prompts")
-        sentences.append(f"{author}: {len(failed)} texts are missing ({why}); {remedy}.")
+        sentences.append(f"{author} wrote no text for {len(failed)} of its requests ({why}): {remedy}.")
     if not texts:
         raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
     return sentences

@@ -128,21 +128,17 @@ def test_first_attempts_stand_beside_the_last_where_it_matters():
     frame = asked(0.4, "a")
     first = frame["predicted_model"].where(frame["asked_again"].isna())
     by_hand = stats.recognition_table(frame.assign(predicted_model=first), n_resamples=1)
-    shown = tables.first_beside(frame).set_index("attempt")
     names = ["self_accuracy", "false_claim_rate", "discrimination"]
-    assert (
-        shown.loc["first", names].tolist()
-        == tables.summary(by_hand, names).set_index("evaluator").loc["a", names].tolist()
-    )
+    of_a = tables.summary(by_hand, names).set_index("evaluator").loc["a", names]
+    shown = tables.first_beside(frame).set_index("attempt")
+    assert shown.loc["first", names].tolist() == of_a.tolist()
     assert shown.loc["last", "self_accuracy"].startswith("1.00 [")
     assert tables.first_beside(asked(0.02)).empty
 
 
 def test_a_count_of_replies_has_the_share_asked_again_only_where_there_is_one():
-    assert tables.statuses(asked(0.1), {"b": "b ‡"}).loc[("exact_model", "b ‡")].to_dict() == {
-        "ok": 100,
-        "asked again": 0.1,
-    }
+    of_b = tables.statuses(asked(0.1), {"b": "b ‡"}).loc[("exact_model", "b ‡")]
+    assert of_b.to_dict() == {"ok": 100, "asked again": 0.1}
     assert [*tables.statuses(records())] == ["ok"]
 
 
@@ -150,14 +146,12 @@ def test_missing_texts_are_said_with_what_helps():
     failures = [{"author": "a", "status": "empty", "error": None}] * 2
     failures += [{"author": "b", "status": "error", "error": "HTTP 500"}, {"author": "b", "status": "refusal"}]
     assert tables.missing_texts([{"text": "x"}], failures) == [
-        'a: 2 texts are missing (empty); `again = "empty"` asks once more.',
-        "b: 1 texts are missing (error; the first: HTTP 500); run again to make only these calls.",
-        "b: 1 texts are missing (refusal); ask another model, or on other prompts.",
+        'a wrote no text for 2 of its requests (empty): `again = "empty"` asks once more.',
+        "b wrote no text for 1 of its requests (error; the first: HTTP 500): run again to make only these calls.",
+        "b wrote no text for 1 of its requests (refusal): ask another model, or on other prompts.",
     ]
     assert tables.missing_texts([{"text": "x"}], []) == []
-    with pytest.raises(
-        ProviderError, match=r"^No author wrote a text. a: 1 texts are missing \(length\); .*reasoning: tr"
-    ):
+    with pytest.raises(ProviderError, match=r"^No author wrote a text. a wrote .* \(length\): .*`reasoning: true`"):
         tables.missing_texts([], [{"author": "a", "status": "length", "error": None}])
 
 
