@@ -72,10 +72,14 @@ def sentences(display: Mapping[str, str], several: Mapping[str, Mapping[str, int
 
 def asked_again(records: pd.DataFrame, by: Sequence[str]) -> pd.Series:
     """Return the share of the records of each group whose reply was asked for again."""
-    again = pd.Series(False, records.index)
-    if "asked_again" in records:  # a file made elsewhere may mean something else by the name
-        again = records["asked_again"].map(lambda statuses: isinstance(statuses, list)).astype(bool)
-    return again.groupby([records[name] for name in by], sort=False).mean()
+    return _again(records).groupby([records[name] for name in by], sort=False).mean()
+
+
+def _again(records: pd.DataFrame) -> pd.Series:
+    """Tell of each record whether its reply was asked for again; foreign files may mean something else by the name."""
+    if "asked_again" not in records:
+        return pd.Series(False, records.index)
+    return records["asked_again"].map(lambda statuses: isinstance(statuses, list)).astype(bool)
 
 
 def first_attempts(records: pd.DataFrame, answers: Sequence[str]) -> pd.DataFrame:
@@ -83,7 +87,7 @@ def first_attempts(records: pd.DataFrame, answers: Sequence[str]) -> pd.DataFram
 
     answers: the columns that hold what a reply says, made null where it was asked again.
     """
-    again = records["asked_again"].notna()
-    first = records.assign(**{name: records[name].where(~again) for name in answers})
+    again = _again(records)
+    first = records.assign(**{name: records[name].mask(again) for name in answers})
     first.loc[again, "status"] = [statuses[0] for statuses in records.loc[again, "asked_again"]]
     return first
