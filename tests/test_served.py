@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 from sweep_files import write
+from written_files import run_notebook
 
 from selfeval import figures, paper_captions, results, stats, sweep, tables
 from selfeval.errors import ProviderError
@@ -151,8 +152,20 @@ def test_missing_texts_are_said_with_what_helps():
         "b wrote no text for 1 of its requests (refusal): ask another model, or on other prompts.",
     ]
     assert tables.missing_texts([{"text": "x"}], []) == []
-    with pytest.raises(ProviderError, match=r"^No author wrote a text. a wrote .* \(length\): .*`reasoning: true`"):
-        tables.missing_texts([], [{"author": "a", "status": "length", "error": None}])
+
+
+def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    said = [""]
+    server(reply=lambda body: said[0])
+    asked = {"models": ["openai:m"], "limit": 2, "corpus": str(tmp_path / "corpus")}
+    with pytest.raises(
+        ProviderError, match=r"^No author wrote a text. openai:m .* 2 of its requests \(empty\): `again"
+    ):
+        run_notebook("01_generate_texts", **asked)
+    said[0] = "A text."
+    printed = run_notebook("01_generate_texts", **asked, again="empty")
+    assert "2 of them asked again" in printed and "no text: 0 of 2" in printed
 
 
 def test_conditions_of_which_one_says_no_effort_are_compared():
