@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from selfeval.figures import designs
 from selfeval.results import ResultSet
+from selfeval.stats.serving import MARK
 from selfeval.tables import unit
 
 HOLLOW = "Hollow squares: the interval holds 0."
@@ -88,7 +89,13 @@ def caption(one: ResultSet, name: str) -> str:
     if kind in drawn_with:
         parts.append(f"Lines are {one.about['settings']['level']:.0%} intervals over {over}.")
     parts.append(_asked(one, kind, design) if one.kind == "recognition" else _counted(one, kind))
-    return " ".join([*filter(None, parts), f"Results of {one.about['date']}."])
+    return " ".join([*filter(None, [*parts, _mixed(one)]), f"Results of {one.about['date']}."])
+
+
+def _mixed(one: ResultSet) -> str:
+    """Explain the mark behind a name, where a set has one."""
+    mixed = any(label.endswith(MARK) for label in one.display.values())
+    return f"{MARK.strip()} Several endpoints served this model; its numbers mix them." * mixed
 
 
 def _asked(one: ResultSet, kind: str, design: str) -> str:
@@ -180,6 +187,7 @@ def notes(one: ResultSet) -> list[str]:
         f"{'; '.join(models)}." if models else "",
         level,
         counted,
+        _mixed(one),
         _settings(settings),
         f"Results of {one.about['date']}.",
     ]

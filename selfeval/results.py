@@ -18,6 +18,7 @@ from selfeval.records import data_path, write_whole
 from selfeval.safe import for_spreadsheet
 from selfeval.stats.counts import confusion
 from selfeval.stats.roc import roc_points
+from selfeval.stats.serving import of_predictions
 
 KINDS = {  # kind: (the tables of a set, the notebook that makes it)
     "recognition": (("recognition", "counts", "roc", "contrasts"), "03_self_recognition"),
@@ -91,6 +92,7 @@ def keep_recognition(
     served: dict[str, set] = {}
     for text in texts:
         served.setdefault(text["author"], set()).add(text.get("served_model") or "")
+    served |= {model: {*found} for model, found in of_predictions(records).items()}
     names = dict.fromkeys([*records["evaluator_model"].unique(), *records["true_model"].unique()])
     tables = {
         "recognition": default_only(table, ["evaluator", "author", "task", "condition"]),

@@ -7,8 +7,10 @@ import pandas as pd
 
 from selfeval.answers import DOUBTFUL
 from selfeval.display import visible
+from selfeval.errors import ProviderError
 from selfeval.stats import detectable_difference, recognition_table
-from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, tallies, varying_parts
+from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
+from selfeval.stats.serving import WORTH_SAYING, asked_again, first_attempts
 
 DESIGN = ["task", "condition"]
 TAKEN = ["removed", "changed"]  # of the answers on record, by reading the raw replies
@@ -16,13 +18,23 @@ BOUNDS = ["estimate", "low", "high"]
 NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own"
 TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probability", "auc")  # p is shown beside these
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
+ANSWERS = ("predicted_model", "predicted_self", "score")
+CLAIMED = ["self_accuracy", "false_claim_rate", "discrimination"]
+MISSING = {  # what helps where a reply is no text
+    "error": "run again to make only these calls",
+    "length": 'its tokens were used up before a text began: `again = "length"` asks once more, and `reasoning: true` '
+    "in its entry of data/models.yaml gives it room to think",
+    "empty": '`again = "empty"` asks once more',
+    "filtered": '`again = "filtered"` asks once more',
+}
 
 
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Count per design and evaluator the questions, the prompts behind them, and the share without an answer.
 
-    Pairs of which an evaluator wrote neither text have a row of their own, `role` neutral judge. Where `rescore` found
-    answers that no raw reply holds, also their share of the answers (unverified).
+    Pairs of which an evaluator wrote neither text have a row of their own, `role` neutral judge. Where something was
+    asked again, also its share of the questions; where `rescore` found answers that no raw reply holds, also their
+    share of the answers (unverified).
     """
     parts = []
     for tally in tallies(records):
@@ -33,12 +45,65 @@ def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) ->
         clusters = {f"{unit(tally.note)}{' (no prompts named)' * bool(tally.note)}": tally.n_prompts}
         parts.append(pd.DataFrame(design | role | clusters | counted))
     table = pd.concat(parts, ignore_index=True)
+    again = _asked_again(records)
+    if again.any():
+        table = table.merge(again.round(3), how="left", left_on=[*DESIGN, "evaluator", "role"], right_index=True)
     table = table if table["role"].any() else table.drop(columns="role")
     counted = _unverified(records)
     if counted["unverified"].any():
         share = (counted["unverified"] / counted["answers"]).round(3).rename("unverified")
         table = table.merge(share, how="left", left_on=[*DESIGN, "evaluator"], right_index=True)
     return _tidy(_readable(table, display))
+
+
+def _asked_again(records: pd.DataFrame) -> pd.Series:
+    """Return the share of questions asked again per task, condition, evaluator and role, as `overview` tells them."""
+    conditions = records["condition"].map(condition_label) if "condition" in records else ""
+    role = np.where(neutral_rows(records), "neutral judge", "")
+    by = ["task_type", "condition", "evaluator_model", "role"]
+    return asked_again(records.assign(condition=conditions, role=role), by).rename("asked again")
+
+
+def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set the last replies' claims beside those of first attempts, where more than 2 % of them were asked again."""
+    again = _asked_again(records).xs("", level="role")
+    if not (again > WORTH_SAYING).any():
+        return pd.DataFrame()
+    first = first_attempts(records, [name for name in ANSWERS if name in records])
+    parts = []
+    for name, part in {"last": records, "first": first}.items():
+        rows = default_rows(recognition_table(part, n_resamples=1)).assign(attempt=name)
+        parts.append(rows[rows["statistic"].isin(CLAIMED)])
+    rows = pd.concat(parts).merge(again, left_on=[*DESIGN, "evaluator"], right_index=True)
+    rows = _readable(rows, display)
+    rows = rows[rows["asked again"] > WORTH_SAYING].round({"asked again": 3})
+    rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
+    index = [*DESIGN, "evaluator", "asked again", "attempt"]
+    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(columns=CLAIMED).fillna("")
+    return _tidy(wide.reset_index().rename_axis(columns=None))
+
+
+def statuses(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Count replies by status per task and evaluator; where something was asked again, with its share."""
+    by = ["task_type", "evaluator_model"]
+    counts = records.groupby(by)["status"].value_counts().unstack(fill_value=0)
+    again = asked_again(records, by)
+    if again.any():
+        counts["asked again"] = again.round(3)
+    return counts.rename(index=lambda i: (display or {}).get(i, i), level="evaluator_model")
+
+
+def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
+    """Say for each author how many requests brought no text, why, and what helps; raise `ProviderError` if all did."""
+    frame = pd.DataFrame(failures, columns=["author", "status", "error"])
+    sentences = []
+    for (author, status), failed in frame.groupby(["author", "status"], sort=False):
+        why = f"{status}; the first: {failed['error'].iloc[0]}" if status == "error" else status
+        remedy = MISSING.get(status, "ask another model, or on other prompts")
+        sentences.append(f"{author} wrote no text for {len(failed)} of its requests ({why}): {remedy}.")
+    if not texts:
+        raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
+    return sentences
 
 
 def _unverified(records: pd.DataFrame) -> pd.DataFrame:
@@ -191,7 +256,7 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
 
 def _conclusion(found: dict, authors: int) -> str:
     j, area = found.get("discrimination"), found.get("auc")
-    if j is not None and j.note == "no_reply":
+    if j is not None and "no_reply" in str(j.note):
         return "nothing can be said, every call to it failed; collect its predictions again."
     if j is None or pd.isna(j.estimate):
         return "nothing can be said, it wrote no text here or answered nothing."
@@ -353,7 +418,7 @@ def in_general(table: pd.DataFrame) -> pd.DataFrame:
     rows["about"] = rows["method"].map(names)
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
     rows["shown"] = [
-        f"{estimate_text(*row)}{' (no interval)' * (note == 'no_interval')}"
+        f"{estimate_text(*row)}{' (no interval)' * ('no_interval' in note)}"
         for *row, note in rows[[*BOUNDS, "note"]].itertuples(index=False)
     ]
     index = [*DESIGN, "about", "n_models", "n_prompts"]
@@ -374,7 +439,7 @@ def show(table: pd.DataFrame, otherwise: str) -> None:
 
 def _of_pairs(found: dict) -> str:
     chosen, bias, silent = found["self_accuracy"], found.get("position_bias"), _silent(found)
-    if chosen.note == "no_reply":
+    if "no_reply" in str(chosen.note):
         return "nothing can be said, every call to it failed; collect its predictions again."
     if pd.isna(chosen.estimate):
         return _by_scores(found) or "nothing can be said, it answered nothing."

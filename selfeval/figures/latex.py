@@ -15,7 +15,7 @@ SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "\n": " ",
     "−": r"\textminus{}", "Δ": r"$\Delta$", "′": r"$'$", "→": r"$\to$", "≤": r"$\leq$",
-    "κ": r"$\kappa$",
+    "κ": r"$\kappa$", "‡": r"\ddag{}",
 }  # fmt: skip
 LONG = 9  # letters of a head that takes one line
 _NUMBER = re.compile(r"(\\textless\{\} )?(\\textminus\{\})?\d[\d.,]*")

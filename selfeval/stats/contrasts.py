@@ -18,6 +18,7 @@ from selfeval.stats.intervals import Difference, check_level, cluster_variance, 
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures
 from selfeval.stats.pairs import pairwise_measures
+from selfeval.stats.serving import NOTE, flagged, of_predictions
 from selfeval.stats.testing import holm, inverted_p
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
@@ -46,8 +47,9 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     `answered`, and neutral judges are left out.
 
     Returns one row per task, pair, evaluator and statistic: `field` (what differs), `first`, `second`, `condition`
-    (what does not), estimate, low, high, level, method, p, p_holm (over evaluators), n, n_prompts, note. The interval
-    is MOVER over the two estimates with the correlation of their prompts; p is its inversion. Empty without such pairs.
+    (what does not), estimate, low, high, level, method, p, p_holm (over evaluators), n, n_prompts, note (also
+    `several_endpoints`). The interval is MOVER over the two estimates with the correlation of their prompts; p is its
+    inversion. Empty without such pairs.
     """
     z = check_level(level)
     frame = predictions.reset_index(drop=True)
@@ -63,7 +65,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
                 rows += _contrast(of_task, labels, task, first, second, fields.pop(), z, level)
     columns = ["evaluator", "task", "field", "first", "second", "condition", "statistic", "estimate", "low", "high",
                "level", "method", "p", "p_holm", "n", "n_prompts", "note"]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
+    return flagged(pd.DataFrame(rows, columns=columns), of_predictions(predictions), ["evaluator"])
 
 
 def _contrast(frame, labels, task, first, second, field, z, level) -> list[dict]:
@@ -75,7 +77,8 @@ def _contrast(frame, labels, task, first, second, field, z, level) -> list[dict]
         return []
     both = {t.condition: t for t in tallies(pd.concat(common))}
     one, two = (_measures(both[label]) for label in (first, second))
-    values = [dict(part.partition("=")[::2] for part in label.split(";"))[field] for label in (first, second)]
+    parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
+    values = [part.get(field, "not set") for part in parts]  # `effort` is there only where it was asked for
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
     note = "" if all(set(side[key]) == prompts for side in sides) else "common_prompts"
     rows = []
@@ -112,17 +115,19 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
 
     Returns per task and condition one row per statistic and method: estimate, low, high, level, p (that the mean
     discrimination is 0), n_models, n_prompts, note (`few_models` below 10: few to stand for all;
-    `no_interval` with fewer than three models that wrote and judged).
+    `no_interval` with fewer than three models that wrote and judged; `several_endpoints` where that is so of one of
+    them).
     """
     check_level(level)
-    rows = []
-    for tally in tallies(predictions):
-        if tally.task != PAIRWISE:
-            rows += _general(tally, level)
+    rows, tallied = [], [tally for tally in tallies(predictions) if tally.task != PAIRWISE]
+    several = of_predictions(predictions)
+    for tally in tallied:
+        mixed = not {*tally.evaluators, *tally.authors}.isdisjoint(several)
+        rows += _general(tally, level, NOTE * mixed)
     return pd.DataFrame(rows)
 
 
-def _general(tally: Tally, level: float) -> list[dict]:
+def _general(tally: Tally, level: float, mixed: str) -> list[dict]:
     whole = _measures(tally)
     both = [e for e in range(len(tally.evaluators)) if tally.own[e] >= 0]
     without = [_measures(_left_out(tally, e)) for e in both] if len(both) > 2 else []
@@ -152,7 +157,8 @@ def _general(tally: Tally, level: float) -> list[dict]:
             rows.append({
                 "task": tally.task, "condition": tally.condition, "statistic": name, "estimate": mean,
                 "low": float(low), "high": float(high), "level": level, "method": method, "p": float(p),
-                "n_models": size, "n_prompts": prompts, "note": few if sure else nothing,
+                "n_models": size, "n_prompts": prompts,
+                "note": "; ".join(filter(None, [few if sure else nothing, mixed])),
             })  # fmt: skip
     return rows
 

@@ -40,8 +40,9 @@ def _known(found: Mapping[str, int]) -> dict[str, int]:
 
 def of_predictions(records: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Return `served_by_several` of prediction records: what a model answered, and each text that it wrote once."""
-    further = records["task_type"].eq("lineup") & (records["position"].gt(1) if "position" in records else False)
-    replies = records[~further].filter(EVALUATOR)  # a lineup has a record for each of its texts
+    places = pd.to_numeric(records["position"], errors="coerce") if "position" in records else 0
+    further = records["task_type"].eq("lineup") & (places > 1)  # a lineup has a record for each of its texts
+    replies = records[~further].filter(EVALUATOR)
     texts = records.drop_duplicates(["true_model", "text_id"]).filter(AUTHOR)
     return served_by_several(pd.concat([replies, texts]), EVALUATOR, AUTHOR)
 

@@ -43,6 +43,7 @@ from selfeval.stats.intervals import BOUND, Estimate, check_level, cluster_varia
 from selfeval.stats.measures import Measure
 from selfeval.stats.naming import Naming, naming_measures, resample_naming
 from selfeval.stats.pairs import neutral_measures, pairwise_measures
+from selfeval.stats.serving import flagged, of_predictions
 from selfeval.stats.testing import holm, inverted_p
 
 COLUMNS = (
@@ -92,10 +93,10 @@ def recognition_table(
 
     predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
     `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
-    `score`, `position`, `other_model`, `other_text_id` and `repeat` where present. Each (task, condition) is analysed
-    by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are neutral judges: their
-    statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs on the same pairs, per
-    evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
+    `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task,
+    condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
+    neutral judges: their statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs
+    on the same pairs, per evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
 
     Returns the columns `COLUMNS`. The first row of a statistic is the default: Wilson at the effective sample size
     for rates, MOVER for differences, nested for corrected_advantage and peer_corrected (these hold near 0 and 1,
@@ -117,11 +118,15 @@ def recognition_table(
     that no p is below P, whatever the interval says); one_order (of pairs: the own text always stood at the same place,
     so a habit of place would look the same); bca_fallback_percentile; grouped_prompts; clusters_are_texts (the file
     names no prompt, so `n_prompts` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data
-    and held fixed).
+    and held fixed); several_endpoints (several endpoints served this evaluator or author, which may differ in weights
+    and templates: `serving.of_predictions` counts them; in a pooled row, one of its evaluators).
     """
     settings = Settings(n_resamples, level, seed)
     table = pd.concat([_tally_table(tally, settings) for tally in tallies(predictions)], ignore_index=True)
-    return _without_unreached(table.loc[:, list(COLUMNS)], predictions)
+    table = _without_unreached(table.loc[:, list(COLUMNS)], predictions)
+    several = of_predictions(predictions)
+    pooled = {"": {}} if table["evaluator"].isin([*several]).any() else {}
+    return flagged(flagged(table, several, ["evaluator", "author"]), pooled, ["evaluator"])
 
 
 def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:

@@ -152,6 +152,16 @@ def price(model, count):
     return tuple(count["prompt"][i] * inside + count["reply"][i] * outside for i in (0, 1))
 
 
+def pinned(model):
+    """Tell whether one endpoint serves a model: any provider's own, or the one that OpenRouter is told."""
+    if model.provider.name != models.DEFAULT_PROVIDER:
+        return True
+    routing = model.parameters.get("provider")
+    routing = routing if isinstance(routing, dict) else {}
+    ordered = len(routing.get("order") or ()) == 1 and routing.get("allow_fallbacks") is False
+    return len(routing.get("only") or ()) == 1 or ordered
+
+
 def report(sweep, planned, calls, max_cost=None):
     """Print the calls and what they take per model; return the exit status."""
     rows, low, high, unknown, unready = [HEAD], 0.0, 0.0, False, []
@@ -179,7 +189,15 @@ def report(sweep, planned, calls, max_cost=None):
     print(f"{stored} replies are stored, {buy} to buy{simulated}")
     if calls:
         print(columns(rows))
-        print("low: replies as long as is typical; high: as long as their limits allow. Nothing was bought.")
+        asked = [models.get(name) for name in sorted(calls) if calls[name]["buy"]]
+        thinking = ", ".join(model.id for model in asked if model.reasoning)
+        without = f", without the thinking of {thinking}" * bool(thinking)
+        print(f"low: replies as long as is typical{without}; high: as long as their limits allow. Nothing was bought.")
+        if free := ", ".join(model.id for model in asked if not pinned(model)):
+            print(
+                f"not pinned: OpenRouter may have {free} served by any endpoint; `parameters: {{provider: {{only: "
+                "[NAME], allow_fallbacks: false}}` in the registry pins a model to one"
+            )
     if max_cost is not None and high > max_cost:
         print(f"up to ${high:.4f}: the ceiling of ${max_cost:g} may stop it before its end")
     for text in dict.fromkeys(unready):

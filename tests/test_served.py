@@ -1,0 +1,192 @@
+"""Who served a model and what was asked again, as self-recognition shows it: tables, figures, files, the dry run."""
+
+import pandas as pd
+import pytest
+from sweep_files import write
+from written_files import run_notebook
+
+from selfeval import figures, paper_captions, results, stats, sweep, tables
+from selfeval.errors import ProviderError
+from selfeval.stats import serving
+
+ROUTED = "several_endpoints"
+
+
+def records(prompts=30, task="exact_model", condition="told=true"):
+    """Make answers of the evaluators a and b about texts of a and b, each naming a every time."""
+    rows = []
+    for prompt in range(prompts):
+        for author in "ab":
+            for evaluator in "ab":
+                own = evaluator == "a"
+                rows.append(
+                    {"text_id": 2 * prompt + (author == "b"), "true_model": author, "evaluator_model": evaluator,
+                     "task_type": task, "predicted_model": "a", "predicted_self": own, "is_correct": author == "a",
+                     "prompt_id": str(prompt), "condition": condition, "candidates": ["a", "b"], "status": "ok",
+                     "served_model": "one", "served_by": None, "text_served_model": "one", "text_served_by": None,
+                     "asked_again": None}
+                )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def routed():
+    """Return records whose evaluator b was served by two upstreams in turn."""
+    frame = records()
+    of_b = frame["evaluator_model"] == "b"
+    return frame.assign(served_by=frame["text_id"].mod(2).map({0: "East", 1: "West"}).where(of_b))
+
+
+def asked(share, which="b"):
+    """Return records in which an evaluator was asked again for a share of its questions."""
+    frame = records(50)
+    rows = frame.index[frame["evaluator_model"] == which][: round(share * 100)]
+    frame.loc[rows, "asked_again"] = pd.Series([["empty"]] * len(rows), rows)
+    return frame
+
+
+def test_a_model_that_two_upstreams_served_is_found_as_evaluator():
+    assert serving.of_predictions(routed()) == {"b": {"one via East": 30, "one via West": 30}}
+    assert serving.of_predictions(records()) == {}
+
+
+def test_an_author_is_counted_once_per_text_and_together_with_its_answers():
+    frame = records()
+    frame["text_served_model"] = frame["true_model"].map({"a": "one", "b": "two"})
+    assert serving.of_predictions(frame) == {"b": {"one": 60, "two": 30}}
+
+
+def test_a_lineup_is_one_reply_for_all_its_texts():
+    frame = routed().assign(task_type="lineup", served_by=None)
+    frame["position"] = frame["text_id"] % 2 + 1
+    frame["served_model"] = frame["prompt_id"].astype(int).mod(2).map({0: "x", 1: "y"})
+    frame["text_served_model"] = None
+    assert serving.of_predictions(frame)["a"] == {"x": 15, "y": 15}
+
+
+def test_replies_that_do_not_say_who_served_them_show_nothing():
+    frame = routed()
+    frame.loc[frame["served_by"] == "West", "served_by"] = None  # kept by an older version
+    assert serving.of_predictions(frame) == {}
+    old = frame.drop(columns=["served_model", "served_by", "text_served_model", "text_served_by", "asked_again"])
+    assert serving.of_predictions(old) == {} and "asked again" not in tables.overview(old)
+    assert not stats.recognition_table(old, n_resamples=1)["note"].str.contains(ROUTED).any()
+    assert serving.of_predictions(old.assign(served_by=0.5, served_model=[["x"]] * len(frame))) == {}
+
+
+def test_the_note_is_on_every_row_of_such_a_model_and_on_no_other():
+    frame = pd.concat([routed(), records(condition="told=false")], ignore_index=True)
+    table, contrasts = stats.recognition_table(frame, n_resamples=1), stats.condition_contrasts(frame)
+    for rows in (table, contrasts):
+        of_b = rows["evaluator"].eq("b") | rows.get("author", rows["evaluator"]).eq("b")
+        assert of_b.any() and not of_b.all()
+        assert rows["note"].str.contains(ROUTED).tolist() == of_b.tolist()
+    assert stats.models_in_general(frame)["note"].str.contains(ROUTED).all()
+    plain = stats.recognition_table(frame.assign(served_by=None), n_resamples=1)
+    numbers = ["estimate", "low", "high", "p", "n"]
+    pd.testing.assert_frame_equal(table[numbers], plain[numbers])
+
+
+def test_an_author_that_failed_as_evaluator_still_has_no_result():
+    frame = records()
+    failed = frame["evaluator_model"] == "b"
+    frame["text_served_by"] = frame["prompt_id"].astype(int).mod(2).map({0: "East", 1: "West"})
+    for name, value in {"predicted_model": None, "served_model": None, "status": "error"}.items():
+        frame[name] = frame[name].mask(failed, value)
+    said = tables.conclusions(stats.recognition_table(frame, n_resamples=1))
+    assert "b: nothing can be said, every call to it failed" in said[1]
+
+
+def test_the_mark_is_in_tables_figures_latex_and_the_set_of_a_paper(tmp_path):
+    frame = routed()
+    several = serving.of_predictions(frame)
+    display = serving.marked({"b": "Bert"}, several)
+    table = stats.recognition_table(frame, n_resamples=1)
+    summary = tables.summary(table, ["discrimination"], display)
+    assert summary["evaluator"].tolist() == ["a", "Bert ‡"]
+    tex = figures.save_table(summary, tmp_path, "t", notes=serving.sentences(display, several))[1].read_text()
+    assert "Bert \\ddag{} & " in tex and "\\item \\ddag{} Bert was served by 2 endpoints: one via East (30" in tex
+    drawn = figures.recognition_figures(table, stats.confusion(frame), display)
+    assert "Bert ‡" in [label.get_text() for label in drawn["forest_exact_model"].axes[0].get_yticklabels()]
+    results.keep_recognition(tmp_path, frame, table, stats.condition_contrasts(frame), display)
+    [one] = results.find(str(tmp_path))
+    assert "Bert ‡ is b (answered by one via East, one via West)" in paper_captions.notes(one)[0]
+    assert "‡ Several endpoints served this model" in paper_captions.caption(one, "advantage_exact_model")
+
+
+def test_the_overview_has_the_share_asked_again_of_each_role():
+    seen = tables.overview(asked(0.1)).set_index("evaluator")
+    assert seen["asked again"].to_dict() == {"a": 0, "b": 0.1}
+    pairs = records(task="pairwise_self").query("true_model == 'b'").assign(position=1, predicted_self=True)
+    pairs["other_model"] = pairs["prompt_id"].astype(int).mod(2).map({0: "a", 1: "c"})  # a judges b and c
+    pairs["asked_again"] = pairs["other_model"].map({"a": ["empty"], "c": None})
+    seen = tables.overview(pairs).set_index(["evaluator", "role"])["asked again"]
+    assert seen["a", ""] == 1 and seen["a", "neutral judge"] == 0
+
+
+def test_first_attempts_stand_beside_the_last_where_it_matters():
+    shown = tables.first_beside(asked(0.4), {"b": "Bert"}).set_index("attempt")
+    assert set(shown["evaluator"]) == {"Bert"} and set(shown["asked again"]) == {0.4}
+    frame = asked(0.4, "a")
+    first = frame["predicted_model"].where(frame["asked_again"].isna())
+    by_hand = stats.recognition_table(frame.assign(predicted_model=first), n_resamples=1)
+    names = ["self_accuracy", "false_claim_rate", "discrimination"]
+    of_a = tables.summary(by_hand, names).set_index("evaluator").loc["a", names]
+    shown = tables.first_beside(frame).set_index("attempt")
+    assert shown.loc["first", names].tolist() == of_a.tolist()
+    assert shown.loc["last", "self_accuracy"].startswith("1.00 [")
+    assert tables.first_beside(asked(0.02)).empty
+
+
+def test_a_count_of_replies_has_the_share_asked_again_only_where_there_is_one():
+    of_b = tables.statuses(asked(0.1), {"b": "b ‡"}).loc[("exact_model", "b ‡")]
+    assert of_b.to_dict() == {"ok": 100, "asked again": 0.1}
+    assert [*tables.statuses(records())] == ["ok"]
+
+
+def test_missing_texts_are_said_with_what_helps():
+    failures = [{"author": "a", "status": "empty", "error": None}] * 2
+    failures += [{"author": "b", "status": "error", "error": "HTTP 500"}, {"author": "b", "status": "refusal"}]
+    assert tables.missing_texts([{"text": "x"}], failures) == [
+        'a wrote no text for 2 of its requests (empty): `again = "empty"` asks once more.',
+        "b wrote no text for 1 of its requests (error; the first: HTTP 500): run again to make only these calls.",
+        "b wrote no text for 1 of its requests (refusal): ask another model, or on other prompts.",
+    ]
+    assert tables.missing_texts([{"text": "x"}], []) == []
+
+
+def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    said = [""]
+    server(reply=lambda body: said[0])
+    asked = {"models": ["openai:m"], "limit": 2, "corpus": str(tmp_path / "corpus")}
+    with pytest.raises(
+        ProviderError, match=r"^No author wrote a text. openai:m .* 2 of its requests \(empty\): `again"
+    ):
+        run_notebook("01_generate_texts", **asked)
+    said[0] = "A text."
+    printed = run_notebook("01_generate_texts", **asked, again="empty")
+    assert "2 of them asked again" in printed and "no text: 0 of 2" in printed
+
+
+def test_conditions_of_which_one_says_no_effort_are_compared():
+    both = pd.concat([records(), records(condition="told=true;effort=low")], ignore_index=True)
+    rows = stats.condition_contrasts(both)
+    assert {*rows["field"]} == {"effort"} and {*rows["first"], *rows["second"]} == {"low", "not set"}
+
+
+def test_a_dry_run_names_models_that_openrouter_may_have_served_by_anybody(tmp_path, registry, monkeypatch, capsys):
+    pins = {
+        "free": "{}", "one": "{only: [x]}", "two": "{only: [x, y]}", "first": "{order: [x]}",
+        "strict": "{order: [x], allow_fallbacks: false}",
+    }  # fmt: skip
+    lines = [f"{{id: r/{name}, display: {name}, parameters: {{provider: {pin}}}}}" for name, pin in pins.items()]
+    lines[1] = lines[1].replace("parameters", "reasoning: true, parameters")
+    registry("\n  - ".join(["models:", *lines]))
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    models = [*(f"r/{name}" for name in pins), "openai:m"]
+    parameters = {"models": models, "limit": 1, "corpus": str(tmp_path / "corpus")}
+    path = write(tmp_path, {"notebook": "01_generate_texts", "parameters": parameters})
+    assert sweep.run_file(path, 1, tmp_path / "out", dry_run=True) == 0
+    said = capsys.readouterr().out
+    assert "not pinned: OpenRouter may have r/first, r/free, r/two served by any endpoint; `parameters: {prov" in said
+    assert "low: replies as long as is typical, without the thinking of r/one; high:" in said
