@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import pandas as pd
 
@@ -16,6 +16,10 @@ from selfeval.files import tell_sweep, write_whole
 from selfeval.foreign import PREDICTION_FIELDS
 from selfeval.prompts import check_limit
 from selfeval.safe import for_spreadsheet
+
+if TYPE_CHECKING:
+    from selfeval.client import Request
+    from selfeval.providers import Response
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
@@ -55,6 +59,18 @@ def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:
     """Return a number for a text that stays the same whatever else the corpus holds (52 bits, exact in JSON)."""
     identity = json.dumps([author, prompt_id, sample, text])
     return int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
+
+
+def call_fields(request: "Request", response: "Response") -> dict:
+    """Return what every record says of the call behind it: who served it, what was thought and what was sent."""
+    return {
+        "served_model": response.served_model,
+        "served_by": response.served_by,
+        "reasoning": response.reasoning,
+        "messages": request.full()[0],
+        "adapted": response.adapted,
+        "asked_again": response.earlier or None,
+    }
 
 
 def write_jsonl(path: Path, rows: Iterable[dict]) -> None:

@@ -14,7 +14,10 @@ from selfeval.roleplay.panel import numbered, same_family
 
 SOURCES = ("model", "human")
 TYPED = "person"  # what outputs call somebody who types
-UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean")
+UNKNOWN = (
+    "reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "served_by", "reasoning",
+    "messages", "adapted", "asked_again", "peer_mean",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
