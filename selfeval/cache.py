@@ -13,7 +13,8 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,18 @@ from pathlib import Path
 from selfeval import DATA, ROOT, planning, replies
 from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
-from selfeval.recordings import canonical_row, difference, export_line, read_jsonl, read_store
+from selfeval.recordings import (
+    MOST_AGAIN,
+    STORED,
+    UNANSWERED,
+    canonical_row,
+    difference,
+    export_line,
+    numbered,
+    read_jsonl,
+    read_store,
+    request_key,
+)
 from selfeval.rescue import Rescued
 from selfeval.sqlite import own_name
 
@@ -65,13 +77,47 @@ class Store(Rich):
         return {key: (request, response) for file in files for key, request, response in read_jsonl(file)}
 
     def get(self, key: str) -> dict | None:
-        """Return the stored reply, or None."""
-        if not self.replay:
-            with self._reading():
-                row = self._reader.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
-                if row:
-                    return json.loads(row[0])
-        return self._recorded[key][1] if key in self._recorded else None
+        """Return the stored reply to a request, or None.
+
+        Where it was asked again it is the first reply that is an answer or a refusal, else the last.
+        """
+        found = None
+        with self._reading():
+            query = "SELECT key, response FROM replies WHERE key BETWEEN ? AND ?"
+            rows = {} if self.replay else dict(self._reader.execute(query, (key, numbered(key, MOST_AGAIN))))
+            for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
+                if each in rows or each in self._recorded:
+                    found = json.loads(rows[each]) if each in rows else self._recorded[each][1]
+                    if found.get("status", "ok") not in UNANSWERED:
+                        break
+        return found
+
+    def forget(
+        self, like: str = "%", statuses: Collection[str] = (), since: float = 0.0, *, dry_run: bool = False
+    ) -> dict[tuple[str, str], int]:
+        """Delete requests with all their replies; return {(model, status of what was served): how many}.
+
+        like: models LIKE the pattern. statuses: of what is served, () = any. since: stored at this time or later.
+        dry_run: delete nothing.
+        """
+        self._take_in()
+        query = """SELECT key, json_extract(request, '$.model'), created, CASE WHEN json_valid(response)
+            THEN json_extract(response, '$.status') END FROM replies WHERE json_extract(request, '$.model') LIKE ?
+            ORDER BY key"""
+        chains: dict[str, list[tuple]] = {}
+        with self._reading():
+            for key, *row in self._reader.execute(query, (like,)):
+                chains.setdefault(request_key(key), []).append((key, *row))
+        gone, counts = [], Counter()
+        for chain in chains.values():
+            _, model, created, last = chain[-1]
+            status = next((s or "ok" for *_, s in chain if s not in UNANSWERED), last)
+            if created >= since and status in (statuses or STORED):
+                counts[model, status] += 1
+                gone += [key for key, *_ in chain]
+        if gone and not dry_run:
+            self._writer.submit(replies.delete, gone).result()
+        return dict(counts)
 
     def _take_in(self) -> None:
         """Let the writer add what was rescued, unless another process holds the file."""

@@ -1,10 +1,12 @@
 """The `selfeval store` commands: look at, share and merge the stored replies."""
 
+from datetime import datetime
 from pathlib import Path
 
 import click
 
 from selfeval.display import columns
+from selfeval.recordings import STORED
 
 
 @click.group()
@@ -37,6 +39,24 @@ def export(file: Path, model: str) -> None:
     from selfeval.cache import Store
 
     click.echo(f"{Store().export_file(file, model)} replies written to {file}")
+
+
+@store.command()
+@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+@click.option("--status", multiple=True, type=click.Choice(STORED), help="Only replies of this status; repeatable.")
+@click.option("--since", type=click.DateTime(), help="Only replies stored at this local time or later.")
+@click.option("--dry-run", is_flag=True, help="Count what would go, and delete nothing.")
+def forget(model: str, status: tuple[str, ...], since: datetime | None, dry_run: bool) -> None:
+    """Delete stored replies, to ask and pay for them anew; give at least one of the first three options."""
+    from selfeval.cache import Store
+
+    if model == "%" and not status and not since:
+        raise click.UsageError("forget needs --model, --status or --since; without any it would delete every reply.")
+    replies = Store()
+    counts = replies.forget(model, status, since.timestamp() if since else 0.0, dry_run=dry_run)
+    replies.close()
+    click.echo(columns([("MODEL", "STATUS", "REPLIES"), *((*what, n) for what, n in sorted(counts.items()))]))
+    click.echo(f"{sum(counts.values())} replies {'would be' if dry_run else 'are'} forgotten")
 
 
 @store.command("import")

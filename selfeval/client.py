@@ -8,7 +8,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -16,23 +16,28 @@ from typing import ClassVar
 from selfeval import planning, simulated
 from selfeval.cache import Store
 from selfeval.display import Rich
-from selfeval.errors import StoreError, check_whole
+from selfeval.errors import InputError, StoreError, check_whole
 from selfeval.limits import Purse, estimate
 from selfeval.models import Model
 from selfeval.providers import Endpoint, Response, ask_callable, is_computed, require
-from selfeval.recordings import canonical, key_of
+from selfeval.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of, numbered
 from selfeval.transport import Failure
 
 
 @dataclass(frozen=True)
 class Request(Rich):
-    """A question to one model. sample: the number of the repeat; seed: only sent to providers that take one."""
+    """A question to one model.
+
+    sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what was cut off counts as
+    an answer (a text does), so that it is not asked for again.
+    """
 
     model: Model
     messages: list[dict]
     parameters: dict = field(default_factory=dict)
     sample: int = 0
     seed: int = 0
+    cut_counts: bool = False
 
     def full(self) -> tuple[list[dict], dict]:
         """Return messages and parameters as sent: with the model's system prompt, defaults and exclusions."""
@@ -67,11 +72,28 @@ class Request(Rich):
         return key_of(self.identity)
 
 
+def read_again(text: str) -> tuple[list[str], int]:
+    """Return which statuses to ask again for, and how often, of "empty, filtered" or "empty, length, 3"."""
+    parts = [part.strip() for part in str(text).split(",") if part.strip()]
+    statuses, times = [p for p in parts if not p.isdecimal()], [int(p) for p in parts if p.isdecimal()]
+    known = {*statuses} <= {*UNANSWERED} and (statuses or not times)
+    if not isinstance(text, str) or not known or len(times) > 1 or not 1 <= (times or [1])[0] <= MOST_AGAIN:
+        raise InputError(
+            f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at most one number from "
+            f"1 to {MOST_AGAIN} of how often, got {text!r}."
+        )
+    return statuses, (times or [1])[0]
+
+
 @dataclass
 class Tally(Rich):
-    """What a client did so far. calls: replies bought, with their tokens and cost; stored: served from the store."""
+    """What a client did so far. calls: replies bought, with their tokens and cost; stored: served from the store.
+
+    again: of the calls, those that asked for a reply once more.
+    """
 
     calls: int = 0
+    again: int = 0
     stored: int = 0
     simulated: int = 0
     failed: int = 0
@@ -84,6 +106,8 @@ class Tally(Rich):
         if self.calls:
             money = "?" if self.unpriced and not self.cost else f"${self.cost:.4f}" + " or more" * bool(self.unpriced)
             parts[0] += f" ({self.tokens} tokens, {money})"
+        if self.again:
+            parts.append(f"{self.again} of them asked again")
         if self.simulated:
             parts.append(f"{self.simulated} simulated replies")
         return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
@@ -94,10 +118,15 @@ class Client(Rich):
 
     The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
     of their provider with each other and with every `chat_all`, first come, first served.
+
+    again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off ("length"), separated by
+    commas, with a number for more often than once. Every reply stays stored, the last is served; an answer or a refusal
+    is never asked for again.
     """
 
-    def __init__(self, concurrency: int = 16, store: Store | None = None):
+    def __init__(self, concurrency: int = 16, store: Store | None = None, *, again: str = ""):
         check_whole("concurrency", concurrency, 1)
+        self._again, self._times = read_again(again)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
         self.purse = Purse.from_environment()
         self._endpoints: dict[str, Endpoint] = {}
@@ -155,10 +184,13 @@ class Client(Rich):
                     shared = iter(indices)  # workers pull in order: a server's prefix cache profits
                     for _ in range(min(self.concurrency, len(indices))):
                         group.create_task(work(shared))
+        await self._written()
+        return responses
+
+    async def _written(self) -> None:
         for written in tuple(self._unwritten):  # of other callers too: all of them may wait for the same commit
             await asyncio.wrap_future(written)
         self._check_written()
-        return responses
 
     def _check_written(self) -> None:
         while self._unwritten and self._unwritten[0].done():
@@ -171,10 +203,18 @@ class Client(Rich):
         if stored is None:
             self.store.check_replay(request.identity)
             return None
+        response = Response.from_dict(stored)
+        if self._wanted_again(request, response):
+            return None
         self.tally.stored += 1
         if planning.folder():
             planning.note(request, stored=True)
-        return Response.from_dict(stored)
+        return response
+
+    def _wanted_again(self, request: Request, response: Response) -> bool:
+        if self.store.replay or response.status not in self._again or len(response.earlier) >= self._times:
+            return False
+        return not (request.cut_counts and response.status == "length" and response.text.strip())
 
     async def _answer(self, request: Request) -> Response:
         model = request.model
@@ -188,7 +228,11 @@ class Client(Rich):
         if planning.folder():
             return self._planned(request)
         async with self._endpoint(model).breakers[model.id].turn():
-            return await self._buy(request)
+            response = await self._buy(request)
+            while self._wanted_again(request, response):
+                await self._written()
+                response = await self._buy(request)
+            return response
 
     def _planned(self, request: Request) -> Response:
         """Return a stand-in for the reply that would be bought."""
@@ -204,14 +248,19 @@ class Client(Rich):
             return await self._buy_now(request, endpoint)
 
     async def _buy_now(self, request: Request, endpoint: Endpoint) -> Response:
-        key = request.key
         self._check_written()  # nothing more is bought once a reply cannot be kept
-        stored = await self.store.claim(key)
-        if stored is not None:
+        before = self._stored(request) if self._again else None
+        if before and not self._wanted_again(request, before):
             self.tally.stored += 1
-            return Response.from_dict(stored)
+            return before
+        earlier = [*before.earlier, before.status] if before else []
+        key = numbered(request.key, len(earlier))
+        if await self.store.claim(key) is not None:
+            self.tally.stored += 1
+            return self._stored(request)
+        self.tally.again += bool(earlier)
         try:
-            return await self._ask(request, endpoint)
+            return await self._ask(request, endpoint, key, earlier)
         except Failure as failure:
             await asyncio.wrap_future(self.store.release(key))
             return self._failed(failure.detail)
@@ -224,29 +273,50 @@ class Client(Rich):
             self.store.release(key)
             raise
 
-    async def _ask(self, request: Request, endpoint: Endpoint) -> Response:
-        """Return the model's response and store it; what it can cost at most is reserved while it is in flight."""
+    def _stored(self, request: Request) -> Response | None:
+        stored = self.store.get(request.key)
+        return stored and Response.from_dict(stored)
+
+    async def _ask(self, request: Request, endpoint: Endpoint, key: str, earlier: list[str]) -> Response:
+        """Return the model's response and store it; what was all thinking is asked for again, with room for that."""
+        model = request.model
+        response = await self._send(request, endpoint, key)
+        if response.only_thought and endpoint.make_room(model, request.full()[1]):
+            detail = f"all thinking: {response.usage.get('completion', '?')} tokens and no answer, asked with more"
+            self.store.record_attempt(key, "thinking", detail)
+            self.tally.again += 1
+            try:
+                response = await self._send(request, endpoint, key)
+            except Failure as failure:
+                if failure.outcome != "rejected":
+                    raise
+                endpoint.thinking.discard(model.id)  # its server has no room; what it said stands
+        response = replace(response, earlier=earlier)
+        # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
+        self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))
+        return response
+
+    async def _send(self, request: Request, endpoint: Endpoint, key: str) -> Response:
+        """Return the model's response; what it can cost at most is reserved while it is in flight."""
         model, (messages, parameters), purse = request.model, request.full(), self.purse
 
         def note(failure: Failure) -> None:
-            self.store.record_attempt(request.key, failure.outcome, failure.detail)
+            self.store.record_attempt(key, failure.outcome, failure.detail)
 
-        amount = purse.price(model, *estimate(messages, parameters, model.provider)) if purse else 0.0
+        amount = purse.price(model, *estimate(messages, endpoint.allowed(model, parameters), model)) if purse else 0.0
         if purse:
             await purse.reserve(amount)
         cost = amount
         self._sent += 1
         try:
             response = await endpoint.ask(model, messages, parameters, note)
-            # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
-            self._unwritten.append(self.store.put(request.key, request.identity, response.to_dict()))
             self._count(response)
             cost = response.cost
         except Failure:
             cost = 0.0
             raise
         except asyncio.CancelledError:  # whoever asked was stopped; the reply may be billed
-            self.store.record_attempt(request.key, "abandoned", "broken off while it waited for a reply")
+            self.store.record_attempt(key, "abandoned", "broken off while it waited for a reply")
             raise
         finally:
             self._sent -= 1

@@ -139,10 +139,11 @@ def share() -> int:
     return int(text)
 
 
-def estimate(messages: list[dict], parameters: dict, provider: Provider) -> tuple[int, int]:
+def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:
     """Return the tokens of a prompt, and the most that its reply may have, as far as that can be told before."""
+    unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
     prompt = sum(len(str(message.get("content")).encode(errors="replace")) // BYTES + 8 for message in messages)
-    return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or provider.answer_tokens
+    return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or unlimited
 
 
 class Pace:

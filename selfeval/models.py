@@ -111,6 +111,11 @@ class Model(Rich):
         """Return the display name, then the aliases."""
         return (self.display, *self.names)
 
+    def with_room(self, parameters: dict) -> dict:
+        """Return parameters whose most tokens of a reply leave room for thinking besides."""
+        limits = ("max_tokens", "max_completion_tokens")
+        return parameters | {k: v + self.reasoning_tokens for k, v in parameters.items() if k in limits}
+
 
 def registry_files() -> tuple[Path, ...]:
     """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""

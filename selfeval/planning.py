@@ -119,7 +119,8 @@ def note(request, stored: bool, text: str = "") -> None:
         from selfeval.limits import estimate
 
         messages, parameters = request.full()
-        most = estimate(messages, parameters, request.model.provider)
+        model = request.model
+        most = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
         written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
         typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
         line |= {"prompt": [min(written, most[0]), most[0]], "reply": [min(typical, most[1]), most[1]]}

@@ -5,6 +5,7 @@ import errno
 import inspect
 import json
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -20,6 +21,10 @@ from selfeval.recordings import is_amount, is_count
 from selfeval.secrets import SHORTEST
 from selfeval.transport import Failure, Gate, Reply, call
 
+# <think>...</think>, also without the first tag, or without the last one where the reply was cut off in it
+THOUGHT = re.compile(
+    r"\s*(?:<think(?:ing)?>)?((?:(?!<think).)*?)</think(?:ing)?>\s*|\s*<think(?:ing)?>(.*)\Z", re.S | re.I
+)
 SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
 
 
@@ -50,8 +55,14 @@ class Response(Rich):
     earlier: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict:
-        """Return the fields that hold something, for JSON; without `earlier`, which is not of this reply."""
-        return {k: v for k, v in vars(self).items() if v not in (None, {}, []) and k != "earlier"}
+        """Return the fields that hold something, for JSON."""
+        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
+
+    @property
+    def only_thought(self) -> bool:
+        """Tell whether a model that had no room for thinking spent on it all that it was given."""
+        had_room = any(isinstance(new, int) for new in (self.adapted or {}).values())
+        return self.status == "length" and not self.text and not had_room
 
     def tokens(self) -> int:
         """Return the tokens of prompt and reply, 0 where the provider does not count them."""
@@ -124,9 +135,27 @@ class Endpoint:
         self.gate = Gate(min(concurrency, provider.concurrency), self.pace)
         self.places = asyncio.Semaphore(self.gate.most)  # calls with their retries; the gate holds attempts back
         self.refused: dict[str, dict] = {}
+        self.thinking: set[str] = set()  # ids of models that are not marked as such and whose reply was all thinking
         self.breakers: dict[str, Breaker] = defaultdict(Breaker)  # by model id
         self._client = self._url = None
         self._connecting = asyncio.Lock()
+
+    def allowed(self, model: Model, parameters: dict) -> dict:
+        """Return parameters as the model is sent them: with room for thinking where it thinks."""
+        return model.with_room(parameters) if model.reasoning or model.id in self.thinking else parameters
+
+    def make_room(self, model: Model, parameters: dict) -> bool:
+        """Give a model room for thinking from now on; return whether that changes what it is sent."""
+        if self.provider.embedded or model.with_room(parameters) == parameters:
+            return False
+        if model.id not in self.thinking:
+            self.thinking.add(model.id)
+            warnings.warn(
+                f"{model.id!r} spent a whole reply on thinking and is given {model.reasoning_tokens} tokens more from "
+                "now on; mark it `reasoning: true` in the registry to spare that request.",
+                stacklevel=2,
+            )
+        return True
 
     async def ask(self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None) -> Response:
         """Return the model's response, or raise `transport.Failure`."""
@@ -139,8 +168,9 @@ class Endpoint:
         while True:
             refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
             body = {refused.get(k, k): v for k, v in parameters.items() if refused.get(k, k)}
-            body = {"model": model.api_name, "messages": messages, **body}
-            content, tokens = json.dumps(body).encode(), sum(estimate(messages, body, self.provider))
+            room = {k: v for k, v in self.allowed(model, body).items() if v != body[k]}
+            body = {"model": model.api_name, "messages": messages, **body, **room}
+            content, tokens = json.dumps(body).encode(), sum(estimate(messages, body, model))
             try:
                 reply = await call(
                     lambda data=content: self._send(model, data), self.gate, self.provider.deadline, told, tokens
@@ -148,12 +178,15 @@ class Endpoint:
             except Failure as failure:
                 change = _adaptation(failure.detail, body) if failure.outcome == "rejected" else None
                 if change is None:
+                    if room and failure.outcome == "rejected":
+                        failure.detail += f"; {model.reasoning_tokens} tokens were added for thinking: the registry's "
+                        failure.detail += f"`reasoning_tokens` of {model.id!r} sets how many"
                     self.breakers[model.id].failed(failure.outcome, failure.detail)
                     raise
                 self.refused[model.id] = self.refused.get(model.id, {}) | change
             else:
                 self.breakers[model.id].succeeded()
-                response = self._without_key(read_reply(reply, model, refused or None))
+                response = self._without_key(read_reply(reply, model, refused | room or None))
                 self.pace.settle(response.tokens() - tokens if response.usage else 0)
                 return response
 
@@ -233,7 +266,8 @@ def _adaptation(message: str, body: dict) -> dict | None:
         return None
     if "max_tokens" in body and "max_completion_tokens" in message:
         return {"max_tokens": "max_completion_tokens"}
-    dropped = next((k for k in ("temperature", "top_p", "seed", "logprobs") if k in body and k in message), None)
+    parameters = ("temperature", "top_p", "seed", "logprobs", "reasoning_effort")
+    dropped = next((k for k in parameters if k in body and k in message), None)
     if dropped is None:
         return None
     return {"logprobs": None, "top_logprobs": None} if dropped == "logprobs" else {dropped: None}
@@ -246,6 +280,7 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
     content, refusal, finish = message.get("content") or "", message.get("refusal"), choice.get("finish_reason")
     if isinstance(content, list):  # some endpoints answer in parts
         content = "".join(str(_dict(part).get("text") or "") for part in content)
+    thought, content = _apart(content)
     if refusal:
         content, status = content or str(refusal), "refusal"
     elif finish == "content_filter":
@@ -267,10 +302,16 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
         request_id=_text(body.get("id")) or reply.request_id,
         latency=round(reply.latency, 3),
         attempts=reply.attempts,
-        reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")),
+        reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
         logprobs=_logprobs(_dict(choice.get("logprobs")).get("content")),
         adapted=adapted,
     )
+
+
+def _apart(content: str) -> tuple[str | None, str]:
+    """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
+    found = THOUGHT.match(content)
+    return ((found[1] or found[2]).strip() or None, content[found.end() :]) if found else (None, content)
 
 
 def _dict(value) -> dict:

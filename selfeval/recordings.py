@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from urllib.parse import quote
 
 from selfeval.errors import InputError
 
-STORED = ("ok", "refusal", "filtered", "length", "empty")  # the statuses of what is stored; an error is no reply
+UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
+STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
+MOST_AGAIN = 9  # times that a request is asked again
 
 
 def canonical(request: dict) -> str:
@@ -36,6 +39,16 @@ def key_of(canonical_request: str) -> str:
     return hashlib.sha256(canonical_request.encode()).hexdigest()
 
 
+def numbered(key: str, number: int) -> str:
+    """Return under which key a reply is stored: the request's own, with a number behind it where it was asked again."""
+    return f"{key} {number}" if number else key
+
+
+def request_key(key: str) -> str:
+    """Return the request's own key of a key under which a reply is stored."""
+    return re.sub(r" [1-9]$", "", key)
+
+
 def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
     """Yield (key, request, response) of an exported file; a line whose key is not its request's is an error."""
     try:
@@ -56,7 +69,7 @@ def read_line(line: bytes) -> tuple[str, dict, dict]:
         row = _read(line)
         key, request, response = row["key"], row["request"], row["response"]
         text = canonical(request)
-        if same := key == key_of(text):
+        if same := request_key(key) == key_of(text):
             _check_request(key, text)
         _check_response(response)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -88,7 +101,7 @@ def is_amount(value) -> bool:
 
 def _check_request(key, text: str) -> dict:
     """Return the request of a row; raise `InputError` unless the key is that of this text, as we write it."""
-    if not isinstance(text, str) or key != key_of(text):
+    if not isinstance(text, str) or request_key(key) != key_of(text):
         raise InputError(f"the key {str(key)[:12]!r} is not that of its request")
     request = _read(text)
     if not isinstance(request, dict) or canonical(request) != text:

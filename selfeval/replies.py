@@ -96,6 +96,11 @@ def release(connection: sqlite3.Connection, key: str, owner: str) -> None:
     connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
 
 
+def delete(connection: sqlite3.Connection, keys: list[str]) -> None:
+    """Delete replies."""
+    connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
+
+
 def note_attempt(connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
     """Add an attempt that brought no reply."""
     connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail))

@@ -22,7 +22,7 @@ _PLACE = re.compile(
 )
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
-_THINK = re.compile(r"(</?think(?:ing)?>)")
+_THINK = re.compile(r"(</?think(?:ing)?>)", re.I)
 # "<answer>Grok 4</answer>"
 _TAG = re.compile(r"<(/?)(?:final_?)?(?:answer|choice|author|prediction)>")
 # {"answer": "Grok 4"}: a pair of a JSON object whose value is text
@@ -172,6 +172,21 @@ def _fold(match: re.Match[str]) -> str:
     return "" if unicodedata.category(char) == "Cf" else unicodedata.normalize("NFKC", char)
 
 
+def without_thinking(reply: str) -> str:
+    """Return a reply without its reasoning: from an unclosed tag on, and up to a closing tag that was never opened."""
+    kept: list[str] = []
+    thinking = False
+    for piece in _THINK.split(reply):
+        if _THINK.fullmatch(piece):
+            closing = piece.startswith("</")
+            if closing and not thinking:
+                kept.clear()
+            thinking = not closing
+        elif not thinking:
+            kept.append(piece)
+    return "".join(kept).strip()
+
+
 def plain_answer(reply: str | None) -> str:
     """Return the part of a reply that can hold an answer, normalised; empty where there is none.
 
@@ -179,18 +194,8 @@ def plain_answer(reply: str | None) -> str:
     texts that begin with "error", and of a JSON object all but its answer (or its text values if no key says so).
     An answer tag becomes "answer:" on a line of its own.
     """
-    kept: list[str] = []
-    thinking = False
-    for piece in _THINK.split(normalise(reply or "")):
-        if piece.startswith("<think"):
-            thinking = True
-        elif _THINK.fullmatch(piece):
-            if not thinking:
-                kept.clear()
-            thinking = False
-        elif not thinking:
-            kept.append(piece)
-    text = _TAG.sub(lambda tag: "\n" if tag[1] else "\nanswer: ", "".join(kept)).strip()
+    told = without_thinking(normalise(reply or ""))
+    text = _TAG.sub(lambda tag: "\n" if tag[1] else "\nanswer: ", told).strip()
     if re.match(r"\W{0,8}error\b", text):
         return ""
     if text.startswith("{") and text.endswith("}"):

@@ -533,7 +533,7 @@ def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch)
     asyncio.run(run())
     state = json.loads((tmp_path / "progress.json").read_text())
     assert state.pop("tokens") > 0
-    nothing = {"simulated": 0, "unpriced": 0, "stored": 0, "failed": 0}
+    nothing = {"again": 0, "simulated": 0, "unpriced": 0, "stored": 0, "failed": 0}
     assert state == {"label": "questions", "done": 5, "total": 5, "calls": 5, "cost": 2.5} | nothing
     monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "gone" / "progress.json"))
     asyncio.run(run())  # a place that cannot be written costs no reply

@@ -121,7 +121,7 @@ def every_response():
                     "completion_tokens_details": {"reasoning_tokens": 1}})  # fmt: skip
     return Response(
         "text", "ok", "stop", usage, 0.1, "model", "host", "id", 0.1, 1, "reasons", [["t", -0.1, {"t": -0.1}]],
-        {"max_tokens": "max_completion_tokens"}, "message",
+        {"max_tokens": "max_completion_tokens"}, "message", ["empty"],
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.conversation import gather
 from selfeval.roleplay.panel import ARMS, SINGLE, Jury, Seat, personas, same_family
 from selfeval.roleplay.transcripts import Conversation, Exchange
+from selfeval.scoring import without_thinking
 
 REPAIRED = ("ok", "empty", "length")  # what a second call may mend; a refusal is an answer of its own
 
@@ -158,7 +159,7 @@ class _Hearing:
         model = self.jury.summariser or self.jury.jurors[0]
         messages = prompts.summary(self.shared, prompts.log_part(self.said, self.summary))
         response = await self._send(Seat(model), messages, {})
-        text = verdicts.shorten(verdicts.without_thinking(response.text))
+        text = verdicts.shorten(without_thinking(response.text))
         if response.status in ("ok", "length") and text:
             self.summary, self.said = text, []
         row = self._row("summary", number, 1, Seat(model), blind=False)

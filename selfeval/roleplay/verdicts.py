@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from selfeval.scoring import normalise
+from selfeval.scoring import normalise, without_thinking
 
 LONGEST = 1200  # characters of a reason that other jurors see; longer ones are cut
-_THINK = re.compile(r"(</?think(?:ing)?>)", re.I)
 # What may follow the number: an end, a comment, "/1"; no other digit, percent sign, scale, range or second number,
 # and no sentence about the score.
 _NUMBER = (
@@ -51,21 +50,6 @@ def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str 
     patterns = [_pattern(tag) for tag in tags]
     kept = [raw for raw, line in lines if not any(p.match(line) for p in patterns)]
     return Verdict(scores, shorten("\n".join(kept)))
-
-
-def without_thinking(reply: str) -> str:
-    """Return a reply without its reasoning: from an unclosed tag on, and up to a closing tag that was never opened."""
-    kept: list[str] = []
-    thinking = False
-    for piece in _THINK.split(reply):
-        if _THINK.fullmatch(piece):
-            closing = piece.startswith("</")
-            if closing and not thinking:
-                kept.clear()
-            thinking = not closing
-        elif not thinking:
-            kept.append(piece)
-    return "".join(kept).strip()
 
 
 def shorten(reason: str) -> str:

@@ -1,0 +1,310 @@
+"""Thinking models, empty replies asked for again, and stored replies that are forgotten: from outside."""
+
+import asyncio
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from selfeval import models
+from selfeval.cache import Store
+from selfeval.cli import main
+from selfeval.client import Client, Request
+from selfeval.errors import InputError, ReplayMiss
+from selfeval.prompts import read_prompts, user
+from selfeval.records import data_path
+from selfeval.writing import generate_texts
+
+ALL = "empty,filtered,length"
+
+
+def run(store, work, **options):
+    """Return what `work(client)` returns, and the client's tally."""
+
+    async def inside():
+        async with Client(store=store, **options) as client:
+            return await work(client), client.tally
+
+    return asyncio.run(asyncio.wait_for(inside(), 60))
+
+
+def ask(store, requests, **options):
+    """Return the responses to requests and the client's tally."""
+    return run(store, lambda client: client.chat_all(requests, label=None), **options)
+
+
+def questions(count, **more):
+    return [Request(models.get("openai:m"), user(f"question {i}"), {"max_tokens": 64}, **more) for i in range(count)]
+
+
+def statuses(responses):
+    return [(response.status, response.earlier) for response in responses]
+
+
+def stored(store):
+    """Return what the store's file holds: [(key, the response's text)]."""
+    return [(key, json.loads(response)["text"]) for key, _, response in store.rows()]
+
+
+@pytest.fixture
+def another(tmp_path):
+    """A function that makes one more store."""
+    made = []
+
+    def store(name="another.sqlite"):
+        made.append(Store(tmp_path / name, recorded=tmp_path / "none"))
+        return made[-1]
+
+    yield store
+    for each in made:
+        each.close()
+
+
+# thinking -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def thinker(server):
+    """A server whose model writes only where it has `needs` tokens, and else spends all on thinking."""
+    fake = server(faults=lambda i, body: "length" if most(body) < fake.needs else None)
+    fake.needs = 1000
+    return fake
+
+
+def most(body):
+    return body.get("max_tokens") or body.get("max_completion_tokens") or 10**6
+
+
+def written(store, count=12):
+    prompts = read_prompts(data_path("prompts.jsonl"), count)
+    return run(store, lambda client: generate_texts(client, [models.get("openai:m")], prompts, words=60))
+
+
+def test_a_model_that_thinks_its_allowance_away_writes_all_texts_with_one_request_more(thinker, store, another):
+    with pytest.warns(UserWarning, match="'openai:m' spent a whole reply on thinking.*`reasoning: true`"):
+        (texts, failures), tally = written(store)
+    assert len(texts) == 12 and not failures
+    assert len(thinker.ledger) == tally.calls == 13 and tally.again == 1 and "1 of them asked again" in str(tally)
+    assert [most(entry["body"]) for entry in thinker.ledger] == [256] + [256 + 16_000] * 12
+    assert store.outcomes() == {"thinking": 1}
+    assert {text["parameters"]["max_tokens"] for text in texts} == {256}  # what identifies a request
+    assert {json.loads(response)["adapted"]["max_tokens"] for *_, response in store.rows()} == {16_256}
+    thinker.needs, plain = 0, another()
+    written(plain)  # a run in which it never happened
+    assert [key for key, _ in stored(plain)] == [key for key, _ in stored(store)]
+
+
+def test_a_model_marked_as_reasoning_has_its_own_allowance_from_the_start(thinker, store, registry):
+    thinker.needs = 900
+    registry("models:\n  - {id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900}\n")
+    responses, tally = ask(store, questions(3))
+    assert [r.status for r in responses] == ["ok"] * 3 and tally.calls == 3 and tally.again == 0
+    assert {most(entry["body"]) for entry in thinker.ledger} == {964} and responses[0].adapted == {"max_tokens": 964}
+
+
+def test_the_allowance_holds_under_the_name_that_a_model_wants_it(server, store, registry):
+    registry("models:\n  - {id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900}\n")
+    fake = server(faults=lambda i, body: "400-max_tokens" if "max_tokens" in body else None)
+    [response], _ = ask(store, questions(1))
+    assert fake.ledger[-1]["body"]["max_completion_tokens"] == 964
+    assert response.adapted == {"max_tokens": "max_completion_tokens", "max_completion_tokens": 964}
+
+
+def test_where_a_server_has_no_room_what_was_said_stands(server, store):
+    fake = server(faults=lambda i, body: "400" if most(body) > 64 else "length")
+    with pytest.warns(UserWarning, match="openai:m"):
+        responses, tally = ask(store, questions(2), concurrency=1)
+    assert statuses(responses) == [("length", [])] * 2 and tally.failed == 0
+    assert [most(entry["body"]) for entry in fake.ledger] == [64, 16_064] * 2
+
+
+def test_a_ceiling_counts_what_thinking_may_take(thinker, store, registry, monkeypatch):
+    price = "price: {input: 0, output: 1000}"
+    registry(f"models:\n  - {{id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900, {price}}}\n")
+    monkeypatch.setenv("SELFEVAL_BUDGET", "0.9")
+    with pytest.raises(Exception, match=r"next call may cost \$0.9640"):
+        ask(store, questions(1))
+    assert not thinker.ledger
+
+
+def test_thinking_between_tags_is_no_part_of_a_reply(server, store):
+    said = ["<think>Hm.\nWell.</think>\n\nA text.", "Hm, well.</think>A text.", "<think>Hm", "a <b>text</b>"]
+    server(reply=lambda body: said[int(body["messages"][-1]["content"][-1])])
+    responses, _ = ask(store, questions(4))
+    assert [r.text for r in responses] == ["A text.", "A text.", "", "a <b>text</b>"]
+    assert [r.reasoning for r in responses] == ["Hm.\nWell.", "Hm, well.", "Hm", None]
+    assert [r.status for r in responses] == ["ok", "ok", "empty", "ok"]
+
+
+# asking again ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hiccup(server):
+    """A server that meets the first attempt at some questions with a fault: {number of the question: fault}."""
+    fake = server(faults=lambda i, body: fake.first.pop(int(body["messages"][-1]["content"].split()[-1]), None))
+    fake.first = {}
+    return fake
+
+
+def test_empty_replies_are_asked_for_once_more_on_request_and_stay_on_record(hiccup, store):
+    hiccup.first = {0: "empty-content", 1: "filtered", 2: "cut", 3: "refusal"}
+    before, tally = ask(store, questions(6))
+    assert statuses(before) == [(s, []) for s in ("empty", "filtered", "length", "refusal", "ok", "ok")]
+    again, tally = ask(store, questions(6))  # a stored reply is served, also an empty one
+    assert statuses(again) == statuses(before) and tally.calls == 0
+    after, tally = ask(store, questions(6), again=ALL)
+    ok = [("ok", [status]) for status in ("empty", "filtered", "length")]
+    assert statuses(after) == [*ok, ("refusal", []), ("ok", []), ("ok", [])]
+    assert tally.again == tally.calls == 3 and tally.stored == 3
+    assert len(stored(store)) == 9
+    later, tally = ask(store, questions(6), again=ALL)
+    assert statuses(later) == statuses(after) and tally.calls == 0
+    assert statuses(ask(store, questions(6))[0]) == statuses(after)  # and without asking again
+
+
+def test_a_text_that_was_cut_off_is_not_asked_for_again_where_it_counts(hiccup, store):
+    hiccup.first = {0: "cut", 1: "empty-content"}
+    responses, tally = ask(store, questions(2, cut_counts=True), again=ALL)
+    assert statuses(responses) == [("length", []), ("ok", ["empty"])] and tally.again == 1
+
+
+@pytest.mark.parametrize(("again", "asked"), [("empty", 2), ("empty,1", 2), ("empty, 3", 4), ("filtered,length", 1)])
+def test_what_stays_empty_is_asked_for_once_more_or_as_often_as_said(again, asked, server, store):
+    fake = server(faults=lambda i, body: "empty-content")
+    for _ in range(2):  # over all runs
+        [response], _ = ask(store, questions(1), again=again)
+        assert statuses([response]) == [("empty", ["empty"] * (asked - 1))]
+        assert len(fake.ledger) == asked
+
+
+@pytest.mark.parametrize("again", ["refusal", "ok", "empty,0", "empty,10", "3", "empty,2,3", ["empty"], None])
+def test_what_cannot_be_asked_again_is_said(again, store):
+    with pytest.raises(InputError, match="`again` must name statuses"):
+        Client(store=store, again=again)
+
+
+def test_a_provider_of_empty_replies_leaves_a_whole_corpus_after_asking_again(server, store):
+    seen = set()
+
+    def first_of_three(i, body):
+        asked = json.dumps([body["model"], body["messages"]])
+        new = asked not in seen
+        seen.add(asked)
+        return "empty-content" if new and len(seen) % 3 == 0 else None
+
+    server(faults=first_of_three)
+    prompts = read_prompts(data_path("prompts.jsonl"), 15)
+    authors = [models.get("openai:m"), models.get("openai:n")]
+
+    def corpus(again):
+        return run(store, lambda client: generate_texts(client, authors, prompts, words=60), again=again)
+
+    (texts, failures), _ = corpus("")
+    assert (len(texts), len(failures)) == (20, 10) and {f["status"] for f in failures} == {"empty"}
+    (texts, failures), tally = corpus("empty")
+    assert (len(texts), len(failures)) == (30, 0) and tally.calls == 10
+
+
+def test_a_call_that_fails_when_it_is_asked_again_loses_nothing(hiccup, store):
+    hiccup.first = {0: "empty-content"}
+    ask(store, questions(1))
+    hiccup.first = {0: "400"}
+    [response], tally = ask(store, questions(1), again=ALL)
+    assert response.status == "error" and tally.failed == 1
+    assert statuses(ask(store, questions(1))[0]) == [("empty", [])]
+    assert statuses(ask(store, questions(1), again=ALL)[0]) == [("ok", ["empty"])]
+
+
+def test_two_clients_ask_again_once_between_them(hiccup, store, another):
+    hiccup.first = dict.fromkeys(range(8), "empty-content")
+    ask(store, questions(8))
+    store.close()
+
+    async def both():
+        async with Client(store=store, again=ALL) as one, Client(store=another("store.sqlite"), again=ALL) as two:
+            return await asyncio.gather(*(client.chat_all(questions(8), label=None) for client in (one, two)))
+
+    for responses in asyncio.run(asyncio.wait_for(both(), 60)):
+        assert statuses(responses) == [("ok", ["empty"])] * 8
+    assert len(hiccup.ledger) == 16
+
+
+def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, another, tmp_path):
+    hiccup.first = {0: "empty-content", 1: "cut"}
+    ask(store, questions(3))
+    wanted = statuses(ask(store, questions(3), again=ALL)[0])
+    (tmp_path / "recorded").mkdir()
+    export = tmp_path / "recorded" / "export.jsonl"
+    assert store.export_file(export) == 5
+    imported, merged = another("imported.sqlite"), another("merged.sqlite")
+    for _ in range(2):
+        imported.import_file(export)
+        merged.merge(store.path)
+    replaying = Store(tmp_path / "unused.sqlite", recorded=export.parent, replay=True)
+    for each in (imported, merged, replaying):
+        responses, tally = ask(each, questions(3), again=ALL)
+        assert statuses(responses) == wanted and tally.calls == 0
+    assert stored(imported) == stored(merged) == stored(store)
+    with pytest.raises(ReplayMiss):
+        ask(replaying, questions(4), again=ALL)
+
+
+def test_of_two_stores_ours_stays_and_an_answer_ends_the_asking(hiccup, store, another):
+    ask(store, questions(1))
+    hiccup.first, theirs = {0: "empty-content"}, another()
+    ask(theirs, questions(1), again=ALL)
+    store.merge(theirs.path)
+    assert len(stored(store)) == 2  # what was bought is kept
+    assert statuses(ask(store, questions(1), again=ALL)[0]) == [("ok", [])]
+
+
+def test_recorded_replies_are_asked_for_again_too(hiccup, store, tmp_path):
+    hiccup.first = {0: "empty-content"}
+    ask(store, questions(1))
+    (tmp_path / "folder").mkdir()
+    store.export_file(tmp_path / "folder" / "export.jsonl")
+    second = Store(tmp_path / "second.sqlite", recorded=tmp_path / "folder")
+    assert statuses(ask(second, questions(1), again=ALL)[0]) == [("ok", ["empty"])]
+    assert statuses(ask(second, questions(1))[0]) == [("ok", ["empty"])]
+    second.close()
+
+
+# forgetting -----------------------------------------------------------------------------------------------------------
+
+
+def command(store, *arguments):
+    store.close()
+    result = CliRunner(env={"SELFEVAL_STORE": str(store.path)}).invoke(main, ["store", "forget", *arguments])
+    return result.exit_code, result.output
+
+
+def test_forget_deletes_what_is_served_in_a_status_with_all_its_replies(hiccup, store):
+    hiccup.first = {0: "empty-content", 1: "empty-content", 2: "filtered"}
+    ask(store, questions(4))
+    hiccup.first = {1: "empty-content"}
+    ask(store, questions(2), again="empty")  # the second stays empty
+    assert len(stored(store)) == 6
+    status, output = command(store, "--status", "empty", "--dry-run")
+    assert status == 0 and "1 replies would be forgotten" in output and len(stored(store)) == 6
+    status, output = command(store, "--status", "empty")
+    assert status == 0 and "1 replies are forgotten" in output and len(stored(store)) == 4
+    responses, tally = ask(store, questions(4))
+    assert statuses(responses) == [("ok", ["empty"]), ("ok", []), ("filtered", []), ("ok", [])] and tally.calls == 1
+
+
+def test_forget_takes_a_model_and_a_time(server, store):
+    server()
+    ask(store, [Request(models.get(f"openai:{name}"), user("x")) for name in ("a/one", "a/two", "b/one")])
+    tomorrow = time.strftime("%Y-%m-%d", time.localtime(time.time() + 100_000))
+    assert "0 replies" in command(store, "--model", "a/%", "--since", tomorrow)[1]
+    assert "2 replies" in command(store, "--model", "a/%", "--since", "2020-01-01")[1]
+    assert len(stored(store)) == 1
+
+
+def test_forget_deletes_nothing_where_nothing_is_named(server, store):
+    server()
+    ask(store, questions(2))
+    status, output = command(store)
+    assert status == 2 and "needs --model, --status or --since" in output and len(stored(store)) == 2
