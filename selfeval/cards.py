@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 
 from selfeval.display import SHORT, Card, below_root, facts_of, is_messages, missing, said, short
 
-THOUGHT = 600  # characters of a reply's reasoning on a card
+THOUGHT, FOLDED = 600, 8000  # characters of a reply's reasoning on a card, and of what a page shows folded
 
 
 def card(record) -> Card:
@@ -59,15 +59,15 @@ def _thought(row: dict) -> list[tuple[str, str]]:
     thought = row.pop("reasoning", None) or row.pop("returned_reasoning", None)
     messages = row.pop("messages", None) or row.pop("evaluation_prompt", None)
     if messages:
-        row["messages"] = f"{len(as_text(messages)):,} characters"
+        row["messages"] = f"{len(as_text(messages, None)):,} characters"
     return [("reasoning", as_text(thought, THOUGHT))]
 
 
-def as_text(value, most: int | None = None) -> str:
+def as_text(value, most: int | None = FOLDED) -> str:
     """Return messages, reasoning or null as one text; of a long one the first `most` characters."""
-    text = (
-        "\n\n".join(f"{role}:\n{content}" for role, content in said(value)) if is_messages(value) else str(value or "")
-    )
+    if is_messages(value):
+        value = "\n\n".join(f"{role}:\n{content}" for role, content in said(value))
+    text = str(value or "")
     left = len(text) - (most or len(text))
     return text[:most] + (f" … ({left:,} more characters)" if left > 0 else "")
 

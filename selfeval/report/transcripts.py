@@ -15,7 +15,6 @@ COLUMNS = {
     "outcome": "cell*", "status": "cell*", "score": "number", "conversation": "cell", "transcript": "chat",
     "language": "fact*", "truth": "fact", "foil": "fact", "repeat": "fact", "more": "fact", "run": "fact*",
 }  # fmt: skip
-FOLDED = 8000  # characters of reasoning, and of a question as sent, that a page has of one reply
 IDENTITY = ("model", "suite", "variant", "arm", "language", "repeat")
 
 
@@ -55,10 +54,10 @@ def _pressed(rows: list[dict]) -> Iterator[tuple]:
     """Yield the messages, each reply where it came, and the fork that read it out."""
     shown = 0
     for row in rows:
-        messages, thought = row["messages"], as_text(row.get("reasoning"), FOLDED)
+        messages, thought = row["messages"], as_text(row.get("reasoning"))
         if row["source"] == "readout":
             about = f"read-out of turn {row.get('turn', 0)}"
-            yield (about, row.get("reply") or "", _outcome(row), "", thought, as_text(messages[-1:], FOLDED))
+            yield (about, row.get("reply") or "", _outcome(row), "", thought, as_text(messages[-1:]))
             continue
         yield from ((m["role"], m["content"]) for m in messages[shown:])
         yield (f"reply, turn {row.get('turn', 0)}", row.get("reply") or "", _outcome(row), "", thought)
@@ -142,9 +141,7 @@ def _judged(one: Conversation, heard: list[dict]) -> Iterator[tuple]:
 def _thoughts(one: Conversation) -> dict[tuple[int, bool], str]:
     """Return {(turn, whether it is the agent's): reasoning} of a conversation whose speakers take turns, as ours do."""
     spoken = {agent: [t for t in one.turns if (t.speaker == one.agent) == agent] for agent in (False, True)}
-    return {
-        (k, agent): as_text(t.more.get("reasoning"), FOLDED) for agent in spoken for k, t in enumerate(spoken[agent], 1)
-    }
+    return {(k, agent): as_text(t.more.get("reasoning")) for agent in spoken for k, t in enumerate(spoken[agent], 1)}
 
 
 def _statements(rows: Iterable[Mapping]) -> Iterator[tuple]:
@@ -152,5 +149,5 @@ def _statements(rows: Iterable[Mapping]) -> Iterator[tuple]:
         who = ", ".join(filter(None, [row["role"], row["juror"], row.get("persona")]))
         score = "no score" if row.get("score") is None else f"score {said(row['score'])}"
         note = f"{row['arm']}, round {row.get('round')}: {score}" + f", {row['status']}" * (row.get("status") != "ok")
-        thought, sent = as_text(row.get("reasoning"), FOLDED), as_text(row.get("messages"), FOLDED)
+        thought, sent = as_text(row.get("reasoning")), as_text(row.get("messages"))
         yield (who, row.get("statement") or "", note, row.get("reply") or "", thought, sent)
