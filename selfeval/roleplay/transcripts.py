@@ -14,10 +14,7 @@ from selfeval.roleplay.panel import numbered, same_family
 
 SOURCES = ("model", "human")
 TYPED = "person"  # what outputs call somebody who types
-UNKNOWN = (
-    "reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "served_by", "reasoning",
-    "messages", "adapted", "asked_again", "peer_mean",
-)  # fmt: skip
+UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean")
 
 
 @dataclass(frozen=True)
