@@ -1,14 +1,17 @@
 """What was said: records hold what was sent, what was thought and who served it, for people and for other tools."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from test_report import HOSTILE, SCRIPT, Page, identity_rows, rows_of, statements
 
 from selfeval import answers, models
 from selfeval.cards import card
+from selfeval.cli import main
 from selfeval.client import Client
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
@@ -287,6 +290,32 @@ def test_cards_of_texts_and_verdicts_show_reasoning(store):
     verdict = {"juror": "m", "arm": "debate", "conversation_id": "c", "turn": 1, "score": 0.5, "reasoning": "Stiff."}
     assert "Let me see." in str(card(text)) and "served by: Acme" in str(card(text))
     assert "Stiff." in str(card(verdict))
+
+
+def test_the_reports_predictions_have_reasoning_and_the_question_folded_and_none_twice(records, tmp_path):
+    records[0] |= {"reasoning": HOSTILE}
+    write_jsonl(tmp_path / "predictions_all.jsonl", records)
+    published(records, tmp_path)
+    page = Page(build([tmp_path], out=tmp_path / "site").parent / "predictions.html")
+    rows, shows = rows_of(page), {column["label"]: column["show"] for column in page.data()["columns"]}
+    assert len(rows) == len(records)
+    assert rows[0]["reasoning"].startswith(SCRIPT) and "‹U+202E›" in rows[0]["reasoning"]
+    assert rows[0]["as sent"] == f"user:\n{records[0]['messages'][0]['content']}"
+    assert shows["reasoning"] == shows["as sent"] == "folded"
+    assert not [tag for tag, about in page.tags if tag == "img" or about.get("onload")]
+
+
+def test_the_file_of_a_command_has_reasoning_where_there_is_some_and_not_every_prompt(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    server(reply=lambda body: '<think>Stiff.</think>{"reason": "r", "human_score": "0.4"}')
+    parts = ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", "sim/talker", "--max-turns", "1"]
+    parts += ["--jury-llm-models", "openai:j1,sim/juror-stern,sim/juror-lenient", "--debate-rounds", "1"]
+    result = CliRunner().invoke(main, ["roleplay", "--output_file_path", str(tmp_path / "play.json"), *parts])
+    assert result.exit_code == 0, result.output
+    play = json.loads((tmp_path / "play.json").read_text())
+    rows = play["interaction"][0]["rounds"][0]
+    assert {row["juror"]: row.get("reasoning") for row in rows if "reasoning" in row} == {"openai:j1": "Stiff."}
+    assert len(rows) == 3 and not any("messages" in row for row in rows)
 
 
 def test_the_reports_transcripts_have_reasoning_and_what_was_sent_folded_and_inert(tmp_path):
