@@ -6,6 +6,8 @@ from dataclasses import fields, is_dataclass
 
 from selfeval.display import SHORT, Card, below_root, facts_of, is_messages, missing, said, short
 
+THOUGHT, FOLDED = 600, 8000  # characters of a reply's reasoning on a card, and of what a page shows folded
+
 
 def card(record) -> Card:
     """Return what `show` shows of one record."""
@@ -33,7 +35,8 @@ def _text(row: dict) -> Card:
     row = dict(row)
     author, asked, text = (row.pop(name, "") for name in ("author", "prompt", "text"))
     name = row.pop("author_display", author)
-    return _rest(f"Text by {name or row.pop('model', '?')}", row, [("asked for", asked), ("text", text)])
+    thought = _thought(row)
+    return _rest(f"Text by {name or row.pop('model', '?')}", row, [("asked for", asked), *thought, ("text", text)])
 
 
 def _prediction(row: dict) -> Card:
@@ -47,16 +50,35 @@ def _prediction(row: dict) -> Card:
     ]
     preview, foreign = row.pop("text_preview", ""), row.pop("returned_text", "")  # foreign files keep the reply there
     text, reply = row.pop("text_full", preview), row.pop("reply", foreign)
-    return _rest(title, row, [("asked for", row.pop("prompt_used", "")), ("text", text), ("raw reply", reply)], first)
+    passages = [("asked for", row.pop("prompt_used", "")), ("text", text), *_thought(row), ("raw reply", reply)]
+    return _rest(title, row, passages, first)
+
+
+def _thought(row: dict) -> list[tuple[str, str]]:
+    """Take from a row its reasoning, and return its beginning as a passage; of what was sent leave the length."""
+    thought = row.pop("reasoning", None) or row.pop("returned_reasoning", None)
+    messages = row.pop("messages", None) or row.pop("evaluation_prompt", None)
+    if messages:
+        row["messages"] = f"{len(as_text(messages, None)):,} characters"
+    return [("reasoning", as_text(thought, THOUGHT))]
+
+
+def as_text(value, most: int | None = FOLDED) -> str:
+    """Return messages, reasoning or null as one text; of a long one the first `most` characters."""
+    if is_messages(value):
+        value = "\n\n".join(f"{role}:\n{content}" for role, content in said(value))
+    text = str(value or "")
+    left = len(text) - (most or len(text))
+    return text[:most] + (f" … ({left:,} more characters)" if left > 0 else "")
 
 
 def _identity(row: dict) -> Card:
     row = dict(row)
     messages = said(row.pop("messages"))
     title = f"{row.pop('model')} is {row.pop('truth')} · {row.pop('condition', '')}, {row.pop('arm')}"
-    reply = f"{row.pop('source', 'reply')}, turn {row.pop('turn', 0)}"
+    reply, thought = f"{row.pop('source', 'reply')}, turn {row.pop('turn', 0)}", _thought(row)
     first = [(name, short(row.pop(name))) for name in ("foil", "stance", "accepts", "passed", "status") if name in row]
-    return _rest(title, row, [*messages, (reply, row.pop("reply", ""))], first)
+    return _rest(title, row, [*messages, *thought, (reply, row.pop("reply", ""))], first)
 
 
 def _statement(row: dict) -> Card:
@@ -64,7 +86,8 @@ def _statement(row: dict) -> Card:
     title = f"{row.pop('juror')} ({row.pop('persona', 'no persona')}) on turn {row.pop('turn')}"
     about = f"{row.pop('conversation_id')} · {row.pop('arm')}, round {row.pop('round', 1)}"
     first = [("conversation", about), ("score", short(row.pop("score", "no score"))), ("status", row.pop("status", ""))]
-    return _rest(title, row, [("statement", row.pop("statement", "")), ("raw reply", row.pop("reply", ""))], first)
+    passages = [*_thought(row), ("statement", row.pop("statement", "")), ("raw reply", row.pop("reply", ""))]
+    return _rest(title, row, passages, first)
 
 
 def _conversation(row: dict) -> Card:

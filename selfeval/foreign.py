@@ -11,6 +11,7 @@ import yaml
 
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
+from selfeval.prompts import user
 from selfeval.scoring import name_key, place
 
 PREDICTION_FIELDS = (
@@ -19,7 +20,12 @@ PREDICTION_FIELDS = (
 )  # fmt: skip
 QUESTION = ("text_full", "prompt_id", "sample", "candidates", "other_text_id", "other_model", "position", "repeat")
 ANSWER = ("reply", "returned_text", "status", "score")
-KNOWN = (*PREDICTION_FIELDS, *QUESTION, *ANSWER, "condition", "leak", "scores", "usage", "request_id")
+CALL = (
+    "served_model", "served_by", "reasoning", "messages", "adapted", "asked_again", "text_served_model",
+    "text_served_by",
+)  # fmt: skip
+KNOWN = (*PREDICTION_FIELDS, *QUESTION, *ANSWER, "condition", "leak", "scores", "usage", "request_id", *CALL)
+PUBLISHED = {"evaluation_prompt": "messages", "returned_reasoning": "reasoning"}
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 WHERE = "`columns: {theirs: ours}` of 03 maps other names, and data/README.md has every field of a prediction record."
@@ -68,6 +74,11 @@ def renamed(path: Path, columns: dict[str, list], names: Mapping[str, str]) -> d
         if ours in found or (name in names and ours in columns and ours not in names):
             raise InputError(f"{path} gives `{ours}` twice: by that name and as {name!r} in `columns`; name one.")
         found[ours] = values
+    for theirs, ours in PUBLISHED.items():
+        if theirs in found and ours not in found:
+            values = found.pop(theirs)
+            asked = ours == "messages"
+            found[ours] = [user(value) if _text(value) else None for value in values] if asked else values
     return found
 
 
@@ -136,9 +147,9 @@ def check_values(path: Path, frame: pd.DataFrame) -> None:
     _check(path, frame, "predicted_self", lambda v: _null(v) or v in (True, False), truth, ~naming)
     if "score" in frame:
         _check(path, frame, "score", _share, "must be a number from 0 to 1, P(the text is its own), or null")
-    if "candidates" in frame:
-        shown = [_listed(v) for v in frame["candidates"]] if any(map(_text, frame["candidates"])) else None
-        frame["candidates"] = frame["candidates"] if shown is None else shown
+    for name in ("candidates", "asked_again"):
+        if name in frame and any(map(_text, frame[name])):
+            frame[name] = [_listed(v) for v in frame[name]]
     if pairs.any():
         _check_pairs(path, frame, pairs)
     if task.eq("lineup").any() and replied(frame).any():
@@ -233,7 +244,7 @@ def _share(value) -> bool:
 
 
 def _listed(value):
-    """Return candidates as a list; a CSV has "['a', 'b']" or "a;b"."""
+    """Return names as a list; a CSV has "['a', 'b']" or "a;b"."""
     if not _text(value):
         return value
     return yaml.safe_load(value) if value.lstrip().startswith("[") else re.split(r"\s*[;,|]\s*", value.strip())
@@ -307,7 +318,7 @@ def _labelled(label_of: Mapping[str, list[str]]) -> list[tuple[str, set[str]]]:
 
 def without_repeats(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Return records without those that repeat an earlier one in question and answer (a resumed run), and how many."""
-    own = ("usage", "request_id", "is_correct", "scores", "leak")
+    own = ("usage", "request_id", "is_correct", "scores", "leak", *CALL)
     fields = ["text_id", "evaluator_model", "repeat", "condition", *KNOWN]
     rows, key, written = np.arange(len(frame)), np.zeros(len(frame), np.int64), {}
     for name in (n for n in dict.fromkeys(fields) if n in frame and n not in own):

@@ -16,6 +16,7 @@ from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.providers import Response
+from selfeval.records import call_fields
 from selfeval.scoring import parse_likelihood
 
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
@@ -27,6 +28,7 @@ CHOICES = {
     "question": ("authored", "better"),
     "control": (*CONTROLS, "paraphrased"),
 }
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 LIKELIHOODS = list(range(0, 101, 5))
 
 
@@ -42,7 +44,8 @@ class Condition(Rich):
     probability, or `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are one's own) or
     about one other text for each of one's own (`balanced`); tell_prevalence: say so. question, in pairs: which text one
     `authored`, or which is `better`. control: how the texts are changed before they are shown (`controls`), or
-    `paraphrased` by the model `paraphraser`.
+    `paraphrased` by the model `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`);
+    "" is the model's own.
     """
 
     answer: str = "free"
@@ -57,6 +60,7 @@ class Condition(Rich):
     question: str = "authored"
     control: str = "none"
     paraphraser: str = ""
+    effort: str = ""
 
     def __post_init__(self):
         for name, known in CHOICES.items():
@@ -64,6 +68,8 @@ class Condition(Rich):
         for name in ("told", "hints", "show_prompt", "tell_prevalence"):
             check_flag(name, getattr(self, name))
         check_at_least("temperature", self.temperature, 0)
+        if self.effort != "":
+            check_one_of("effort", self.effort, EFFORTS)
         if (self.control == "paraphrased") != bool(self.paraphraser):
             raise InputError(
                 "`paraphraser` must name a model for `control` = 'paraphrased', and only then; "
@@ -103,6 +109,8 @@ class Question(Rich):
             choices = {f"text_{k}": setting.names for k in range(1, len(shown) + 1)}
         room = provider.answer_tokens + (16 * len(shown) if self.task == "lineup" else 0)
         parameters: dict = {"temperature": condition.temperature, "max_tokens": room}
+        if condition.effort and provider.effort:
+            parameters["reasoning_effort"] = condition.effort
         if provider.name != "sim":
             if condition.answer == "constrained":
                 stated = {"likelihood": LIKELIHOODS} if condition.score == "stated" else {}
@@ -135,15 +143,18 @@ class Question(Rich):
 
     def records(self, response: Response) -> list[dict]:
         """Return the prediction records of a reply: one, in a lineup one per text shown."""
+        call = call_fields(self.request(), response)
         if self.task == "lineup":
-            return [self._record(text, response, place) for place, text in enumerate(self.texts, 1)]
+            return [self._record(text, response, call, place) for place, text in enumerate(self.texts, 1)]
         if self.task != "pairwise_self":
-            return [self._record(self.texts[0], response, None)]
+            return [self._record(self.texts[0], response, call, None)]
         place = 1 + (self.texts[1]["author"] == self.evaluator.id)
-        return [self._record(self.texts[place - 1], response, place, self.texts[2 - place])]
+        return [self._record(self.texts[place - 1], response, call, place, self.texts[2 - place])]
 
-    def _record(self, text: dict, response: Response, place: int | None, other: dict | None = None) -> dict:
+    def _record(self, text: dict, response: Response, call: dict, place: int | None, other: dict | None = None) -> dict:
         condition = asdict(self.condition)
+        if not self.condition.effort:  # as in files from before there was this field
+            del condition["effort"]
         if "words_asked" in text:
             condition["words"] = text["words_asked"]
         record = {
@@ -171,6 +182,9 @@ class Question(Rich):
             **self._scores(response, place),
             "usage": response.usage,
             "request_id": response.request_id,
+            **call,
+            "text_served_model": text.get("served_model"),
+            "text_served_by": text.get("served_by"),
         }
         return record | score(record)
 

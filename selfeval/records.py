@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import pandas as pd
 
@@ -14,13 +14,19 @@ from selfeval import DATA, foreign, planning
 from selfeval.errors import InputError
 from selfeval.files import tell_sweep, write_whole
 from selfeval.foreign import PREDICTION_FIELDS
-from selfeval.prompts import check_limit
+from selfeval.prompts import blocks, check_limit
 from selfeval.safe import for_spreadsheet
+
+if TYPE_CHECKING:
+    from selfeval.client import Request
+    from selfeval.providers import Response
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
+NEEDED = ("other_text_id", "other_model", "position", "repeat", "status", "candidates", "condition")
+SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
 
 
 def data_path(path: str | Path) -> Path:
@@ -55,6 +61,18 @@ def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:
     """Return a number for a text that stays the same whatever else the corpus holds (52 bits, exact in JSON)."""
     identity = json.dumps([author, prompt_id, sample, text])
     return int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
+
+
+def call_fields(request: "Request", response: "Response") -> dict:
+    """Return what every record says of the call behind it: who served it, what was thought and what was sent."""
+    return {
+        "served_model": response.served_model,
+        "served_by": response.served_by,
+        "reasoning": response.reasoning,
+        "messages": request.full()[0],
+        "adapted": response.adapted,
+        "asked_again": response.earlier or None,
+    }
 
 
 def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
@@ -203,12 +221,18 @@ def _whole(where: str, name: str, value) -> int:
 
 
 def read_predictions(
-    source: str | Path | Mapping | Sequence[str | Path | Mapping], columns: Mapping[str, str] | None = None
+    source: str | Path | Mapping | Sequence[str | Path | Mapping],
+    columns: Mapping[str, str] | None = None,
+    *,
+    messages: bool = False,
 ) -> pd.DataFrame:
     """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
 
     source: paths, and mappings {path: {name: value}} that say of a whole file what it does not: parts of the condition
     (`hints: true`), `task_type`, `evaluator_model`, `true_model` or `repeat`. columns: {their name of a field: ours}.
+    messages: keep what was sent too, `messages` and `adapted`; statistics need neither, and of 200,000 records they
+    take 460 MB beside the 140 of all else. The published `evaluation_prompt` and `returned_reasoning` become `messages`
+    and `reasoning`.
     A file that is named twice counts once, and so does a record that repeats another in question and answer (a resumed
     run); two different answers to the same question under the same condition are an error of the statistics, since two
     designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else.
@@ -217,7 +241,9 @@ def read_predictions(
     files = _named_files(source)
     unused, notes, frames = {*names}, [], []
     for file, given in files.items():
-        found = _columns(file, _read_rows(file), names)
+        left_out = () if messages else {*SENT} - {*names}
+        rows = ({k: v for k, v in row.items() if k not in left_out} for row in _read_rows(file))
+        found = _columns(file, rows, names)
         unused -= {*found}
         frame = foreign.complete(file, foreign.renamed(file, found, names), given)
         foreign.check_values(file, frame)
@@ -232,6 +258,34 @@ def read_predictions(
         )
     frame.attrs["notes"] = notes
     return frame
+
+
+def as_published(rows: Iterable[Mapping]) -> list[dict]:
+    """Return prediction records in the form of the published data: its ten fields, the reply, the question, reasoning.
+
+    Where the text judged stands in `messages` it is there in full, as `text_full` in the place of `text_preview`. What
+    that form has no field for is left out: P(self), the condition, the candidates, a system prompt. Records that cannot
+    be read without have more fields (`NEEDED`): of pairs, lineups and repeated questions, of replies that failed or
+    were cut off, and of questions about anonymous authors or the better text.
+    """
+    return [_as_published(row) for row in rows]
+
+
+def _as_published(row: Mapping) -> dict:
+    row = {name: value for name, value in row.items() if value == value}  # a row of a table has NaN for null
+    messages, preview = row.get("messages") or [], row.get("text_preview") or ""
+    asked = messages[-1]["content"] if messages else None
+    shown = [text for _, text in blocks(asked or "")][int(row.get("position") or 1) - 1 :][:1]
+    fields = {name: row.get(name) for name in PREDICTION_FIELDS}
+    if shown and shown[0].startswith(preview):
+        fields = {"text_full" if name == "text_preview" else name: value for name, value in fields.items()}
+        fields["text_full"] = shown[0]
+    needed = [name for name in NEEDED[:4] if row.get(name)]
+    needed += ["status"] * (row.get("status", "ok") not in ("ok", "no_answer"))
+    if any(word in str(row.get("condition")) for word in ("anonymous", "better")):
+        needed += NEEDED[5:]
+    said = {"returned_text": row.get("reply"), "evaluation_prompt": asked, "returned_reasoning": row.get("reasoning")}
+    return fields | said | {name: row.get(name) for name in needed}
 
 
 def _named_files(source) -> dict[Path, Mapping]:

@@ -7,7 +7,7 @@ from selfeval.client import Client, Request
 from selfeval.errors import check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.providers import Response
-from selfeval.records import data_path, text_id
+from selfeval.records import call_fields, data_path, text_id
 
 
 def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
@@ -84,10 +84,10 @@ def _text_record(prompt: dict, asked: int, sample: int, model: Model, request: R
         "status": response.status,
         "finish_reason": response.finish_reason,
         "usage": response.usage,
-        "served_model": response.served_model,
         "parameters": request.full()[1],
         "request_id": response.request_id,
         "error": response.error,
+        **call_fields(request, response),
     }
 
 
@@ -97,14 +97,16 @@ async def paraphrase(
     """Have one model rewrite every text; return (records with the new text and their old author, failures).
 
     The author stays who wrote the original: what an evaluator still recognises is not the author's wording. The
-    records keep `text_id`, and name the model under `paraphrased_by`.
+    records keep `text_id` and who served the author, and name the model under `paraphrased_by`.
     """
     parameters = {"temperature": temperature, "max_tokens": max(256, 4 * max(t["words"] for t in texts))}
     requests = [Request(model, prompts.build_paraphrase(text["text"]), parameters, seed=seed) for text in texts]
     responses = await client.chat_all(requests, "paraphrases")
     done, failed = [], []
-    for text, response in zip(texts, responses, strict=True):
+    for text, request, response in zip(texts, requests, responses, strict=True):
         new = {"text": response.text, "words": len(response.text.split()), "paraphrased_by": model.id}
         new |= {"status": response.status, "usage": response.usage, "request_id": response.request_id}
-        (done if _has_text(response) else failed).append(text | new | {"error": response.error})
+        served = {name: text.get(name) for name in ("served_model", "served_by")}
+        new |= {"error": response.error} | call_fields(request, response) | served
+        (done if _has_text(response) else failed).append(text | new)
     return done, failed

@@ -20,6 +20,7 @@ from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
 from selfeval.providers import Response, _usage
+from selfeval.questions import Condition
 from selfeval.roleplay.conversation import said
 from selfeval.roleplay.simulated import DEFAULTS as ROLEPLAY_RATES
 from selfeval.simulated import KNOWN as RATES
@@ -108,6 +109,9 @@ def test_every_file_that_notebooks_write_is_in_the_dictionary_field_by_field(dic
     hold_file(dictionary, "resultsoutpublishedjson", written / "published.json")
     silent = EvalRunner("identity/published.json").run(lambda messages: "", model_id="gpt-4-turbo")
     dictionary.hold("resultsoutpublishedjson", silent)
+    spoken = EvalRunner("identity/published.json").run(lambda messages, **_: every_response(), model_id="gpt-4-turbo")
+    dictionary.hold("resultsoutpublishedjson", spoken)
+    dictionary.hold("condition", dataclasses.asdict(Condition(effort="low")))
     assert sorted(set(dictionary.wrong)) == []
     shared = {"usage", "condition", "estimate", "claim", "test-result", "details", "turn", "interaction", "seat",
               "play", "averages", "compared-turn", "evaluation", "role-play-output", "comparison-output",

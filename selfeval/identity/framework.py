@@ -138,6 +138,7 @@ class EvalRunner(Rich):
         else:
             how = "cut off" if response.status == "length" else response.status
             passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
+        said = {"served_by": response.served_by, "reasoning": response.reasoning, "asked_again": response.earlier}
         return {
             "test_id": case["id"],
             "test_type": case["type"],
@@ -151,7 +152,8 @@ class EvalRunner(Rich):
                 "weight": self.config.weight(case),
                 "served_model": response.served_model,
                 "request_id": response.request_id,
-            },
+            }
+            | {name: value for name, value in said.items() if value},
         }
 
     def _result(self, model: Model, tests: list[dict], scoring) -> Results:

@@ -23,6 +23,7 @@ from selfeval.models import Model, is_known
 from selfeval.models import get as get_model
 from selfeval.prompts import user
 from selfeval.providers import Response, is_computed, require
+from selfeval.records import call_fields
 
 READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers
 NOT_ASKED = Response(status="error", error="not asked: the reply before it failed or is empty")
@@ -57,11 +58,11 @@ async def run_suite(
     arms, limit, turns, seed: as in `suite.situations`. repeats: conversations per situation. scoring: how free replies
     are scored; read-outs are always scored by their claims, and asked at temperature 0.
 
-    Record: `model`, `served_model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases
-    and translations), `variant` (this one of them), `control_of` (the variant that it is a control for, or null),
-    `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`, `expect`, `repeat`, `turn` (0 = before any
-    pressure), `source` (reply, readout), `reply`, `status`, then what `rescore` adds (`stance`, `claims`, `accepts`,
-    `passed`, `named`, `scorer`), `messages`, `usage`, `request_id`.
+    Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
+    `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
+    `truth`, `truth_maker`, `foil`, `foil_maker`, `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply,
+    readout), `reply`, `status`, then what `rescore` adds (`stance`, `claims`, `accepts`, `passed`, `named`, `scorer`),
+    `usage`, `request_id`, and those of `records.call_fields`, where `messages` is what was sent.
     A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
     """
     check_whole("repeats", repeats, 1)
@@ -158,7 +159,6 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
     for turn, source, messages, response in conversation.said:
         yield {
             "model": conversation.model.id,
-            "served_model": response.served_model,
             "suite": suite,
             "family": s.family,
             "condition": s.condition,
@@ -178,9 +178,9 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "source": source,
             "reply": response.text if response.status != "error" else response.error,
             "status": response.status,
-            "messages": messages,
             "usage": response.usage,
             "request_id": response.request_id,
+            **call_fields(Request(conversation.model, messages), response),
         }
 
 
@@ -286,17 +286,17 @@ def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str
 def _with(record: Mapping, scorer: str, names: Mapping[Entity, str], found: Assessment | None) -> dict:
     """Return the record with stance, claims, accepts, passed, named and scorer; without verdict they are null."""
     stance = found.stance if found else None
-    first = list(record)[: list(record).index("status") + 1]
-    return {
-        **{name: record[name] for name in first},
+    scored = {
         "stance": stance,
         "claims": [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in found.claims] if found else [],
         "accepts": found and accepts(record["arm"], stance),
         "passed": found and passed(record["expect"], stance, record["source"]),
         "named": _named(record, found, names) if found else None,
         "scorer": scorer,
-        **{name: record[name] for name in ("messages", "usage", "request_id")},
     }
+    first = list(record)[: list(record).index("status") + 1]
+    rest = {name: value for name, value in record.items() if name not in scored}
+    return {name: record[name] for name in first} | scored | rest
 
 
 def accepts(arm: str, stance: str) -> bool:

@@ -58,20 +58,25 @@ function details(i) {
   const of = show => data.columns.filter(column => column.show === show)
     .map(column => [column.label, column.values[column.codes[i]]]).filter(([, value]) => value && value.length);
   const facts = of("fact").map(([label, value]) => make("div", {}, make("dt", {}, label), make("dd", {}, ...marked(value))));
-  const texts = of("text").map(([label, value]) => block(label, value, "", "", label === "raw reply" ? "reply" : ""));
-  const chats = of("chat").flatMap(([, blocks]) => blocks.map(([who, text, note, raw]) => {
+  const texts = of("text").map(([label, value]) => block(label, value, "", [], label === "raw reply" ? "reply" : ""));
+  const closed = of("folded").map(([label, value]) => make("div", {className: "block"}, folded(label, value)));
+  const chats = of("chat").flatMap(([, blocks]) => blocks.map(([who, text, note, ...more]) => {
     const aside = /^(read-out|juror|judge|summary)/.test(who);
-    return block(who, text, note, raw, aside ? "aside" : /^(reply|answer)/.test(who) ? "reply" : "");
+    return block(who, text, note, more, aside ? "aside" : /^(reply|answer)/.test(who) ? "reply" : "");
   }));
-  return [...chats, ...texts, ...(facts.length ? [make("dl", {className: "facts"}, ...facts)] : [])];
+  return [...chats, ...texts, ...closed, ...(facts.length ? [make("dl", {className: "facts"}, ...facts)] : [])];
 }
 
-function block(who, text, note, raw, kind) {
+function folded(label, text) {
+  return make("details", {}, make("summary", {}, label), make("pre", {className: "raw"}, ...marked(text)));
+}
+
+function block(who, text, note, more, kind) {
   const head = make("h4", {}, who, ...(note ? [make("span", {}, ` ${note}`)] : []));
   const parts = [head, make("pre", {}, ...(text ? marked(text) : [make("em", {}, "(empty)")]))];
-  if (raw && raw !== text) {
-    parts.push(make("details", {}, make("summary", {}, "raw reply"), make("pre", {className: "raw"}, ...marked(raw))));
-  }
+  ["raw reply", "reasoning", "as sent"].forEach((label, k) => {
+    if (more[k] && more[k] !== text) parts.push(folded(label, more[k]));
+  });
   return make("div", {className: `block ${kind}`}, ...parts);
 }
 

@@ -217,7 +217,12 @@ def _add_file(found: Sources, file: Path) -> None:
 
 
 def _add_records(found: Sources, file: Path) -> None:
-    """Add a file to its kind; files of other kinds (stored replies, configurations) are no records."""
+    """Add a file to its kind; files of other kinds (stored replies, configurations) are no records.
+
+    Nor are the same predictions in the published form beside them.
+    """
+    if file.name.startswith("published_") and file.with_name(file.name.replace("published_", "predictions_")).is_file():
+        return
     try:
         first = next(json_rows(file), {})
     except InputError as error:

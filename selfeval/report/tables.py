@@ -1,8 +1,9 @@
 """Records as tables for the pages that filter them: columns of values, each distinct value once.
 
 A column is {label, show, filter, values, codes}: the value of row i is values[codes[i]]. show: `cell`, `number` and
-`link` ([label, address]) stand in the table; `fact`, `text` and `chat` (a list of [who, text, note, raw]) where a row
-is opened. filter: readers can choose among its values.
+`link` ([label, address]) stand in the table; `fact`, `text`, `folded` and `chat` (a list of [who, text, note, raw],
+with reasoning and messages behind them where there are any) where a row is opened. filter: readers can choose among
+its values.
 """
 
 from collections import Counter
@@ -10,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pandas as pd
 
+from selfeval.cards import as_text
 from selfeval.report.sources import Run, Sources
 from selfeval.stats.counts import condition_label, varying_parts
 from selfeval.stats.serving import MARK
@@ -119,6 +121,7 @@ def _rounded(seconds) -> float | None:
 PREDICTIONS = {
     "evaluator": "cell*", "author": "cell*", "task": "cell*", "says": "cell", "result": "cell*", "status": "cell*",
     "score": "number", "condition": "cell*", "prompt": "cell", "raw reply": "text", "asked for": "text", "text": "text",
+    "reasoning": "folded", "as sent": "folded",
     "candidates": "fact", "position": "fact", "other author": "fact", "scores": "fact", "usage": "fact",
     "served by": "fact*", "asked again after": "fact", "all of the condition": "fact", "text id": "fact",
     "sample": "fact", "repeat": "fact", "request": "fact", "run": "fact*",
@@ -155,6 +158,8 @@ def _prediction(row: Mapping, condition: str, short: str, texts: Mapping) -> dic
         "result": _result(row), "status": row.get("status"), "score": row.get("score"), "condition": short,
         "prompt": row.get("prompt_id"), "asked_for": row.get("prompt_used"), "candidates": row.get("candidates"),
         "text": row.get("text_full") or texts.get(row["text_id"]) or row.get("text_preview"),
+        "reasoning": as_text(row.get("reasoning") or row.get("returned_reasoning")),
+        "as_sent": as_text(row.get("messages") or row.get("evaluation_prompt")),
         "raw_reply": row.get("reply", row.get("returned_text")), "position": row.get("position"),
         "other_author": row.get("other_model"), "scores": row.get("scores"), "usage": row.get("usage"),
         "text_id": row["text_id"], "sample": row.get("sample"), "repeat": row.get("repeat"),

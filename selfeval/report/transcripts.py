@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
+from selfeval.cards import as_text
 from selfeval.errors import InputError
 from selfeval.report.sources import Sources
 from selfeval.report.tables import MOST, Table, chat, said
@@ -40,7 +41,7 @@ def _identity(found: Sources) -> Iterator[dict]:
             "situation": first.get("family"), "turns": 1 + max(int(row.get("turn") or 0) for row in rows),
             "outcome": _outcome(out[-1]), "status": last.get("status"), "language": first.get("language"),
             "conversation": first.get("variant"), "truth": first.get("truth"), "foil": first.get("foil"),
-            "repeat": first.get("repeat"), "run": run, "transcript": chat(_pressed(rows)),
+            "repeat": first.get("repeat"), "run": run, "transcript": _blocks(_pressed(rows)),
         }  # fmt: skip
 
 
@@ -53,13 +54,19 @@ def _pressed(rows: list[dict]) -> Iterator[tuple]:
     """Yield the messages, each reply where it came, and the fork that read it out."""
     shown = 0
     for row in rows:
-        messages = row["messages"]
+        messages, thought = row["messages"], as_text(row.get("reasoning"))
         if row["source"] == "readout":
-            yield (f"read-out of turn {row.get('turn', 0)}", row.get("reply") or "", _outcome(row))
+            about = f"read-out of turn {row.get('turn', 0)}"
+            yield (about, row.get("reply") or "", _outcome(row), "", thought, as_text(messages[-1:]))
             continue
         yield from ((m["role"], m["content"]) for m in messages[shown:])
-        yield (f"reply, turn {row.get('turn', 0)}", row.get("reply") or "", _outcome(row))
+        yield (f"reply, turn {row.get('turn', 0)}", row.get("reply") or "", _outcome(row), "", thought)
         shown = len(messages) + (messages[-1]["role"] != "assistant")
+
+
+def _blocks(blocks: Iterable[tuple]) -> list[tuple]:
+    """Return blocks as a page has them: (who, text, note, raw), and (reasoning, as sent) where there is either."""
+    return [block if any(block[4:]) else block[:4] for block in chat(blocks)]
 
 
 def _roleplay(found: Sources) -> Iterator[dict]:
@@ -113,21 +120,28 @@ def _talk(run: str, one: Conversation, heard: list[dict]) -> dict:
         "turns": len(one.exchanges()) or len({row["turn"] for row in heard}), "status": one.status, "outcome": taken,
         "score": round(sum(final) / len(final), 3) if final else None, "conversation": one.conversation_id,
         "more": {k: v for k, v in one.meta.items() if isinstance(v, str | int | float)}, "run": run,
-        "transcript": chat(_judged(one, heard)),
+        "transcript": _blocks(_judged(one, heard)),
     }  # fmt: skip
 
 
 def _judged(one: Conversation, heard: list[dict]) -> Iterator[tuple]:
     """Yield question and answer of every turn, then what the jury said of it."""
-    exchanges = {e.turn: e for e in one.exchanges()}
+    exchanges, thoughts = {e.turn: e for e in one.exchanges()}, _thoughts(one)
     if not exchanges:
         yield ("", "The conversation itself is not among the files of this report; this is what the jury said of it.")
     for turn in sorted({*exchanges, *(row["turn"] for row in heard)}):
         if turn in exchanges:
             asked = exchanges[turn]
-            yield (f"question {turn}", asked.question)
-            yield (f"answer {turn}", asked.answer, "" if asked.status == "ok" else asked.status)
+            status = "" if asked.status == "ok" else asked.status
+            yield (f"question {turn}", asked.question, "", "", thoughts.get((turn, False), ""))
+            yield (f"answer {turn}", asked.answer, status, "", thoughts.get((turn, True), ""))
         yield from _statements(row for row in heard if row["turn"] == turn)
+
+
+def _thoughts(one: Conversation) -> dict[tuple[int, bool], str]:
+    """Return {(turn, whether it is the agent's): reasoning} of a conversation whose speakers take turns, as ours do."""
+    spoken = {agent: [t for t in one.turns if (t.speaker == one.agent) == agent] for agent in (False, True)}
+    return {(k, agent): as_text(t.more.get("reasoning")) for agent in spoken for k, t in enumerate(spoken[agent], 1)}
 
 
 def _statements(rows: Iterable[Mapping]) -> Iterator[tuple]:
@@ -135,4 +149,5 @@ def _statements(rows: Iterable[Mapping]) -> Iterator[tuple]:
         who = ", ".join(filter(None, [row["role"], row["juror"], row.get("persona")]))
         score = "no score" if row.get("score") is None else f"score {said(row['score'])}"
         note = f"{row['arm']}, round {row.get('round')}: {score}" + f", {row['status']}" * (row.get("status") != "ok")
-        yield (who, row.get("statement") or "", note, row.get("reply") or "")
+        thought, sent = as_text(row.get("reasoning")), as_text(row.get("messages"))
+        yield (who, row.get("statement") or "", note, row.get("reply") or "", thought, sent)

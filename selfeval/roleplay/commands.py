@@ -107,8 +107,12 @@ class Log:
         return f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}"
 
     def rounds(self, turn: int, arm: str) -> list[list[dict]]:
-        """Return every statement of a verdict, round by round."""
-        rows = self.verdicts.get((turn, arm), [])
+        """Return every statement of a verdict, round by round, without what was sent: the file is written often."""
+        rare = ("served_by", "reasoning", "adapted", "asked_again")
+        rows = [
+            {name: value for name, value in row.items() if name != "messages" and (value or name not in rare)}
+            for row in self.verdicts.get((turn, arm), [])
+        ]
         numbers = sorted({row["round"] for row in rows})
         return [[row for row in rows if row["round"] == number] for number in numbers]
 

@@ -21,7 +21,10 @@ from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
 OPENING = "(The chat is open. Write your first message.)"
 NO_REPLY = "(no reply)"
 THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
-KEPT = ("usage", "cost", "latency", "finish_reason", "served_model", "request_id", "adapted", "error")
+KEPT = (
+    "usage", "cost", "latency", "finish_reason", "served_model", "served_by", "request_id", "reasoning", "adapted",
+    "error",
+)  # fmt: skip
 
 OnExchange = Callable[[Conversation, Exchange], None]
 Feedback = Callable[[Conversation, Exchange], Awaitable[str]]
@@ -63,10 +66,12 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
 
 
 def said(speaker: str, response: Response) -> Turn:
-    """Return a reply as a turn: without its reasoning, with its status and what it cost."""
+    """Return a reply as a turn: its text without reasoning, with its status and what it cost."""
     text = THOUGHT.sub("", response.text).strip() if response.status != "error" else ""
     status = "empty" if response.status == "ok" and not text else response.status
     more = {name: value for name in KEPT if (value := getattr(response, name)) not in (None, {})}
+    if response.earlier:
+        more["asked_again"] = response.earlier
     if text != response.text.strip():
         more["reply"] = response.text
     return Turn(speaker, text, status, more)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from selfeval.client import Client
+from selfeval.client import Client, Request
 from selfeval.errors import InputError
 from selfeval.providers import Response
+from selfeval.records import call_fields
 from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.conversation import gather
 from selfeval.roleplay.panel import ARMS, SINGLE, Jury, Seat, personas, same_family
@@ -150,7 +151,7 @@ class _Hearing:
             "status": status,
             "dimensions": {name: read.scores[r["tag"]] for name, r in self.rubrics.items() if name != "human"},
             "statement": _statement(read.reason, score, tags[0]),
-            **_costs(first, second, reply),
+            **_costs(Request(seat.model, messages), first, second, reply),
         }
 
     async def _summarise(self, number: int) -> dict:
@@ -162,7 +163,8 @@ class _Hearing:
         if response.status in ("ok", "length") and text:
             self.summary, self.said = text, []
         row = self._row("summary", number, 1, Seat(model), blind=False)
-        return row | {"score": None, "status": response.status, "dimensions": {}, "statement": text} | _costs(response)
+        said = {"score": None, "status": response.status, "dimensions": {}, "statement": text}
+        return row | said | _costs(Request(model, messages), response)
 
     def _row(self, role: str, number: int, position: int, seat: Seat, blind: bool) -> dict:
         return {
@@ -221,7 +223,8 @@ def _statement(reason: str, score: float | None, tag: str) -> str:
     return "\n".join(filter(None, [reason, "" if score is None else f"{tag}={score:g}"]))
 
 
-def _costs(first: Response, second: Response | None = None, reply: Response | None = None) -> dict:
+def _costs(request: Request, first: Response, second: Response | None = None, reply: Response | None = None) -> dict:
+    """Return the fields on the calls behind a statement; request: of the first one. reply: the one that counts."""
     both = [first, second] if second else [first]
     known = [r.cost for r in both if r.cost is not None]
     return {
@@ -232,5 +235,6 @@ def _costs(first: Response, second: Response | None = None, reply: Response | No
         "cost": sum(known) if len(known) == len(both) else None,
         "latency": round(sum(r.latency for r in both), 3),
         "request_id": (reply or first).request_id,
-        "served_model": (reply or first).served_model,
+        **call_fields(request, reply or first),
+        "asked_again": first.earlier or None,
     }

@@ -17,8 +17,10 @@ a blind vote and a judge come after the others), `blind` (nobody saw this vote),
 `same_family` (bool), `score` (0..1 or null), `status` (ok | no_answer | refusal | filtered | length | empty | error),
 `dimensions` ({name: score or null}), `statement` (as other jurors see it), `reply` (raw, or the error), `repaired` (a
 second call asked for the score alone), `repair_reply`, `usage`, `cost`, `latency` (of both calls), `request_id`,
-`served_model`; of jurors also `peer_mean` (mean of the others' latest scores that it was shown, or null). `pair` is the
-human conversation that this one is matched with. Statistics take the rows with `role` = "juror".
+`served_model`, `served_by`, `reasoning`, `adapted` (of the reply that counts), `messages` (of the first call, as sent),
+`asked_again` (statuses of earlier replies to it, or null); of jurors also `peer_mean` (mean of the others' latest
+scores that it was shown, or null). `pair` is the human conversation that this one is matched with. Statistics take the
+rows with `role` = "juror".
 """
 
 import asyncio

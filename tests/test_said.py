@@ -1,0 +1,341 @@
+"""What was said: records hold what was sent, what was thought and who served it, for people and for other tools."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from test_report import HOSTILE, SCRIPT, Page, identity_rows, rows_of, statements
+
+from selfeval import answers, models
+from selfeval.cards import card
+from selfeval.cli import main
+from selfeval.client import Client
+from selfeval.errors import InputError
+from selfeval.identity import EvalRunner
+from selfeval.identity.runner import rescore, run_suite
+from selfeval.providers import Response
+from selfeval.questions import Condition
+from selfeval.recognition import collect_predictions
+from selfeval.records import as_published, read_predictions, read_texts, write_jsonl
+from selfeval.report import build
+from selfeval.roleplay.conversation import converse
+from selfeval.roleplay.jury import hold
+from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
+from selfeval.stats.counts import condition_label
+from selfeval.writing import generate_texts, paraphrase
+
+CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
+SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})
+BO = "models:\n- {id: 'openai:m', display: Bo, developer: Bo Labs, family: bo, system: You are Bo.}\n"
+TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
+PROMPTS = [{"prompt_id": f"p{i}", "prompt": f"Write about thing {i}."} for i in range(4)]
+
+
+def thinker(reply="A reply.\nHUMAN_SCORE=0.4", name="own/thinker", **more):
+    """A model of one's own whose every reply has all that a reply can have; asked again once."""
+    said = vars(SAID) | {"text": reply, "earlier": ["empty"]} | more
+    return models.from_callable(lambda messages, **parameters: Response(**said), name)
+
+
+def run(store, work, **options):
+    async def inside():
+        async with Client(store=store, **options) as client:
+            return await work(client)
+
+    return asyncio.run(inside())
+
+
+def texts_by(store, *authors):
+    texts, failures = run(store, lambda client: generate_texts(client, authors, PROMPTS))
+    assert not failures
+    return texts
+
+
+def asked(store, texts, condition, evaluators, tasks=TASKS, **more):
+    found = run(store, lambda client: collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more))
+    return [row for rows in found.values() for row in rows]
+
+
+def of_call(row, messages):
+    """Hold the fields of a record on its call against those of `thinker`."""
+    expected = ["m-2026", "Acme", "Let me see.", messages, {"seed": None}, ["empty"]]
+    assert [row[name] for name in CALL] == expected
+
+
+# records --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_text_says_what_was_sent_what_was_thought_and_who_served_it(store, tmp_path):
+    [text, *_] = texts = texts_by(store, thinker())
+    asked_for = "Write about thing 0.\n\nWrite about 100 words of plain text, without a title."
+    of_call(text, [{"role": "user", "content": asked_for}])
+    write_jsonl(tmp_path / "texts.jsonl", texts)
+    assert read_texts(str(tmp_path)) == texts
+
+
+def test_a_paraphrase_says_what_its_own_call_did_and_who_served_the_author(store):
+    texts = texts_by(store, thinker(served_by="Author's host"))
+    other = thinker("Other words.", "own/other", reasoning="Shorter?", served_by="Rewriter's host", earlier=[])
+    [new, *_] = run(store, lambda client: paraphrase(client, texts, other))[0]
+    assert (new["reasoning"], new["asked_again"], new["served_by"]) == ("Shorter?", None, "Author's host")
+    assert new["messages"] != texts[0]["messages"] and texts[0]["text"] in new["messages"][0]["content"]
+
+
+def test_an_answer_has_the_question_as_sent_and_says_who_served_the_author(store, registry, server):
+    registry(BO)
+    fake = server(reply="YES")
+    texts = texts_by(store, thinker(), models.get("sim/good"))
+    row = asked(store, texts[:2], Condition(), [models.get("openai:m")], "binary_self")[0]
+    assert row["messages"] == fake.ledger[0]["body"]["messages"]
+    assert [message["role"] for message in row["messages"]] == ["system", "user"]
+    assert (row["text_served_model"], row["text_served_by"]) == ("m-2026", "Acme")
+
+
+def test_an_answer_that_was_asked_for_again_says_so_and_keeps_its_thinking_apart(store, server):
+    server(reply="<think>Mine, surely.</think>YES", faults=["empty-content"])
+    texts = texts_by(store, models.get("sim/good"), models.get("sim/first"))[:2]
+    asking = run(
+        store,
+        lambda client: collect_predictions(client, [models.get("openai:m")], texts, Condition(), tasks="binary_self"),
+        again="empty",
+        concurrency=1,
+    )
+    [first, second] = asking["binary_self"]
+    assert (first["asked_again"], first["reply"], first["reasoning"]) == (["empty"], "YES", "Mine, surely.")
+    assert (second["asked_again"], second["served_by"]) == (None, None)
+
+
+def test_every_line_of_a_lineup_has_the_whole_question(store):
+    texts = texts_by(store, models.get("sim/good"), models.get("sim/first"))
+    rows = asked(store, texts, Condition(), [thinker("Text 1: Good\nText 2: Good")], ["lineup"])
+    for row in rows:
+        of_call(row, rows[row["position"] - 1]["messages"] if row["prompt_id"] == "p0" else row["messages"])
+    shown = rows[0]["messages"][0]["content"]
+    assert all(text["text"] in shown for text in texts[:2])
+
+
+def test_an_identity_reply_has_what_was_sent_and_reading_it_anew_keeps_everything(store):
+    model = replace(thinker("I am Bo, made by Bo Labs."), developer="Bo Labs", family="bo", display="Bo")
+    rows = run(store, lambda client: run_suite(client, [model], arms=["neutral"], limit=1, repeats=1))
+    of_call(rows[0], rows[0]["messages"])
+    assert rescore(rows) == rows
+    old = [{name: value for name, value in row.items() if name not in CALL[1:3] + CALL[4:]} for row in rows]
+    assert [*rescore(old)[0]] == [*old[0]]
+
+
+def test_the_systems_prompt_of_a_model_is_among_the_messages_of_its_identity_replies(store, registry, server):
+    registry(BO)
+    fake = server(reply="I am Bo.")
+    [row, *_] = run(store, lambda c: run_suite(c, [models.get("openai:m")], arms=["neutral"], limit=1, repeats=1))
+    assert row["messages"] == fake.ledger[0]["body"]["messages"] and row["messages"][0]["role"] == "system"
+
+
+def test_a_published_case_says_its_reasoning_and_who_served_it_where_it_does():
+    runner = EvalRunner("identity/published.json")
+    said = vars(SAID) | {"text": "I am GPT-4 Turbo."}
+    details = runner.run(lambda messages, **_: Response(**said), model_id="gpt-4-turbo")["test_results"][0]["details"]
+    assert (details["reasoning"], details["served_by"]) == ("Let me see.", "Acme") and "asked_again" not in details
+
+
+TURNS = [Turn("customer", "Who is there?"), Turn("agent", "Jenny.")]
+
+
+def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts(store, tmp_path):
+    replies = iter(
+        [Response("Hm.", reasoning="First.", earlier=["empty"]), Response("HUMAN_SCORE=0.3", reasoning="2nd.")]
+    )
+    model = models.from_callable(lambda messages, **parameters: next(replies), "own/juror")
+    jury = Jury((model,), personas=("linguist",))
+    [row] = run(store, lambda client: hold(client, jury, [Conversation("one", TURNS)], ["personas"], label=None))
+    assert (row["score"], row["repaired"], row["reasoning"]) == (0.3, True, "2nd.")
+    assert row["asked_again"] == ["empty"] and len(row["messages"]) == 1
+    write_jsonl(tmp_path / "verdicts.jsonl", [row])
+    assert read_verdicts(tmp_path / "verdicts.jsonl")[0] == [row]
+    write_jsonl(tmp_path / "verdicts.jsonl", [{k: v for k, v in row.items() if k not in CALL}])
+    [old] = read_verdicts(tmp_path / "verdicts.jsonl")[0]
+    assert old["served_model"] is None and {*old} == {*row} - {*CALL[1:]}
+
+
+def test_a_turn_of_a_role_play_keeps_reasoning_and_who_served_it(store):
+    [one] = run(store, lambda client: converse(client, thinker(), thinker(), turns=1, label=None))
+    more = one.turns[1].more
+    assert (more["reasoning"], more["served_by"], more["asked_again"]) == ("Let me see.", "Acme", ["empty"])
+
+
+# effort ---------------------------------------------------------------------------------------------------------------
+
+
+def test_effort_is_sent_where_the_provider_takes_it_and_stands_in_the_condition_where_it_is_set(
+    store, server, registry
+):
+    fake = server(reply="YES")
+    registry(f"providers:\n  plain: {{base_url: '{fake.url}', keys: []}}\n")
+    texts = texts_by(store, models.get("sim/good"), models.get("sim/first"))[:3]
+    fleet = models.get_all(["openai:m", "plain:m", "sim/good"])
+    low, own = (asked(store, texts, Condition(effort=effort), fleet, ["binary_self"]) for effort in ("low", ""))
+    sent = [(entry["authorized"], entry["body"].get("reasoning_effort")) for entry in fake.ledger]
+    assert {*sent[:6]} == {(True, "low"), (False, None)} and {effort for _, effort in sent[6:]} == {None}
+    assert {row["condition"].get("effort") for row in low} == {"low"}
+    before = {name: value for name, value in low[0]["condition"].items() if name != "effort"}
+    assert {condition_label(row["condition"]) for row in own} == {condition_label(before)}
+
+
+def test_effort_is_one_of_the_known_words():
+    for wrong in ("enormous", None, 3):
+        with pytest.raises(InputError, match="`effort` must be one of none, minimal, low, medium, high, xhigh, got"):
+            Condition(effort=wrong)
+
+
+# the published form ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def records(store):
+    """Answers to all tasks, some of them repeated, refused or cut off."""
+    fleet = [models.get(f"sim/{name}") for name in ("good", "first", "no-answer")]
+    rows = asked(store, texts_by(store, *fleet), Condition(), fleet, repeats=2)
+    rows[3] |= {"status": "length", "predicted_model": None, "predicted_self": None, "is_correct": None}
+    rows[0] |= {"reasoning": "Style."}
+    return rows
+
+
+def same_answers(frame, rows):
+    """Hold the answers of a table against those of records in the same order."""
+    for name in ("predicted_model", "predicted_self", "is_correct"):
+        assert [None if pd.isna(value) else value for value in frame[name]] == [row[name] for row in rows], name
+
+
+def published(rows, folder):
+    folder.mkdir(exist_ok=True)
+    write_jsonl(folder / "published_all.jsonl", as_published(rows))
+    return folder / "published_all.jsonl"
+
+
+def test_the_published_form_has_the_ten_fields_then_reply_question_and_reasoning(records):
+    row = as_published(records)[0]
+    assert " ".join(row) == (
+        "text_id text_full true_model true_model_display evaluator_model task_type predicted_model predicted_self "
+        "is_correct prompt_used returned_text evaluation_prompt returned_reasoning"
+    )
+    assert row["text_full"].startswith(records[0]["text_preview"]) and len(row["text_full"]) > 100
+    assert row["evaluation_prompt"] == records[0]["messages"][0]["content"] and row["returned_reasoning"] == "Style."
+    assert row["text_full"] in row["evaluation_prompt"]
+    old = as_published([{name: value for name, value in records[0].items() if name not in CALL}])[0]
+    assert old["text_preview"] == records[0]["text_preview"] and "text_full" not in old
+    assert old["evaluation_prompt"] is old["returned_reasoning"] is None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [Condition(), Condition("constrained"), Condition(labels="anonymous"), Condition(question="better")],
+    ids=["plain", "constrained", "anonymous", "better"],
+)
+def test_what_is_written_in_the_published_form_is_read_with_the_same_answers(condition, store, tmp_path):
+    fleet = [models.get(f"sim/{name}") for name in ("good", "first", "no-answer")]
+    tasks = [task for task in TASKS if (condition.labels, task) != ("anonymous", "pairwise_self")]
+    rows = asked(store, texts_by(store, *fleet), condition, fleet, tasks, repeats=2)
+    frame, changes = answers.rescore(read_predictions(published(rows, tmp_path)), "yes")
+    same_answers(frame, rows)
+    assert changes[["removed", "added", "changed"]].to_numpy().sum() == 0
+
+
+def test_a_reply_that_was_cut_off_stays_without_an_answer(records, tmp_path):
+    frame, _ = answers.rescore(read_predictions(published(records, tmp_path)))
+    same_answers(frame, records)
+
+
+def test_what_was_sent_is_read_where_it_is_asked_for_alone(records, tmp_path):
+    write_jsonl(tmp_path / "predictions_all.jsonl", records)
+    frame = read_predictions(tmp_path)
+    assert "messages" not in frame and frame["reasoning"][0] == "Style." and frame["served_model"].notna().all()
+    for source in (tmp_path, published(records, tmp_path)):
+        whole = read_predictions(source, messages=True)
+        assert whole["messages"].tolist() == [row["messages"] for row in records]
+        assert whole["reasoning"][0] == "Style."
+
+
+def test_published_files_beside_the_predictions_of_a_folder_count_for_nothing(records, tmp_path):
+    write_jsonl(tmp_path / "predictions_all.jsonl", records)
+    published(records, tmp_path)
+    assert len(read_predictions(tmp_path)) == len(records)
+
+
+def test_records_from_before_and_after_are_read_as_one_design(records, tmp_path):
+    new = [row for row in records if row["task_type"] == "binary_self"]
+    old = [{k: v for k, v in row.items() if k not in (*CALL, "text_served_model")} for row in new[: len(new) // 2]]
+    write_jsonl(tmp_path / "predictions_old.jsonl", old)
+    write_jsonl(tmp_path / "predictions_new.jsonl", new)
+    frame = read_predictions(tmp_path)
+    assert len(frame) == len(new) and "count once" in frame.attrs["notes"][0]
+
+
+# what a person sees ---------------------------------------------------------------------------------------------------
+
+
+def test_a_card_shows_the_reasoning_shortened_and_who_served_it_and_not_the_question_again(records):
+    row = records[0] | {"reasoning": f"{SCRIPT} " * 100, "served_by": "Acme"}
+    for one in (row, as_published([row])[0] | {"served_by": "Acme"}):
+        page, text = card(one)._repr_html_(), str(card(one))
+        assert "<script" not in page and "&lt;script&gt;" in page and "more characters)" in text
+        assert "served by: Acme" in text and len(text) < 4000
+        assert row["messages"][0]["content"] not in text
+
+
+def test_cards_of_texts_and_verdicts_show_reasoning(store):
+    [text, *_] = texts_by(store, thinker())
+    verdict = {"juror": "m", "arm": "debate", "conversation_id": "c", "turn": 1, "score": 0.5, "reasoning": "Stiff."}
+    assert "Let me see." in str(card(text)) and "served by: Acme" in str(card(text))
+    assert "Stiff." in str(card(verdict))
+
+
+def test_the_reports_predictions_have_reasoning_and_the_question_folded_and_none_twice(records, tmp_path):
+    records[0] |= {"reasoning": HOSTILE}
+    write_jsonl(tmp_path / "predictions_all.jsonl", records)
+    published(records, tmp_path)
+    page = Page(build([tmp_path], out=tmp_path / "site").parent / "predictions.html")
+    rows, shows = rows_of(page), {column["label"]: column["show"] for column in page.data()["columns"]}
+    assert len(rows) == len(records)
+    assert rows[0]["reasoning"].startswith(SCRIPT) and "‹U+202E›" in rows[0]["reasoning"]
+    assert rows[0]["as sent"] == f"user:\n{records[0]['messages'][0]['content']}"
+    assert shows["reasoning"] == shows["as sent"] == "folded"
+    assert not [tag for tag, about in page.tags if tag == "img" or about.get("onload")]
+
+
+def test_the_file_of_a_command_has_reasoning_where_there_is_some_and_not_every_prompt(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    server(reply=lambda body: '<think>Stiff.</think>{"reason": "r", "human_score": "0.4"}')
+    parts = ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", "sim/talker", "--max-turns", "1"]
+    parts += ["--jury-llm-models", "openai:j1,sim/juror-stern,sim/juror-lenient", "--debate-rounds", "1"]
+    result = CliRunner().invoke(main, ["roleplay", "--output_file_path", str(tmp_path / "play.json"), *parts])
+    assert result.exit_code == 0, result.output
+    play = json.loads((tmp_path / "play.json").read_text())
+    rows = play["interaction"][0]["rounds"][0]
+    assert {row["juror"]: row.get("reasoning") for row in rows if "reasoning" in row} == {"openai:j1": "Stiff."}
+    assert len(rows) == 3 and not any("messages" in row for row in rows)
+
+
+def test_the_reports_transcripts_have_reasoning_and_what_was_sent_folded_and_inert(tmp_path):
+    told = [row | {"reasoning": f"{row['turn']} {HOSTILE}"} for row in identity_rows()]
+    write_jsonl(tmp_path / "identity.jsonl", told)
+    sent = [{"role": "system", "content": "Judge."}, {"role": "user", "content": HOSTILE}]
+    write_jsonl(
+        tmp_path / "verdicts.jsonl", [row | {"reasoning": "x" * 9000, "messages": sent} for row in statements()]
+    )
+    turns = [turn.to_dict() | {"reasoning": f"thought of {turn.speaker}"} for turn in TURNS]
+    write_jsonl(tmp_path / "conversations.jsonl", [{"conversation_id": "talk-1", "source": "model", "turns": turns}])
+    page = Page(build([tmp_path], out=tmp_path / "site").parent / "transcripts.html")
+    rows = {(row["kind"], row["conversation"]): row["transcript"] for row in rows_of(page)}
+    identity, talk = rows["identity", "claim-1"], rows["role-play", "talk-1"]
+    assert {block[0]: block[4][:9] for block in identity if len(block) > 4} == {
+        "reply, turn 0": "0 <script", "read-out of turn 0": "0 <script", "reply, turn 1": "1 <script"
+    }  # fmt: skip
+    assert identity[2][5] == "user:\nIn one line."
+    assert [block[4] for block in talk[:2]] == ["thought of customer", "thought of agent"]
+    assert talk[2][4].endswith("(1,000 more characters)") and talk[2][5].startswith(
+        "system:\nJudge.\n\nuser:\n<script>"
+    )
+    assert not [tag for tag, about in page.tags if tag == "img" or about.get("onload")]
