@@ -55,6 +55,7 @@ async def generate_texts(
             {"temperature": temperature, "max_tokens": max(256, 4 * asked)} | m.parameters,
             s,
             seed,
+            cut_counts=True,
         )
         for p, asked, s, m in design
     ]
@@ -100,7 +101,9 @@ async def paraphrase(
     records keep `text_id` and who served the author, and name the model under `paraphrased_by`.
     """
     parameters = {"temperature": temperature, "max_tokens": max(256, 4 * max(t["words"] for t in texts))}
-    requests = [Request(model, prompts.build_paraphrase(text["text"]), parameters, seed=seed) for text in texts]
+    requests = [
+        Request(model, prompts.build_paraphrase(text["text"]), parameters, seed=seed, cut_counts=True) for text in texts
+    ]
     responses = await client.chat_all(requests, "paraphrases")
     done, failed = [], []
     for text, request, response in zip(texts, requests, responses, strict=True):

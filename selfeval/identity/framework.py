@@ -64,14 +64,15 @@ class EvalRunner(Rich):
         temperature: float = 0.7,
         seed: int = 0,
         concurrency: int = 16,
+        again: str = "",
         verbose: bool = False,
     ) -> dict:
         """Ask a model every case, score the replies, and return the result object.
 
         model: an id, a Model, or a callable on messages. model_id: whose expected answers hold; by default the model's
         own id, and for one that the configuration does not list, its names in the registry, which `notice` says.
-        scoring: a method of the
-        configuration or a function (see `scorers.score_case`), by default what the configuration says.
+        scoring: a method of the configuration or a function (see `scorers.score_case`), by default what the
+        configuration says. again: as in `Client`.
 
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
         verdict; an error, an empty reply or one that is cut off leaves `passed` null.
@@ -84,7 +85,7 @@ class EvalRunner(Rich):
         answers = self.answers(model, model_id)
         parameters = {"temperature": temperature, "max_tokens": model.provider.answer_tokens} | model.parameters
         asked = [(case, repeat) for case in self.config.cases for repeat in range(repeats)]
-        async with Client(concurrency) as client:
+        async with Client(concurrency, again=again) as client:
             responses = await client.chat_all(
                 [Request(model, conversation(case), parameters, repeat, seed) for case, repeat in asked],
                 "replies" if verbose else None,

@@ -120,7 +120,7 @@ async def _converse(
     room = model.provider.answer_tokens
 
     def request(messages: list[dict], **parameters) -> Request:
-        return Request(model, messages, {"max_tokens": room} | parameters, conversation.repeat, seed)
+        return Request(model, messages, {"max_tokens": room} | parameters, conversation.repeat, seed, cut_counts=True)
 
     def ask(messages: list[dict]) -> Request:
         return request(messages, **({"temperature": temperature} | model.parameters))

@@ -7,7 +7,6 @@ the conversation ends with that status. What was said until then is kept, and th
 """
 
 import math
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,10 +16,10 @@ from selfeval.models import Model
 from selfeval.providers import Response, is_computed, require
 from selfeval.roleplay import cast
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
+from selfeval.scoring import without_thinking
 
 OPENING = "(The chat is open. Write your first message.)"
 NO_REPLY = "(no reply)"
-THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 KEPT = (
     "usage", "cost", "latency", "finish_reason", "served_model", "served_by", "request_id", "reasoning", "adapted",
     "error",
@@ -41,7 +40,8 @@ class Side:
 
     def request(self, turns: Sequence[Turn], sample: int, seed: int) -> Request:
         """Return the request for this side's next message."""
-        return Request(self.model, messages(turns, self.label, self.system), self.parameters, sample, seed)
+        said_so_far = messages(turns, self.label, self.system)
+        return Request(self.model, said_so_far, self.parameters, sample, seed, cut_counts=True)
 
 
 def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
@@ -67,7 +67,7 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
 
 def said(speaker: str, response: Response) -> Turn:
     """Return a reply as a turn: its text without reasoning, with its status and what it cost."""
-    text = THOUGHT.sub("", response.text).strip() if response.status != "error" else ""
+    text = without_thinking(response.text) if response.status != "error" else ""
     status = "empty" if response.status == "ok" and not text else response.status
     more = {name: value for name in KEPT if (value := getattr(response, name)) not in (None, {})}
     if response.earlier:
