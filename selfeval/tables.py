@@ -58,6 +58,8 @@ def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) ->
 
 def _asked_again(records: pd.DataFrame) -> pd.Series:
     """Return the share of questions asked again per task, condition, evaluator and role, as `overview` tells them."""
+    if "asked_again" not in records or records["asked_again"].isna().all():
+        return pd.Series(dtype=float)
     conditions = records["condition"].map(condition_label) if "condition" in records else ""
     role = np.where(neutral_rows(records), "neutral judge", "")
     by = ["task_type", "condition", "evaluator_model", "role"]
@@ -66,20 +68,23 @@ def _asked_again(records: pd.DataFrame) -> pd.Series:
 
 def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Set the last replies' claims beside those of first attempts, where more than 2 % of them were asked again."""
-    again = _asked_again(records).xs("", level="role")
-    if not (again > WORTH_SAYING).any():
+    again = _asked_again(records)
+    again = again[again > WORTH_SAYING]
+    if again.empty:
         return pd.DataFrame()
     first = first_attempts(records, [name for name in ANSWERS if name in records])
     parts = []
     for name, part in {"last": records, "first": first}.items():
-        rows = default_rows(recognition_table(part, n_resamples=1)).assign(attempt=name)
+        rows = default_rows(recognition_table(part, n_resamples=1)).assign(attempt=name, role="")
         parts.append(rows[rows["statistic"].isin(CLAIMED)])
-    rows = pd.concat(parts).merge(again, left_on=[*DESIGN, "evaluator"], right_index=True)
+    rows = pd.concat(parts).merge(again.round(3), how="left", left_on=[*DESIGN, "evaluator", "role"], right_index=True)
     rows = _readable(rows, display)
-    rows = rows[rows["asked again"] > WORTH_SAYING].round({"asked again": 3})
+    rows = rows[rows["asked again"].notna()]
     rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
     index = [*DESIGN, "evaluator", "asked again", "attempt"]
-    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(columns=CLAIMED).fillna("")
+    wide = (
+        rows.pivot(index=index, columns="statistic", values="shown").reindex(columns=CLAIMED, fill_value="").fillna("")
+    )
     return _tidy(wide.reset_index().rename_axis(columns=None))
 
 

@@ -113,14 +113,23 @@ def test_the_mark_is_in_tables_figures_latex_and_the_set_of_a_paper(tmp_path):
     assert "‡ Several endpoints served this model" in paper_captions.caption(one, "advantage_exact_model")
 
 
-def test_the_overview_has_the_share_asked_again_of_each_role():
+def test_the_overview_has_the_share_asked_again():
     seen = tables.overview(asked(0.1)).set_index("evaluator")
     assert seen["asked again"].to_dict() == {"a": 0, "b": 0.1}
-    pairs = records(task="pairwise_self").query("true_model == 'b'").assign(position=1, predicted_self=True)
-    pairs["other_model"] = pairs["prompt_id"].astype(int).mod(2).map({0: "a", 1: "c"})  # a judges b and c
-    pairs["asked_again"] = pairs["other_model"].map({"a": ["empty"], "c": None})
+
+
+def test_of_pairs_the_neutral_judges_have_a_share_of_their_own():
+    pairs = records(task="pairwise_self").query("evaluator_model == 'a' or true_model == 'b'")
+    pairs = pairs.assign(position=1, predicted_self=True, other_text_id=pairs["text_id"] + 1000)
+    pairs["other_model"] = pairs["true_model"].map({"a": "b", "b": "c"})  # a judges its own texts, and those of b and c
+    at_first = pairs["text_id"] % 4 == 0  # every second of its own
+    pairs["asked_again"] = at_first.map({True: ["empty"], False: None})
     seen = tables.overview(pairs).set_index(["evaluator", "role"])["asked again"]
-    assert seen["a", ""] == 1 and seen["a", "neutral judge"] == 0
+    assert seen["a", ""] == 0.5 and seen["a", "neutral judge"] == 0
+    assert tables.first_beside(pairs)["self_accuracy"].tolist() == ["1.00 [0.80, 1.00]", "1.00 [0.89, 1.00]"]
+    neutral = (pairs["true_model"] == "b") & (pairs["evaluator_model"] == "a")
+    pairs["asked_again"] = (neutral & (pairs["text_id"] % 4 == 1)).map({True: ["empty"], False: None})
+    assert tables.first_beside(pairs).empty
 
 
 def test_first_attempts_stand_beside_the_last_where_it_matters():
