@@ -677,3 +677,17 @@ def test_the_interval_of_an_area_covers_and_stays_within_0_and_1(apart, prompts)
             assert 0 <= low <= high <= 1
             held.append(low <= truth <= high)
     assert np.mean(held) > 0.9  # of 100; those of the t interval: .75 and .05
+
+
+@pytest.mark.parametrize("seen", ["another pair", "no answer"])
+def test_neutral_judges_that_share_no_answered_pair_are_compared_with_nobody(seen):
+    pair = {"task_type": "pairwise_self", "true_model": "a", "other_model": "b", "position": 1, "predicted_self": True}
+    judged = {"another pair": {"true_model": "b", "other_model": "c"}, "no answer": {"predicted_self": None}}[seen]
+    rows = [
+        pair | {"evaluator_model": who, "text_id": 10 * i, "other_text_id": 10 * i + 1, "prompt_id": str(i)} | also
+        for i in range(10)
+        for who, also in (("a", {}), ("c" if seen == "no answer" else "a", judged))
+    ]
+    table = recognition_table(pd.DataFrame(rows), n_resamples=1)
+    own = table[(table["evaluator"] == "a") & (table["statistic"] == "self_accuracy")]
+    assert own["estimate"].eq(1).all() and "own_minus_neutral" not in {*table["statistic"]}

@@ -44,7 +44,7 @@ def pairwise_measures(tally: Tally, policy: str) -> tuple[list[Measure], list[Me
     if clean:
         found[0].test = lambda seed: chance_p(tally, answered, 2.0 * chosen - 1, seed)
         found += habits(tally)
-        if tally.against is not None:
+        if tally.against is not None and _both_answered(tally):
             of_all, of_each = _against_neutral(tally)
             found, per_author = found + of_all, per_author + of_each
     if not np.isnan(tally.score).all():
@@ -154,6 +154,11 @@ def _consistency(tally: Tally, known, chosen) -> Rate:
     sums = np.zeros((2, tally.n_prompts, len(tally.evaluators)))
     np.add.at(sums, (slice(None), tally.prompt[first], tally.evaluator[first]), np.stack([alike * both, both]))
     return Rate.of(*sums)
+
+
+def _both_answered(tally: Tally) -> bool:
+    """Tell whether evaluators and neutral judges answered on any pair that both were asked about."""
+    return (tally.shared & (tally.answer >= 0)).any() and (tally.against.answer >= 0).any()
 
 
 def _against_neutral(tally: Tally) -> tuple[list[Measure], list[Measure]]:
