@@ -21,9 +21,9 @@ from selfeval.recordings import is_amount, is_count
 from selfeval.secrets import SHORTEST
 from selfeval.transport import Failure, Gate, Reply, call
 
-# <think>...</think>, also without the first tag, or without the last one where the reply was cut off in it
+# <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
-    r"\s*(?:<think(?:ing)?>)?((?:(?!<think).)*?)</think(?:ing)?>\s*|\s*<think(?:ing)?>(.*)\Z", re.S | re.I
+    r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
 )
 SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
 
@@ -62,7 +62,7 @@ class Response(Rich):
     def only_thought(self) -> bool:
         """Tell whether a model that had no room for thinking spent on it all that it was given."""
         had_room = any(isinstance(new, int) for new in (self.adapted or {}).values())
-        return self.status == "length" and not self.text and not had_room
+        return self.status == "length" and not self.text.strip() and not had_room
 
     def tokens(self) -> int:
         """Return the tokens of prompt and reply, 0 where the provider does not count them."""
@@ -311,7 +311,7 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
 def _apart(content: str) -> tuple[str | None, str]:
     """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
     found = THOUGHT.match(content)
-    return ((found[1] or found[2]).strip() or None, content[found.end() :]) if found else (None, content)
+    return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
 
 
 def _dict(value) -> dict:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 
+import fake_server
 import pytest
 from click.testing import CliRunner
 
@@ -95,6 +96,13 @@ def test_a_model_that_thinks_its_allowance_away_writes_all_texts_with_one_reques
     assert [key for key, _ in stored(plain)] == [key for key, _ in stored(store)]
 
 
+def test_white_space_before_the_end_of_the_allowance_is_no_answer_either(thinker, store, monkeypatch):
+    monkeypatch.setitem(fake_server.EDITS, "length", fake_server.message("length", 64, content="\n\n"))
+    with pytest.warns(UserWarning, match="openai:m"):
+        responses, _ = ask(store, questions(2))
+    assert [r.status for r in responses] == ["ok"] * 2
+
+
 def test_a_model_marked_as_reasoning_has_its_own_allowance_from_the_start(thinker, store, registry):
     thinker.needs = 900
     registry("models:\n  - {id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900}\n")
@@ -129,12 +137,25 @@ def test_a_ceiling_counts_what_thinking_may_take(thinker, store, registry, monke
 
 
 def test_thinking_between_tags_is_no_part_of_a_reply(server, store):
-    said = ["<think>Hm.\nWell.</think>\n\nA text.", "Hm, well.</think>A text.", "<think>Hm", "a <b>text</b>"]
-    server(reply=lambda body: said[int(body["messages"][-1]["content"][-1])])
-    responses, _ = ask(store, questions(4))
-    assert [r.text for r in responses] == ["A text.", "A text.", "", "a <b>text</b>"]
-    assert [r.reasoning for r in responses] == ["Hm.\nWell.", "Hm, well.", "Hm", None]
-    assert [r.status for r in responses] == ["ok", "ok", "empty", "ok"]
+    said = {
+        "<think>Hm.\nWell.</think>\n\nA text.": ("A text.", "Hm.\nWell.", "ok"),
+        "Hm, well.</think>A text.": ("A text.", "Hm, well.", "ok"),
+        "<think>Hm": ("", "Hm", "empty"),
+        "a <b>text</b>": ("a <b>text</b>", None, "ok"),
+        "<think></think>A text.": ("A text.", None, "ok"),
+        "</think>A text.": ("A text.", None, "ok"),
+        "<THINKING>Of <think> tags.</THINKING>A text.": ("A text.", "Of <think> tags.", "ok"),
+    }
+    server(reply=lambda body: [*said][int(body["messages"][-1]["content"][-1])])
+    responses, _ = ask(store, questions(len(said)))
+    assert [(r.text, r.reasoning, r.status) for r in responses] == [*said.values()]
+
+
+def test_a_reply_of_white_space_without_end_is_read_at_once(server, store):
+    server(reply="\n" * 100_000)  # constrained replies can end so
+    started = time.monotonic()
+    [response], _ = ask(store, questions(1))
+    assert response.status == "empty" and time.monotonic() - started < 5
 
 
 # asking again ---------------------------------------------------------------------------------------------------------
