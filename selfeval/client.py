@@ -285,12 +285,7 @@ class Client(Rich):
             detail = f"all thinking: {response.usage.get('completion', '?')} tokens and no answer, asked with more"
             self.store.record_attempt(key, "thinking", detail)
             self.tally.again += 1
-            try:
-                response = await self._send(request, endpoint, key)
-            except Failure as failure:
-                if failure.outcome != "rejected":
-                    raise
-                endpoint.thinking.discard(model.id)  # its server has no room; what it said stands
+            response = await self._send(request, endpoint, key)
         response = replace(response, earlier=earlier)
         # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
         self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))
@@ -303,13 +298,14 @@ class Client(Rich):
         def note(failure: Failure) -> None:
             self.store.record_attempt(key, failure.outcome, failure.detail)
 
-        amount = purse.price(model, *estimate(messages, endpoint.allowed(model, parameters), model)) if purse else 0.0
+        allowed = endpoint.allowed(model, parameters)  # once: it may change while this call waits for the purse
+        amount = purse.price(model, *estimate(messages, allowed, model)) if purse else 0.0
         if purse:
             await purse.reserve(amount)
         cost = amount
         self._sent += 1
         try:
-            response = await endpoint.ask(model, messages, parameters, note)
+            response = await endpoint.ask(model, messages, parameters, note, allowed)
             self._count(response)
             cost = response.cost
         except Failure:

@@ -135,21 +135,22 @@ class Endpoint:
         self.gate = Gate(min(concurrency, provider.concurrency), self.pace)
         self.places = asyncio.Semaphore(self.gate.most)  # calls with their retries; the gate holds attempts back
         self.refused: dict[str, dict] = {}
-        self.thinking: set[str] = set()  # ids of models that are not marked as such and whose reply was all thinking
+        self.thinking: dict[str, bool] = {}  # id of a model that was not marked as such: whether its server has room
         self.breakers: dict[str, Breaker] = defaultdict(Breaker)  # by model id
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
     def allowed(self, model: Model, parameters: dict) -> dict:
         """Return parameters as the model is sent them: with room for thinking where it thinks."""
-        return model.with_room(parameters) if model.reasoning or model.id in self.thinking else parameters
+        return model.with_room(parameters) if model.reasoning or self.thinking.get(model.id) else parameters
 
     def make_room(self, model: Model, parameters: dict) -> bool:
         """Give a model room for thinking from now on; return whether that changes what it is sent."""
-        if self.provider.embedded or model.with_room(parameters) == parameters:
+        no_room = self.provider.embedded or self.thinking.get(model.id) is False
+        if no_room or model.with_room(parameters) == parameters:
             return False
         if model.id not in self.thinking:
-            self.thinking.add(model.id)
+            self.thinking[model.id] = True
             warnings.warn(
                 f"{model.id!r} spent a whole reply on thinking and is given {model.reasoning_tokens} tokens more from "
                 "now on; mark it `reasoning: true` in the registry to spare that request.",
@@ -157,34 +158,42 @@ class Endpoint:
             )
         return True
 
-    async def ask(self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None) -> Response:
-        """Return the model's response, or raise `transport.Failure`."""
+    async def ask(
+        self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None, allowed=None
+    ) -> Response:
+        """Return the model's response, or raise `transport.Failure`; allowed: the parameters with room for thinking."""
 
         def told(failure: Failure) -> None:
             failure.detail = self._redact(failure.detail)  # some providers echo the key in their refusal
             note(failure)
 
         await self._connect()  # imports and the start of our own server are not the reply's latency
+        allowed, no_room = allowed or parameters, False
         while True:
             refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
-            body = {refused.get(k, k): v for k, v in parameters.items() if refused.get(k, k)}
-            room = {k: v for k, v in self.allowed(model, body).items() if v != body[k]}
-            body = {"model": model.api_name, "messages": messages, **body, **room}
+            body = {refused.get(k, k): v for k, v in allowed.items() if refused.get(k, k)}
+            room = {refused.get(k, k): v for k, v in allowed.items() if v != parameters[k]}
+            body = {"model": model.api_name, "messages": messages, **body}
             content, tokens = json.dumps(body).encode(), sum(estimate(messages, body, model))
             try:
                 reply = await call(
                     lambda data=content: self._send(model, data), self.gate, self.provider.deadline, told, tokens
                 )
             except Failure as failure:
-                change = _adaptation(failure.detail, body) if failure.outcome == "rejected" else None
-                if change is None:
-                    if room and failure.outcome == "rejected":
+                rejected = failure.outcome == "rejected"
+                if rejected and (change := _adaptation(failure.detail, body)):
+                    self.refused[model.id] = self.refused.get(model.id, {}) | change
+                elif rejected and room and not model.reasoning:
+                    allowed, no_room = parameters, True
+                else:
+                    if rejected and room:
                         failure.detail += f"; {model.reasoning_tokens} tokens were added for thinking: the registry's "
                         failure.detail += f"`reasoning_tokens` of {model.id!r} sets how many"
                     self.breakers[model.id].failed(failure.outcome, failure.detail)
                     raise
-                self.refused[model.id] = self.refused.get(model.id, {}) | change
             else:
+                if no_room:
+                    self.thinking[model.id] = False
                 self.breakers[model.id].succeeded()
                 response = self._without_key(read_reply(reply, model, refused | room or None))
                 self.pace.settle(response.tokens() - tokens if response.usage else 0)

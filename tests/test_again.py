@@ -12,7 +12,7 @@ from selfeval import models
 from selfeval.cache import Store
 from selfeval.cli import main
 from selfeval.client import Client, Request
-from selfeval.errors import InputError, ReplayMiss
+from selfeval.errors import BudgetError, InputError, ReplayMiss
 from selfeval.prompts import read_prompts, user
 from selfeval.records import data_path
 from selfeval.writing import generate_texts
@@ -119,12 +119,29 @@ def test_the_allowance_holds_under_the_name_that_a_model_wants_it(server, store,
     assert response.adapted == {"max_tokens": "max_completion_tokens", "max_completion_tokens": 964}
 
 
-def test_where_a_server_has_no_room_what_was_said_stands(server, store):
+def test_where_a_server_has_no_room_a_model_is_asked_without_from_then_on(server, store):
     fake = server(faults=lambda i, body: "400" if most(body) > 64 else "length")
     with pytest.warns(UserWarning, match="openai:m"):
         responses, tally = ask(store, questions(2), concurrency=1)
     assert statuses(responses) == [("length", [])] * 2 and tally.failed == 0
-    assert [most(entry["body"]) for entry in fake.ledger] == [64, 16_064] * 2
+    assert [most(entry["body"]) for entry in fake.ledger] == [64, 16_064, 64, 64]
+
+
+def test_where_a_server_has_no_room_those_in_flight_lose_nothing(server, store):
+    fake = server(faults=lambda i, body: i and ("400" if most(body) > 64 else "length"), latency=0.02)
+    with pytest.warns(UserWarning, match="openai:m"):
+        responses, tally = ask(store, questions(30), concurrency=4)
+    assert statuses(responses) == [("ok", []), *[("length", [])] * 29] and tally.failed == 0
+    assert len(fake.ledger) <= 30 + 3 * 4  # it is tried by those in flight, not for every question
+
+
+def test_a_ceiling_holds_for_calls_that_wait_when_room_is_made(server, store, registry, monkeypatch):
+    registry("models:\n  - {id: 'openai:m', display: M, price: {input: 0, output: 1000}}\n")
+    monkeypatch.setenv("SELFEVAL_BUDGET", "0.4")
+    fake = server(faults=lambda i, body: "length" if i == 1 else None, latency=0.05)
+    with pytest.warns(UserWarning, match="openai:m"), pytest.raises(BudgetError):
+        ask(store, questions(20))
+    assert {most(entry["body"]) for entry in fake.ledger} == {64}
 
 
 def test_a_ceiling_counts_what_thinking_may_take(thinker, store, registry, monkeypatch):
