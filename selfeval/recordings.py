@@ -71,7 +71,7 @@ def read_line(line: bytes) -> tuple[str, dict, dict]:
         text = canonical(request)
         if same := request_key(key) == key_of(text):
             _check_request(key, text)
-        _check_response(response)
+        _check_response(key, response)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"not an exported reply ({error!r}).") from error
     if not same:
@@ -111,12 +111,15 @@ def _check_request(key, text: str) -> dict:
     return request
 
 
-def _check_response(response) -> None:
+def _check_response(key: str, response) -> None:
     """Raise `TypeError` unless the client itself could have stored this."""
     if not isinstance(response, dict) or not isinstance(response.get("text"), str):
         raise TypeError("a response is an object whose text is text")
     if (status := response.get("status", "ok")) not in STORED:
         raise TypeError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
+    earlier, number = response.get("earlier", []), int(key.removeprefix(request_key(key)) or 0)
+    if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
+        raise TypeError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
     for name in ("cost", "latency", "attempts"):
         if (value := response.get(name)) is not None and not is_amount(value):
             raise TypeError(f"the {name} of a response is a finite number of at least 0, got {value!r:.40}")
@@ -174,7 +177,7 @@ def _check_row(path: Path, key, request, response, created) -> None:
     """Raise `InputError` unless a row of another store is one that the client could have written."""
     try:
         _check_request(key, request)
-        _check_response(_read(response))
+        _check_response(key, _read(response))
         if not is_amount(created):
             raise TypeError(f"`created` is a time, got {created!r}")
     except (ValueError, TypeError, RecursionError) as error:

@@ -289,6 +289,20 @@ def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup
         ask(replaying, questions(4), again=ALL)
 
 
+@pytest.mark.parametrize(
+    ("number", "earlier"), [("", 5), ("", ["empty"]), (" 1", []), (" 1", ["ok"]), (" 10", ["empty"] * 10), ("  1", [])]
+)
+def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, hiccup, store, another, tmp_path):
+    hiccup.first, export = {0: "empty-content"}, tmp_path / "export.jsonl"
+    ask(store, questions(1))
+    store.export_file(export)
+    row = json.loads(export.read_text())
+    row["response"]["earlier"] = earlier
+    export.write_text(json.dumps(row | {"key": row["key"] + number}) + "\n")
+    with pytest.raises(InputError, match="line 1: (not an exported reply.*in `earlier`|the key is not)"):
+        another().import_file(export)
+
+
 def test_of_two_stores_ours_stays_and_an_answer_ends_the_asking(hiccup, store, another):
     ask(store, questions(1))
     hiccup.first, theirs = {0: "empty-content"}, another()
