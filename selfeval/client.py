@@ -227,12 +227,12 @@ class Client(Rich):
             return response
         if planning.folder():
             return self._planned(request)
-        async with self._endpoint(model).breakers[model.id].turn():
-            response = await self._buy(request)
-            while self._wanted_again(request, response):
-                await self._written()
+        while True:
+            async with self._endpoint(model).breakers[model.id].turn():
                 response = await self._buy(request)
-            return response
+            if not self._wanted_again(request, response):
+                return response
+            await self._written()  # it is looked up before it is asked for again
 
     def _planned(self, request: Request) -> Response:
         """Return a stand-in for the reply that would be bought."""
@@ -258,7 +258,6 @@ class Client(Rich):
         if await self.store.claim(key) is not None:
             self.tally.stored += 1
             return self._stored(request)
-        self.tally.again += bool(earlier)
         try:
             return await self._ask(request, endpoint, key, earlier)
         except Failure as failure:
@@ -284,8 +283,9 @@ class Client(Rich):
         if response.only_thought and endpoint.make_room(model, request.full()[1]):
             detail = f"all thinking: {response.usage.get('completion', '?')} tokens and no answer, asked with more"
             self.store.record_attempt(key, "thinking", detail)
-            self.tally.again += 1
             response = await self._send(request, endpoint, key)
+            self.tally.again += 1
+        self.tally.again += bool(earlier)
         response = replace(response, earlier=earlier)
         # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
         self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))

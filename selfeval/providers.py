@@ -9,6 +9,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 from urllib.parse import urlsplit
 
 from selfeval import embedded, planning
@@ -289,7 +290,9 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
     content, refusal, finish = message.get("content") or "", message.get("refusal"), choice.get("finish_reason")
     if isinstance(content, list):  # some endpoints answer in parts
         content = "".join(str(_dict(part).get("text") or "") for part in content)
-    thought, content = _apart(content)
+    whole = content
+    thought, content = _apart(whole)
+    logprobs = _logprobs(_dict(choice.get("logprobs")).get("content"), len(whole) - len(content))
     if refusal:
         content, status = content or str(refusal), "refusal"
     elif finish == "content_filter":
@@ -312,7 +315,7 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
         latency=round(reply.latency, 3),
         attempts=reply.attempts,
         reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
-        logprobs=_logprobs(_dict(choice.get("logprobs")).get("content")),
+        logprobs=logprobs,
         adapted=adapted,
     )
 
@@ -351,10 +354,13 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
     return (usage["prompt"] * model.price["input"] + usage["completion"] * model.price["output"]) / 1e6
 
 
-def _logprobs(tokens) -> list | None:
+def _logprobs(tokens, thought: int) -> list | None:
+    """Return the tokens of a reply, without those of so many characters of thinking before it."""
     try:
-        return [
+        found = [
             (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
-        ] or None
+        ]
+        ends = accumulate(len(token) for token, *_ in found)
+        return [each for each, end in zip(found, ends, strict=True) if end > thought] or None
     except (TypeError, KeyError, AttributeError):
         return None

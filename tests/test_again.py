@@ -168,6 +168,13 @@ def test_thinking_between_tags_is_no_part_of_a_reply(server, store):
     assert [(r.text, r.reasoning, r.status) for r in responses] == [*said.values()]
 
 
+def test_the_tokens_of_a_reply_are_those_behind_its_thinking(server, store):
+    server(reply="<think>NO or YES?</think> YES")
+    request = Request(models.get("openai:m"), user("q"), {"logprobs": True, "top_logprobs": 2})
+    [response], _ = ask(store, [request])
+    assert [token for token, *_ in response.logprobs] == [" YES"]
+
+
 def test_a_reply_of_white_space_without_end_is_read_at_once(server, store):
     server(reply="\n" * 100_000)  # constrained replies can end so
     started = time.monotonic()
@@ -217,6 +224,12 @@ def test_what_stays_empty_is_asked_for_once_more_or_as_often_as_said(again, aske
         assert len(fake.ledger) == asked
 
 
+def test_the_others_do_not_wait_until_the_first_has_been_asked_again(server, store):
+    fake = server(faults=lambda i, body: "empty-content", latency=0.02)
+    ask(store, questions(2), again="empty,9")
+    assert "question 1" in str([entry["body"] for entry in fake.ledger[:4]])
+
+
 @pytest.mark.parametrize("again", ["refusal", "ok", "empty,0", "empty,10", "3", "empty,2,3", ["empty"], None])
 def test_what_cannot_be_asked_again_is_said(again, store):
     with pytest.raises(InputError, match="`again` must name statuses"):
@@ -251,6 +264,7 @@ def test_a_call_that_fails_when_it_is_asked_again_loses_nothing(hiccup, store):
     hiccup.first = {0: "400"}
     [response], tally = ask(store, questions(1), again=ALL)
     assert response.status == "error" and tally.failed == 1
+    assert tally.again == 0  # it was not answered
     assert statuses(ask(store, questions(1))[0]) == [("empty", [])]
     assert statuses(ask(store, questions(1), again=ALL)[0]) == [("ok", ["empty"])]
 
