@@ -97,13 +97,13 @@ class Store(Rich):
     ) -> dict[tuple[str, str], int]:
         """Delete requests with all their replies; return {(model, status of what was served): how many}.
 
-        like: models LIKE the pattern. statuses: of what is served, () = any. since: stored at this time or later.
-        dry_run: delete nothing.
+        like: models LIKE the pattern, in which _ is itself. statuses: of what is served, () = any. since: stored at
+        this time or later. dry_run: delete nothing.
         """
         self._take_in()
         query = """SELECT key, json_extract(request, '$.model'), created, CASE WHEN json_valid(response)
-            THEN json_extract(response, '$.status') END FROM replies WHERE json_extract(request, '$.model') LIKE ?
-            ORDER BY key"""
+            THEN json_extract(response, '$.status') END FROM replies
+            WHERE json_extract(request, '$.model') LIKE replace(?, '_', '\\_') ESCAPE '\\' ORDER BY key"""
         chains: dict[str, list[tuple]] = {}
         with self._reading():
             for key, *row in self._reader.execute(query, (like,)):

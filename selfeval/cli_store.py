@@ -42,7 +42,7 @@ def export(file: Path, model: str) -> None:
 
 
 @store.command()
-@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+@click.option("--model", default="%", help="Only API names of this pattern, e.g. 'openai/%'; % is any text.")
 @click.option("--status", multiple=True, type=click.Choice(STORED), help="Only replies of this status; repeatable.")
 @click.option("--since", type=click.DateTime(), help="Only replies stored at this local time or later.")
 @click.option("--dry-run", is_flag=True, help="Count what would go, and delete nothing.")

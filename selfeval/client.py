@@ -249,15 +249,17 @@ class Client(Rich):
 
     async def _buy_now(self, request: Request, endpoint: Endpoint) -> Response:
         self._check_written()  # nothing more is bought once a reply cannot be kept
-        before = self._stored(request) if self._again else None
-        if before and not self._wanted_again(request, before):
-            self.tally.stored += 1
-            return before
-        earlier = [*before.earlier, before.status] if before else []
+        earlier = []
+        if self._again and (stored := self.store.get(request.key)):
+            before = Response.from_dict(stored)
+            if not self._wanted_again(request, before):
+                self.tally.stored += 1
+                return before
+            earlier = [*before.earlier, before.status]
         key = numbered(request.key, len(earlier))
-        if await self.store.claim(key) is not None:
+        if (stored := await self.store.claim(key)) is not None:
             self.tally.stored += 1
-            return self._stored(request)
+            return Response.from_dict(stored)
         try:
             return await self._ask(request, endpoint, key, earlier)
         except Failure as failure:
@@ -271,10 +273,6 @@ class Client(Rich):
         except BaseException:
             self.store.release(key)
             raise
-
-    def _stored(self, request: Request) -> Response | None:
-        stored = self.store.get(request.key)
-        return stored and Response.from_dict(stored)
 
     async def _ask(self, request: Request, endpoint: Endpoint, key: str, earlier: list[str]) -> Response:
         """Return the model's response and store it; what was all thinking is asked for again, with room for that."""

@@ -313,7 +313,7 @@ def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, 
     row = json.loads(export.read_text())
     row["response"]["earlier"] = earlier
     export.write_text(json.dumps(row | {"key": row["key"] + number}) + "\n")
-    with pytest.raises(InputError, match="line 1: (not an exported reply.*in `earlier`|the key is not)"):
+    with pytest.raises(InputError, match=r"line 1: (not an exported reply.*in `earlier`|the key is not)"):
         another().import_file(export)
 
 
@@ -367,6 +367,12 @@ def test_forget_takes_a_model_and_a_time(server, store):
     assert "0 replies" in command(store, "--model", "a/%", "--since", tomorrow)[1]
     assert "2 replies" in command(store, "--model", "a/%", "--since", "2020-01-01")[1]
     assert len(stored(store)) == 1
+
+
+def test_forget_takes_an_underscore_as_it_is(server, store):
+    server()
+    ask(store, [Request(models.get(f"openai:{name}"), user("x")) for name in ("a_one", "a-one")])
+    assert "1 replies are" in command(store, "--model", "a_one")[1] and len(stored(store)) == 1
 
 
 def test_forget_deletes_nothing_where_nothing_is_named(server, store):
