@@ -120,8 +120,8 @@ class Client(Rich):
     of their provider with each other and with every `chat_all`, first come, first served.
 
     again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off ("length"), separated by
-    commas, with a number for more often than once. Every reply stays stored, the last is served; an answer or a refusal
-    is never asked for again.
+    commas, with a number for more often than once. Every reply stays stored, the last is served. An answer, a
+    refusal and the reply of a simulated model or a callable are never asked for again.
     """
 
     def __init__(self, concurrency: int = 16, store: Store | None = None, *, again: str = ""):

@@ -193,8 +193,13 @@ class Endpoint:
                     self.breakers[model.id].failed(failure.outcome, failure.detail)
                     raise
             else:
-                if no_room:
+                if no_room and self.thinking[model.id]:
                     self.thinking[model.id] = False
+                    warnings.warn(
+                        f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} "
+                        "tokens more; set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
+                        stacklevel=2,
+                    )
                 self.breakers[model.id].succeeded()
                 response = self._without_key(read_reply(reply, model, refused | room or None))
                 self.pace.settle(response.tokens() - tokens if response.usage else 0)
@@ -290,9 +295,7 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
     content, refusal, finish = message.get("content") or "", message.get("refusal"), choice.get("finish_reason")
     if isinstance(content, list):  # some endpoints answer in parts
         content = "".join(str(_dict(part).get("text") or "") for part in content)
-    whole = content
-    thought, content = _apart(whole)
-    logprobs = _logprobs(_dict(choice.get("logprobs")).get("content"), len(whole) - len(content))
+    thought, content = _apart(content)
     if refusal:
         content, status = content or str(refusal), "refusal"
     elif finish == "content_filter":
@@ -315,7 +318,7 @@ def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Respo
         latency=round(reply.latency, 3),
         attempts=reply.attempts,
         reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
-        logprobs=logprobs,
+        logprobs=_logprobs(_dict(choice.get("logprobs")).get("content"), content),
         adapted=adapted,
     )
 
@@ -354,13 +357,14 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
     return (usage["prompt"] * model.price["input"] + usage["completion"] * model.price["output"]) / 1e6
 
 
-def _logprobs(tokens, thought: int) -> list | None:
-    """Return the tokens of a reply, without those of so many characters of thinking before it."""
+def _logprobs(tokens, content: str) -> list | None:
+    """Return the tokens of a reply, without those of thinking before its content."""
     try:
         found = [
             (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
         ]
+        start = "".join(token for token, *_ in found).rfind(content)
         ends = accumulate(len(token) for token, *_ in found)
-        return [each for each, end in zip(found, ends, strict=True) if end > thought] or None
+        return [each for each, end in zip(found, ends, strict=True) if end > start] or None
     except (TypeError, KeyError, AttributeError):
         return None

@@ -15,6 +15,7 @@ from selfeval.client import Client, Request
 from selfeval.errors import BudgetError, InputError, ReplayMiss
 from selfeval.prompts import read_prompts, user
 from selfeval.records import data_path
+from selfeval.sweep.dryrun import read_calls
 from selfeval.writing import generate_texts
 
 ALL = "empty,filtered,length"
@@ -121,7 +122,7 @@ def test_the_allowance_holds_under_the_name_that_a_model_wants_it(server, store,
 
 def test_where_a_server_has_no_room_a_model_is_asked_without_from_then_on(server, store):
     fake = server(faults=lambda i, body: "400" if most(body) > 64 else "length")
-    with pytest.warns(UserWarning, match="openai:m"):
+    with pytest.warns(UserWarning, match="spent a whole reply"), pytest.warns(UserWarning, match="refuses 16000"):
         responses, tally = ask(store, questions(2), concurrency=1)
     assert statuses(responses) == [("length", [])] * 2 and tally.failed == 0
     assert [most(entry["body"]) for entry in fake.ledger] == [64, 16_064, 64, 64]
@@ -168,8 +169,11 @@ def test_thinking_between_tags_is_no_part_of_a_reply(server, store):
     assert [(r.text, r.reasoning, r.status) for r in responses] == [*said.values()]
 
 
-def test_the_tokens_of_a_reply_are_those_behind_its_thinking(server, store):
-    server(reply="<think>NO or YES?</think> YES")
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_tokens_of_a_reply_are_those_behind_its_thinking(apart, server, store, monkeypatch):
+    split = fake_server.message(content="YES", reasoning_content="<think>NO or YES?</think>")
+    monkeypatch.setitem(fake_server.EDITS, "cut", split)
+    server(reply="<think>NO or YES?</think> YES", faults=["cut"] * apart)
     request = Request(models.get("openai:m"), user("q"), {"logprobs": True, "top_logprobs": 2})
     [response], _ = ask(store, [request])
     assert [token for token, *_ in response.logprobs] == [" YES"]
@@ -267,6 +271,16 @@ def test_a_call_that_fails_when_it_is_asked_again_loses_nothing(hiccup, store):
     assert tally.again == 0  # it was not answered
     assert statuses(ask(store, questions(1))[0]) == [("empty", [])]
     assert statuses(ask(store, questions(1), again=ALL)[0]) == [("ok", ["empty"])]
+
+
+def test_a_dry_run_counts_what_one_of_its_notebooks_asks_again(hiccup, store, tmp_path, monkeypatch):
+    hiccup.first = {0: "empty-content"}
+    ask(store, questions(3))
+    monkeypatch.setenv("SELFEVAL_PLAN", str(tmp_path))
+    for again in ("empty", ""):
+        ask(Store(store.path, recorded=tmp_path / "none"), questions(4), again=again)
+    calls = read_calls(tmp_path / "calls")["openai:m"]
+    assert (calls["stored"], calls["buy"]) == (2, 2) and len(hiccup.ledger) == 3
 
 
 def test_two_clients_ask_again_once_between_them(hiccup, store, another):

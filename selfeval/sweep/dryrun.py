@@ -131,7 +131,7 @@ def read_calls(folder):
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text("utf-8").splitlines():
             request = json.loads(line)
-            if request["stored"] or request["key"] not in requests:
+            if not request["stored"] or request["key"] not in requests:  # stored, and to be asked again by another
                 requests[request["key"]] = request
     counted = defaultdict(lambda: {"stored": 0, "buy": 0, "prompt": [0, 0], "reply": [0, 0]})
     for request in requests.values():
