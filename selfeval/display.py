@@ -1,7 +1,7 @@
 """Records and objects as a reader wants them: a card in a notebook, text in a terminal.
 
   show      any record: a text, a prediction, an identity reply, a conversation, a juror's statement, a stored reply
-  Card      what is shown of it: a title, short facts, passages and a table (`cards` makes it)
+  Card      what is shown of it: a title, short facts and passages (`cards` makes it)
   Rich      base of the classes that show themselves as a card
   columns   rows as text in columns of equal width
   visible   a text whose control and direction characters can be seen
@@ -11,8 +11,7 @@ What is shown comes from models and files, so all of it is escaped.
 
 import math
 import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -21,7 +20,6 @@ from selfeval import ROOT
 
 SHORT = 100  # characters of a text that is a fact; a longer one is a passage
 MOST = 4000  # characters of a passage in a terminal
-ROWS = 50  # rows of a table on a card
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -62,12 +60,11 @@ def columns(rows: Sequence[Sequence]) -> str:
 
 @dataclass
 class Card:
-    """What is shown of a record. facts: (label, short text); passages: (label, text); table: a header, then rows."""
+    """What is shown of a record. facts: (label, short text); passages: (label, text)."""
 
     title: str
     facts: list[tuple[str, str]] = field(default_factory=list)
     passages: list[tuple[str, str]] = field(default_factory=list)
-    table: Sequence[Sequence] = ()
 
     def __post_init__(self):
         self.title = short(self.title)
@@ -76,12 +73,6 @@ class Card:
         parts = [_FACT.format(_html(label), _html(text)) for label, text in self.facts]
         body = f'<div style="line-height:1.7">{"".join(parts)}</div>' * bool(parts)
         body += "".join(_PASSAGE.format(_html(label), _html(text)) for label, text in self.passages)
-        if self.table:
-            head, *rows = [[_html(short(cell)) for cell in row] for row in self.table[: ROWS + 1]]
-            line = '<tr><{0} style="text-align:left">{1}</{0}></tr>'.format
-            rows = [line("td", '</td><td style="text-align:left">'.join(row)) for row in rows]
-            head = line("th", '</th><th style="text-align:left">'.join(head))
-            body += f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{_html(self._more())}"
         return _CARD.format(_html(self.title), body)
 
     def __str__(self) -> str:
@@ -90,18 +81,9 @@ class Card:
         for label, text in self.passages:
             cut = f"\n… ({len(text) - MOST:,} more characters)" if len(text) > MOST else ""
             lines += [f"  {label}:", *(f"  | {line}" for line in visible(text[:MOST] + cut).split("\n"))]
-        if self.table:
-            cells = [[short(cell) for cell in row] for row in self.table[: ROWS + 1]]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
-            lines += [self._more()] * bool(self._more())
         return "\n".join(map(visible, lines))
 
     __repr__ = __str__
-
-    def _more(self) -> str:
-        left = len(self.table) - ROWS - 1
-        return f"  … and {left} more" if left > 0 else ""
 
 
 class Rich:
@@ -129,11 +111,13 @@ def show(*records, limit: int = 5) -> None:
     A record is a row of any file of this project (a dictionary, a row of a DataFrame), a reply, a request, a
     conversation, a stored reply, or any other object of this package.
     """
+    from IPython.display import display  # which prints outside of a notebook
+
     for record in records:
         many = _several(record)
         chosen = [record] if many is None else many[:limit]
         for one in chosen:
-            _display(_card(one))
+            display(_card(one))
         if many is not None and len(many) > limit:
             print(f"… and {len(many) - limit} more; `limit` shows more of them.")
 
@@ -146,21 +130,7 @@ def _several(records) -> list | None:
     return list(records) if plain and not is_messages(records) else None
 
 
-def _display(one: Card) -> None:
-    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
-        from IPython.display import display
-
-        display(one)
-    else:
-        print(one)
-
-
 # --- pieces -----------------------------------------------------------------------------------------------------------
-
-
-def facts_of(values: Mapping) -> list[tuple[str, str]]:
-    """Return what a mapping holds as (label, short text), without what is empty."""
-    return [(str(name).replace("_", " "), short(value)) for name, value in values.items() if not missing(value)]
 
 
 def short(value) -> str:
@@ -193,11 +163,6 @@ def is_messages(value) -> bool:
     """Tell whether this is a conversation as a model gets it."""
     many = isinstance(value, list | tuple) and value
     return bool(many) and all(isinstance(m, Mapping) and {"role", "content"} <= {*m} for m in value)
-
-
-def said(messages: Iterable[Mapping]) -> list[tuple[str, str]]:
-    """Return messages as passages: (role, content)."""
-    return [(message["role"], str(message["content"])) for message in messages]
 
 
 def _html(text) -> str:

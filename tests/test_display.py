@@ -16,7 +16,6 @@ import pytest
 from nbclient import NotebookClient
 
 import selfeval
-from selfeval import cards
 from selfeval.cache import Store
 from selfeval.cards import card
 from selfeval.client import Client, Request
@@ -112,20 +111,20 @@ def statement(reply="0.4, since it lists points", **more):
 
 
 RECORDS = {
-    "text": (lambda: read_texts("sample")[0], ["Text by SmolLM2", "asked for", "AI and humanity"]),
+    "text": (lambda: read_texts("sample")[0], ["Text by SmolLM2", "prompt", "AI and humanity"]),
     "prediction": (
         lambda: read_jsonl(selfeval.DATA / "predictions/sample/predictions_exact_model.jsonl")[0],
-        ["exact_model: asked of local/smollm2-135m", "which is", "right", '"author": "SmolLM2"', "answer=constrained"],
+        ["exact_model: asked of local/smollm2-135m", "is correct: yes", '"author": "SmolLM2"', "answer=constrained"],
     ),
     "row of a table": (
         lambda: read_predictions("predictions/sample/predictions_binary_self.jsonl").iloc[0],
-        ["binary_self", "itself", '"answer": "YES"'],
+        ["binary_self", "predicted self: yes", '"answer": "YES"'],
     ),
-    "identity": (identity_record, ["sim/x is Claude", "You are GPT-4.", "readout, turn 1", "I'm GPT-4.", "foil"]),
-    "statement": (statement, ["sim/x (linguist) on turn 2", "debate, round 2", "It lists.", "0.4, since"]),
+    "identity": (identity_record, ["sim/x is Claude", "You are GPT-4.", "readout", "I'm GPT-4.", "foil"]),
+    "statement": (statement, ["sim/x on turn 2", "linguist", "round: 2", "It lists.", "0.4, since"]),
     "conversation": (
         lambda: read_conversations("conversations/sample/conversations.jsonl")[0],
-        ["Conversation local/smollm2-135m support", "interrogator [length]", "I'm sure it's a chatbot."],
+        ["Conversation local/smollm2-135m support", "interrogator, length", "I'm sure it's a chatbot."],
     ),
     "stored": (
         lambda: json.loads((selfeval.DATA / "sample/identity.jsonl").open().readline()),
@@ -142,7 +141,7 @@ def test_a_record_is_a_card_with_what_it_says(kind, capsys):
     selfeval.show(make())
     shown, page = capsys.readouterr().out, card(make())._repr_html_()
     for text in expected:
-        assert text in shown and cards_html(text) in page
+        assert text in shown and all(cards_html(part) in page for part in text.split(": "))
     assert "None" not in shown and "nan" not in shown
 
 
@@ -217,10 +216,6 @@ def test_in_a_list_an_object_is_a_line():
 def test_results_are_still_the_published_dictionary():
     results = EvalRunner("identity/published.json").run("sim/identity-correct")
     assert json.loads(json.dumps(results)) == results and isinstance(results, dict)
-
-
-def test_every_kind_of_record_is_told_apart():
-    assert len({builder for _, builder in cards._OF_FIELDS}) >= 7
 
 
 # --- errors in a notebook ---------------------------------------------------------------------------------------------
