@@ -1,21 +1,17 @@
 """Find keys in files: notebooks, stores, logs, reports, figures; `selfeval scan` on the command line.
 
-Every file is searched as bytes, in pieces, for the values of the keys that this environment holds (also as base64, URL
-or JSON text, and as UTF-16) and for the shapes of well-known keys. Tables of SQLite files, members of archives, and the
-compressed parts of PDF and PNG files are searched as well. What is found is named and never printed.
+Every file is searched as bytes, in pieces of whole lines, for the values of the keys that this environment holds (also
+as URL or JSON text, and as UTF-16) and for the shapes of well-known keys; of an SQLite file also the rows. Texts that a
+figure carries are stored as they are. What is compressed or in base64 is not opened. What is found is named and never
+printed.
 """
 
-import base64
 import contextlib
-import gzip
-import io
 import itertools
 import json
 import os
 import re
 import sqlite3
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,13 +23,8 @@ from selfeval.models import providers
 from selfeval.secrets import SHAPES, redact, values
 
 PIECE = 1 << 20  # bytes read at a time
-OVERLAP = 1 << 13  # bytes of the piece before, where a key may begin
 SKIPPED = {".git", ".venv"}  # git's own objects are compressed; packages are not what this project wrote
-LARGEST = 1 << 28  # bytes of one compressed part that are searched
 PER_FILE = 20  # findings of one file that are listed
-STREAM = re.compile(rb"stream\r?\n")
-TEXT_CHUNK = re.compile(rb"zTXt[^\0]{1,79}\0\0|iTXt[^\0]{1,79}\0\x01\0[^\0]*\0[^\0]*\0")
-BROKEN = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
 @dataclass
@@ -129,34 +120,24 @@ def _patterns(secrets: dict[str, str]) -> list[tuple[str, re.Pattern]]:
 
 
 def _forms(value: bytes) -> list[bytes]:
-    """Return a key as it may be written: plain, in a URL, in JSON, as UTF-16, in base64 at any of three offsets."""
+    """Return a key as it may be written: plain, in a URL, in JSON, as UTF-16."""
     text = value.decode()
     forms = {value, quote(text, safe="").encode(), text.encode("utf-16-le")}
     forms |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode() for ascii_only in (True, False)}
-    for offset in range(3):
-        whole = base64.b64encode(b"\0" * offset + value)
-        # The letters that also hold bits of what stands before or after the key differ from file to file.
-        core = whole[(0, 2, 3)[offset] : len(whole) - (0, 3, 2)[(offset + len(value)) % 3]]
-        forms |= {core, core.translate(bytes.maketrans(b"+/", b"-_"))}
     return sorted(forms, key=len, reverse=True)
 
 
-def _matches(content: Iterator[bytes], patterns) -> Iterator[tuple[int, int, str, bytes]]:
-    """Yield (offset, line, kind, what stands before) of every key in a stream of pieces."""
-    before, start, line, seen = b"", 0, 1, set()
-    for piece in content:
-        data = before + piece
+def _matches(pieces: Iterable[bytes], patterns) -> Iterator[tuple[int, str, str]]:
+    """Yield (line, kind, excerpt) of every key in a stream of pieces that end where lines end."""
+    line = 1
+    for data in pieces:
+        seen = []
         for kind, pattern in patterns:
-            for match in pattern.finditer(data):
-                offset = start + match.start()
-                if any(abs(offset - other) < 8 for other in seen):  # found in the piece before, or by its value
-                    continue
-                seen.add(offset)
-                place = line + data.count(b"\n", 0, match.start())
-                yield offset, place, kind, data[max(0, match.start() - 200) : match.start()]
-        before = data[-OVERLAP:]
-        line += data.count(b"\n", 0, len(data) - len(before))
-        start += len(data) - len(before)
+            for at in (match.start() for match in pattern.finditer(data)):
+                if all(abs(at - other) >= 8 for other in seen):  # else its value was found there
+                    seen.append(at)
+                    yield line + data.count(b"\n", 0, at), kind, _excerpt(data[max(0, at - 200) : at])
+        line += data.count(b"\n")
 
 
 def _excerpt(before: bytes) -> str:
@@ -168,20 +149,13 @@ def _excerpt(before: bytes) -> str:
 
 
 def _search_file(path: Path, content, patterns) -> list[Found]:
-    head = content.read(16)
+    is_store = content.read(16).startswith(b"SQLite format 3")
     content.seek(0)
-    found = []
-    if head.startswith(b"SQLite format 3"):
-        found += itertools.islice(_search_tables(path, patterns), PER_FILE + 1)
-    known = {each.kind for each in found}
-    for _, line, kind, before in _matches(iter(lambda: content.read(PIECE), b""), patterns):
-        if kind not in known or not head.startswith(b"SQLite"):  # in a table's row it is named already
-            found.append(Found(path, f"line {line}", kind, _excerpt(before)))
-        if len(found) > PER_FILE:
-            break
-    for name, part in _parts(path, content, head):
-        matches = itertools.islice(_matches(part, patterns), PER_FILE + 1)
-        found += [Found(path, name, kind, _excerpt(before)) for _, _, kind, before in matches]
+    found = [*itertools.islice(_search_tables(path, patterns), PER_FILE + 1)] if is_store else []
+    known = {each.kind for each in found}  # named already, in a table's row
+    pieces = (b"".join(lines) for lines in iter(lambda: content.readlines(PIECE), []))
+    matches = (each for each in _matches(pieces, patterns) if each[1] not in known)
+    found += [Found(path, f"line {line}", *said) for line, *said in itertools.islice(matches, PER_FILE + 1)]
     if len(found) > PER_FILE:
         found = [*found[:PER_FILE], Found(path, "further on", "more of the same", "not listed")]
     return found
@@ -203,36 +177,5 @@ def _search_tables(path: Path, patterns) -> Iterator[Found]:
             rows = connection.execute('SELECT * FROM "' + table.replace('"', '""') + '"')
             for number, row in enumerate(rows, 1):
                 cells = b"\n".join(str(cell).encode() if isinstance(cell, int | float) else cell or b"" for cell in row)
-                for _, _, kind, before in _matches(iter([cells]), patterns):
-                    yield Found(path, f"table {table}, row {number}", kind, _excerpt(before))
-
-
-def _parts(path: Path, content, head: bytes) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Yield (place, pieces) of what a file holds compressed."""
-    content.seek(0)
-    with contextlib.suppress(*BROKEN):
-        if head.startswith(b"PK"):
-            with zipfile.ZipFile(content) as archive:
-                for member in archive.namelist():
-                    with archive.open(member) as part:
-                        yield f"member {member!r}", _pieces(part)
-        elif head.startswith(b"\x1f\x8b"):
-            with gzip.open(content) as part:
-                yield "compressed", _pieces(part)
-        elif head.startswith((b"%PDF", b"\x89PNG")):
-            data = memoryview(content.read(LARGEST))
-            for mark in (STREAM if head.startswith(b"%PDF") else TEXT_CHUNK).finditer(data):
-                yield f"compressed part at byte {mark.end()}", _inflated(data[mark.end() :])
-
-
-def _pieces(part: io.BufferedIOBase) -> Iterator[bytes]:
-    left = LARGEST
-    with contextlib.suppress(*BROKEN):
-        while left > 0 and (piece := part.read(PIECE)):
-            left -= len(piece)
-            yield piece
-
-
-def _inflated(data: memoryview) -> Iterator[bytes]:
-    with contextlib.suppress(zlib.error):
-        yield zlib.decompressobj().decompress(data, LARGEST)
+                for _, *said in _matches([cells], patterns):
+                    yield Found(path, f"table {table}, row {number}", *said)
