@@ -5,7 +5,7 @@ import pytest
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
 from selfeval.errors import InputError
-from selfeval.stats.agreement import METRICS, effective_votes, fleiss_kappa, icc, krippendorff_alpha
+from selfeval.stats.agreement import effective_votes, fleiss_kappa, icc, krippendorff_alpha
 from selfeval.stats.resampled import Statistic, auc
 from selfeval.stats.table import Settings
 
@@ -39,18 +39,16 @@ def ratings_of(counts):
     return np.array([np.repeat(np.arange(counts.shape[1]), row) for row in counts])
 
 
-@pytest.mark.parametrize(("metric", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
-def test_alpha_of_the_published_example(metric, published):
-    assert round(float(krippendorff_alpha(KRIPPENDORFF, metric)), 3) == published
+def test_alpha_of_the_published_example():
+    assert round(float(krippendorff_alpha(KRIPPENDORFF)), 3) == 0.849
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_alpha_by_hand(metric):
+def test_alpha_by_hand():
     # Units (0, 1) and (1, 1): 4 ratings, 2 of 4 pairs disagree; of all pairs 2 * 1 * 3 / (4 * 3) = 1/2: alpha = 0.
-    assert float(krippendorff_alpha([[0, 1], [1, 1]], metric)) == pytest.approx(0)
-    assert float(krippendorff_alpha([[0, 0], [1, 1]], metric)) == pytest.approx(1)
+    assert float(krippendorff_alpha([[0, 1], [1, 1]])) == pytest.approx(0)
+    assert float(krippendorff_alpha([[0, 0], [1, 1]])) == pytest.approx(1)
     # A unit with one rating changes nothing.
-    assert float(krippendorff_alpha([[0, 1], [1, 1], [5, NAN]], metric)) == pytest.approx(0)
+    assert float(krippendorff_alpha([[0, 1], [1, 1], [5, NAN]])) == pytest.approx(0)
 
 
 def test_alpha_is_one_minus_observed_over_expected_pairs():
@@ -104,7 +102,6 @@ def test_effective_votes():
     [
         (krippendorff_alpha([[1, NAN], [NAN, 2]]), "no_unit_with_two_ratings"),
         (krippendorff_alpha(np.ones((5, 3))), "constant"),
-        (krippendorff_alpha(np.ones((5, 3)), "nominal"), "constant"),
         (krippendorff_alpha(np.empty((0, 3))), "no_unit_with_two_ratings"),
         (icc(np.ones((5, 3))), "constant"),
         (icc([[0.1], [0.2]]), "one_rater"),
@@ -122,8 +119,6 @@ def test_what_is_not_defined_is_nan_with_its_reason(statistic, reason):
 
 
 def test_wrong_arguments():
-    with pytest.raises(InputError, match="`metric` must be one of nominal, ordinal, interval, got 'ratio'"):
-        krippendorff_alpha(SHROUT, "ratio")
     with pytest.raises(InputError, match=r"`kind` must be 'A' .* got 'B'"):
         icc(SHROUT, "B")
     with pytest.raises(InputError, match="matrix of units by raters, got 1"):
@@ -136,14 +131,12 @@ def test_wrong_arguments():
     "build",
     [
         krippendorff_alpha,
-        lambda x, cluster: krippendorff_alpha(np.round(2 * x), "nominal", cluster),
-        lambda x, cluster: krippendorff_alpha(np.round(2 * x), "ordinal", cluster),
         lambda x, cluster: icc(x, "A", cluster),
         lambda x, cluster: icc(x, "C", cluster),
         lambda x, cluster: fleiss_kappa(np.round(2 * x), cluster),
         lambda x, cluster: auc(x[:, 0], cluster, x[:, 1], cluster),
     ],
-    ids=["alpha", "nominal", "ordinal", "icc_a", "icc_c", "kappa", "auc"],
+    ids=["alpha", "icc_a", "icc_c", "kappa", "auc"],
 )
 def test_a_weighted_statistic_is_that_of_the_repeated_clusters(build):
     """The bootstrap and the jackknife rest on this: weights are counts of whole clusters."""

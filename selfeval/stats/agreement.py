@@ -14,8 +14,6 @@ import numpy as np
 from selfeval.errors import InputError
 from selfeval.stats.resampled import Statistic
 
-METRICS = ("nominal", "ordinal", "interval")
-
 
 def _matrix(ratings, cluster) -> tuple[np.ndarray, np.ndarray]:
     """Return ratings as floats (units, raters) and one cluster per unit."""
@@ -28,14 +26,12 @@ def _matrix(ratings, cluster) -> tuple[np.ndarray, np.ndarray]:
     return ratings, cluster
 
 
-def krippendorff_alpha(ratings, metric: str = "interval", cluster=None) -> Statistic:
+def krippendorff_alpha(ratings, cluster=None) -> Statistic:
     """Build alpha = 1 - observed / expected disagreement of pairs of ratings (Krippendorff 2004, chapter 11).
 
-    metric: nominal, ordinal, or interval (squared differences). Units with a single rating say nothing about
-    agreement and do not count. Undefined where no unit has two ratings or all ratings are equal.
+    Disagreement is the squared difference. Units with a single rating say nothing about agreement and do not count.
+    Undefined where no unit has two ratings or all ratings are equal.
     """
-    if metric not in METRICS:
-        raise InputError(f"`metric` must be one of {', '.join(METRICS)}, got {metric!r}.")
     ratings, cluster = _matrix(ratings, cluster)
     given = ~np.isnan(ratings)
     size = given.sum(1)
@@ -44,26 +40,12 @@ def krippendorff_alpha(ratings, metric: str = "interval", cluster=None) -> Stati
         return Statistic(None, 0, 0, reason="no_unit_with_two_ratings")
     reason = "constant" if np.ptp(ratings[given]) == 0 else ""
     rows, within = int(size.sum()), _within(size.min())
-    if metric == "interval":  # everything from counts, sums and squares, however many distinct values there are
-        x = np.where(given, ratings, 0) - ratings[given].mean()
-        x[~given] = 0
-        total, square = x.sum(1), (x**2).sum(1)
-        parts = np.stack([size, total, square, 2 * (size * square - total**2) / (size - 1)], 1)
-        return Statistic.of_sums(parts, _interval_alpha, cluster, rows, within=within, reason=reason)
-    values = np.unique(ratings[given])
-    count = (ratings[:, :, None] == values).sum(1).astype(float)  # (units, values)
-    pairs = (count[:, :, None] * count[:, None] - count[:, :, None] * np.eye(len(values))) / (size - 1)[:, None, None]
-    parts = pairs.reshape(len(pairs), -1)
-
-    def alpha(sums):
-        coincidence = sums.reshape(*sums.shape[:-1], len(values), len(values))
-        n_value = coincidence.sum(-1)
-        n = n_value.sum(-1)
-        distance = _distance(n_value, metric)
-        expected = (n_value[..., :, None] * n_value[..., None, :] * distance).sum((-1, -2)) / (n - 1)
-        return 1 - (coincidence * distance).sum((-1, -2)) / expected
-
-    return Statistic.of_sums(parts, alpha, cluster, rows, within=within, reason=reason)
+    # Everything from counts, sums and squares, however many distinct values there are.
+    x = np.where(given, ratings, 0) - ratings[given].mean()
+    x[~given] = 0
+    total, square = x.sum(1), (x**2).sum(1)
+    parts = np.stack([size, total, square, 2 * (size * square - total**2) / (size - 1)], 1)
+    return Statistic.of_sums(parts, _interval_alpha, cluster, rows, within=within, reason=reason)
 
 
 def _within(raters: int) -> tuple[float, float]:
@@ -74,14 +56,6 @@ def _within(raters: int) -> tuple[float, float]:
 def _interval_alpha(sums):
     n, total, square, observed = np.moveaxis(sums, -1, 0)
     return 1 - observed * (n - 1) / (2 * (n * square - total**2))
-
-
-def _distance(n_value, metric: str):
-    """Return squared distances (..., values, values); ordinal ones depend on how often each value occurs."""
-    if metric == "nominal":
-        return 1 - np.eye(n_value.shape[-1])
-    middle = n_value.cumsum(-1) - n_value / 2  # mid-ranks: the sum between two values, their own counts half
-    return (middle[..., :, None] - middle[..., None, :]) ** 2
 
 
 def icc(ratings, kind: str = "A", cluster=None) -> Statistic:
