@@ -80,12 +80,8 @@ def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None
     rows = pd.concat(parts).merge(again.round(3), how="left", left_on=[*DESIGN, "evaluator", "role"], right_index=True)
     rows = _readable(rows, display)
     rows = rows[rows["asked again"].notna()]
-    rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
     index = [*DESIGN, "evaluator", "asked again", "attempt"]
-    wide = (
-        rows.pivot(index=index, columns="statistic", values="shown").reindex(columns=CLAIMED, fill_value="").fillna("")
-    )
-    return _tidy(wide.reset_index().rename_axis(columns=None))
+    return _tidy(side_by_side(rows.sort_values(index, kind="stable"), index, CLAIMED).reset_index())
 
 
 def statuses(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -193,16 +189,26 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     rows = _readable(rows[rows["statistic"].isin(statistics)], display)
     if rows.empty:
         return pd.DataFrame()
-    rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
     index = [*DESIGN, "evaluator"]
-    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(rows[index].drop_duplicates())
-    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
+    wide = side_by_side(rows, index, statistics)
     for name in TESTED:
         tested = rows[rows["statistic"] == name].set_index(index)["p"].reindex(wide.index)
         if (name == "discrimination" and name in wide) or (tested.notna().any() and "p" not in wide):
             column = "p" if name == "discrimination" else f"p of {name}"
             wide[column] = ["" if pd.isna(p) else p_text(p) for p in tested]
-    return _tidy(wide.reset_index().rename_axis(columns=None))
+    return _tidy(wide.reset_index())
+
+
+def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:
+    """Return statistics that occur as columns, in their order, of texts (`shown`), one row per group as they come."""
+    if "shown" not in rows:
+        rows = rows.assign(shown=_texts(rows))
+    wide = rows.pivot_table(index=index, columns="statistic", values="shown", aggfunc="first", sort=False)
+    return wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
+
+
+def _texts(rows: pd.DataFrame) -> list[str]:
+    return [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
 
 
 def beside_neutral(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -378,9 +384,7 @@ def leaking(records: pd.DataFrame, display: Mapping[str, str] | None = None, *, 
     for name, part in parts.items():
         rows = _readable(default_rows(recognition_table(part, n_resamples=1, seed=seed)), display)
         rows = rows[rows["statistic"] == "discrimination"].set_index([*DESIGN, "evaluator"])
-        shown.append(
-            pd.Series([estimate_text(*r) for r in rows[BOUNDS].itertuples(index=False)], rows.index, name=name)
-        )
+        shown.append(pd.Series(_texts(rows), rows.index, name=name))
     return _tidy(pd.concat(shown, axis=1).fillna("").reset_index())
 
 
@@ -390,10 +394,7 @@ def ceiling(table: pd.DataFrame, style_table: pd.DataFrame, display: Mapping[str
     style = per_author.drop_duplicates("author").set_index("author")[BOUNDS]
     own = default_rows(table)
     own = own[(own["statistic"] == "discrimination") & own["task"].isin(NAMING) & own["evaluator"].isin(style.index)]
-    own = own.assign(
-        classifier=[estimate_text(*style.loc[e]) for e in own["evaluator"]],
-        itself=[estimate_text(*row) for row in own[BOUNDS].itertuples(index=False)],
-    )
+    own = own.assign(classifier=_texts(style.loc[own["evaluator"]]), itself=_texts(own))
     return _tidy(_readable(own, display)[[*DESIGN, "evaluator", "classifier", "itself"]].reset_index(drop=True))
 
 
@@ -407,11 +408,7 @@ def changes(
     rows["evaluator"] = rows["evaluator"].map(lambda i: visible((display or {}).get(i, i)))
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
     rows["change"] = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
-    rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)]
-    index = ["task", "condition", "change", "evaluator"]
-    wide = rows.pivot(index=index, columns="statistic", values="shown").reindex(rows[index].drop_duplicates())
-    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
-    return _tidy(wide.reset_index().rename_axis(columns=None))
+    return _tidy(side_by_side(rows, ["task", "condition", "change", "evaluator"], statistics).reset_index())
 
 
 def in_general(table: pd.DataFrame) -> pd.DataFrame:
@@ -422,14 +419,10 @@ def in_general(table: pd.DataFrame) -> pd.DataFrame:
     names = {"clustered_t": "these models", "two_way_t": "models like these"}
     rows["about"] = rows["method"].map(names)
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
-    rows["shown"] = [
-        f"{estimate_text(*row)}{' (no interval)' * ('no_interval' in note)}"
-        for *row, note in rows[[*BOUNDS, "note"]].itertuples(index=False)
-    ]
+    without = rows["note"].str.contains("no_interval").map({True: " (no interval)", False: ""})
+    rows["shown"] = pd.Series(_texts(rows), rows.index) + without
     index = [*DESIGN, "about", "n_models", "n_prompts"]
-    wide = rows.pivot(index=index, columns="statistic", values="shown")
-    wide = wide.reindex(columns=list(dict.fromkeys(rows["statistic"]))).reindex(rows[index].drop_duplicates())
-    return _tidy(wide.fillna("").reset_index().rename_axis(columns=None))
+    return _tidy(side_by_side(rows, index, rows["statistic"].unique()).reset_index())
 
 
 def show(table: pd.DataFrame, otherwise: str) -> None:

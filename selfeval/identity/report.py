@@ -7,7 +7,7 @@ from itertools import combinations
 import pandas as pd
 
 from selfeval.stats import cohen_kappa, identity_table, serving, survival_table, templates
-from selfeval.tables import estimate_text
+from selfeval.tables import estimate_text, side_by_side
 
 SAYS = {
     "truth": "itself",
@@ -65,12 +65,8 @@ def summary(
     """
     by = list(by)
     rows = table[table["statistic"].isin(statistics)].drop_duplicates([*by, "statistic"])
-    shown = [estimate_text(*row) for row in rows[["estimate", "low", "high"]].itertuples(index=False)]
-    wide = rows.assign(shown=shown).pivot(index=by, columns="statistic", values="shown")
-    wide = wide.reindex(rows[by].drop_duplicates().set_index(by).index if len(by) > 1 else rows[by[0]].unique())
-    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("")
-    wide = wide.join(rows[rows["statistic"] == statistics[0]].set_index(by)[["n", "n_templates"]])
-    wide = wide.rename_axis(index=by, columns=None).reset_index()
+    sizes = rows[rows["statistic"] == statistics[0]].set_index(by)[["n", "n_templates"]]
+    wide = side_by_side(rows, by, statistics).join(sizes).reset_index()
     if "model" in wide:
         wide["model"] = wide["model"].map(lambda i: (display or {}).get(i, i))
     return wide

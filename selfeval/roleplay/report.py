@@ -17,7 +17,7 @@ from selfeval.stats import serving
 from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
 from selfeval.style import out_of_fold
-from selfeval.tables import p_text
+from selfeval.tables import p_text, side_by_side
 
 VERDICT = ["conversation_id", "turn", "arm"]
 SHADES = ("#f3d9d4", "#f2f2f2", "#d5e6f0")  # a program, undecided, a person
@@ -170,15 +170,13 @@ def summary(
     rows = rows.assign(juror=[_label(juror, display) for juror in rows["juror"]])
     if rows.empty:
         return pd.DataFrame(columns=["arm", *statistics])
-    text = rows.assign(value=[_with_interval(row) for row in rows.itertuples()])
+    text = rows.assign(shown=[_with_interval(row) for row in rows.itertuples()])
     keys = [k for k in ("arm", "source", "round", "juror") if text[k].astype(str).replace({"<NA>": ""}).nunique() > 1]
     text["round"] = text["round"].astype(object).where(text["round"].notna(), "")
     keys = keys or ["arm"]
-    wide = text.pivot_table(index=keys, columns="statistic", values="value", aggfunc="first", sort=False)
-    known = [name for name in statistics if name in wide]
     first = text.sort_values("statistic", key=lambda names: names.map(list(statistics).index), kind="stable")
     sizes = first.drop_duplicates(keys).set_index(keys)[["n", "n_conversations"]]
-    return wide[known].fillna("").join(sizes).reset_index().rename_axis(None, axis=1)
+    return side_by_side(text, keys, statistics).join(sizes).reset_index()
 
 
 def _with_interval(row) -> str:
