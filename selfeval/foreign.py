@@ -107,7 +107,10 @@ def complete(path: Path, columns: dict[str, list], given: Mapping) -> pd.DataFra
     if condition:
         known = frame["condition"] if "condition" in frame else [None] * len(frame)
         kept: dict = {}
-        frame["condition"] = [kept.setdefault(repr(c), None) or _kept(kept, path, c, condition) for c in known]
+        for one in known:
+            if repr(one) not in kept:  # equal ones are mostly one object
+                kept[repr(one)] = merged(path, one, condition)
+        frame["condition"] = [kept[repr(one)] for one in known]
     names = {*frame}
     missing = [name for name in ("text_id", "true_model", "evaluator_model", "task_type") if name not in names]
     missing += ["prompt_used"] * (not names & {"prompt_used", "prompt_id"})
@@ -125,11 +128,6 @@ def complete(path: Path, columns: dict[str, list], given: Mapping) -> pd.DataFra
         if name not in frame and name != "true_model_display":
             frame[name] = pd.Series(None, frame.index, object)
     return frame
-
-
-def _kept(kept: dict, path: Path, condition, more: Mapping) -> dict:
-    kept[repr(condition)] = merged(path, condition, more)
-    return kept[repr(condition)]
 
 
 def check_values(path: Path, frame: pd.DataFrame) -> None:
@@ -153,23 +151,15 @@ def check_values(path: Path, frame: pd.DataFrame) -> None:
     if pairs.any():
         _check_pairs(path, frame, pairs)
     if task.eq("lineup").any() and replied(frame).any():
-        whole = "must be the place of the text in the lineup, from 1"
-        _check(
-            path,
-            frame,
-            "position",
-            lambda v: str(v).removesuffix(".0").isdecimal(),
-            whole,
-            task.eq("lineup") & replied(frame),
-        )
+        where, asked = "must be the place of the text in the lineup, from 1", task.eq("lineup") & replied(frame)
+        _check(path, frame, "position", lambda v: str(v).removesuffix(".0").isdecimal(), where, asked)
 
 
 def _check_pairs(path: Path, frame: pd.DataFrame, pairs: pd.Series) -> None:
     _check(path, frame, "other_model", _text, "must name the author of the pair's other text", pairs)
-    if "position" in frame:
-        _mend(frame, "position", lambda v: place(v) if isinstance(v, str) and place(v) else v)
     where = "must say where the pair's own text stood, as 1 or 2, A or B, first or second"
     if "position" in frame:
+        _mend(frame, "position", lambda v: place(v) if isinstance(v, str) and place(v) else v)
         _check(path, frame, "position", lambda v: _null(v) or place(v) is not None, where, pairs)
     _check(path, frame, "position", lambda v: not _null(v), f"{where}, to read the reply", pairs & replied(frame))
     turned = (

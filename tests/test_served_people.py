@@ -20,7 +20,6 @@ from selfeval.models import get, get_all
 from selfeval.records import write_jsonl
 from selfeval.report import build
 from selfeval.roleplay import report as roleplay
-from selfeval.roleplay.figures import jury_figures
 from selfeval.roleplay.transcripts import Conversation, Turn
 from selfeval.stats import existence_table, identity_table, paired_comparison, survival_table, templates
 from selfeval.stats.jury import jury_table
@@ -164,13 +163,6 @@ def test_a_model_in_several_seats_is_one_model(statements):
     assert noted(table).all()
     shown = roleplay.summary(table, ["no_answer_rate"], jurors=True, display={"m": "Model ‡"})
     assert set(shown["juror"]) == {"Model ‡", "Model ‡ #2", "Model ‡ #3"}
-
-
-def test_jury_figures_mark_the_arms_that_a_mixed_model_is_part_of(statements):
-    table = jury_table(statements, several={"stern": {}}, **FAST)
-    drawn = jury_figures(roleplay.verdicts(statements.assign(pair=None, role="juror")), table)
-    for name in ("arms_jury", "turns_jury", "distributions_jury", "areas_jury"):
-        assert "debate ‡" in {text.get_text() for text in drawn[name].findobj(Text)}
 
 
 def test_mean_scores_from_first_attempts_leave_out_what_was_asked_again():

@@ -5,8 +5,6 @@ Functions take verdicts (`report.verdicts`) or the table of `selfeval.stats.jury
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -16,7 +14,6 @@ from matplotlib.figure import Figure
 from selfeval.figures.style import DOUBLE, PALETTE, STYLE, hide_rest, new_figure, plain
 from selfeval.roleplay.panel import ARMS
 from selfeval.roleplay.report import default_rows
-from selfeval.stats.serving import MARK, NOTE
 
 COLOURS = {"human": PALETTE[0], "model": PALETTE[1], "": "0.25"}
 MARKERS = {"human": "o", "model": "s", "": "D"}
@@ -27,10 +24,9 @@ CONTRASTS = ("debate - reask", "debate - independent", "debate - personas", "deb
 def jury_figures(found: pd.DataFrame, table: pd.DataFrame, width: float = DOUBLE) -> dict[str, Figure]:
     """Draw every figure that the data allow: {"<kind>_jury": figure}, kinds as the functions below.
 
-    found: `report.verdicts`. table: `jury_table`, with the rows of the judges that understand nothing below it; arms
-    whose rows have the note `several_endpoints` are marked.
+    found: `report.verdicts`. table: `jury_table`, with the rows of the judges that understand nothing below it.
     """
-    drawn = {"arms_jury": arms(table, width), "turns_jury": turns(found, width, _mixed(table))}
+    drawn = {"arms_jury": arms(table, width), "turns_jury": turns(found, width)}
     if found["score"].notna().any():
         drawn["distributions_jury"] = distributions(found, table, width)
     if len(default_rows(table, "shift")):
@@ -70,10 +66,8 @@ def arms(table: pd.DataFrame, width: float = DOUBLE, margin: float = 0.05) -> Fi
     return plain(fig)
 
 
-def turns(found: pd.DataFrame, width: float = DOUBLE, mixed: Collection[str] = ()) -> Figure:
+def turns(found: pd.DataFrame, width: float = DOUBLE) -> Figure:
     """Draw the verdict on every turn: a thin line per conversation, a thick one for the mean, a panel per arm.
-
-    mixed: the arms to be marked, since several endpoints served a model in them.
 
     The thick line joins turns on which the same conversations were judged: where some have ended, or a score is
     lacking, a mean of other conversations is no change of the first ones.
@@ -88,7 +82,7 @@ def turns(found: pd.DataFrame, width: float = DOUBLE, mixed: Collection[str] = (
                 look = {"color": COLOURS[source], "marker": MARKERS[source], "linewidth": 1.8, "markersize": 4}
                 for mean in _of_the_same(part):
                     ax.plot(mean.index, mean, **look, zorder=3)
-            ax.set(title=_label(name, mixed), ylim=(-0.03, 1.03))
+            ax.set(title=name.replace("_", " "), ylim=(-0.03, 1.03))
             ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(6, integer=True))
             ax.set_xlim(found["turn"].min() - 0.3, found["turn"].max() + 0.3)
             _quiet(ax)
@@ -125,7 +119,7 @@ def distributions(found: pd.DataFrame, table: pd.DataFrame, width: float = DOUBL
                 ax.scatter(across, scores, 14, marker=MARKERS[source], **look)
                 if (mean := means.get((name, source))) is not None:
                     ax.hlines(mean, at - 0.38, at + 0.38, color="0.15", linewidth=1.5, zorder=3)
-            ax.set(title=_label(name, _mixed(table)), ylim=(-0.03, 1.03), xlim=(-0.6, len(sources) - 0.4))
+            ax.set(title=name.replace("_", " "), ylim=(-0.03, 1.03), xlim=(-0.6, len(sources) - 0.4))
             ax.set_xticks(range(len(sources)), [NAMES[source] for source in sources])
             _quiet(ax)
     return plain(fig)
@@ -177,22 +171,12 @@ def _rows(ax, rows: pd.DataFrame, names: list[str]) -> None:
         for at in y[part["estimate"].isna().to_numpy()]:
             ax.text(0.5, at, "not estimable", fontsize=6, color="0.35", ha="center", va="center",
                     transform=ax.get_yaxis_transform())  # fmt: skip
-    labels = [_label(name, _mixed(rows)).replace(" - ", " − ") for name in names]
+    labels = [name.replace("_", " ").replace(" - ", " − ") for name in names]
     ax.set_yticks(np.arange(len(names))[::-1], labels)
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, steps=[1, 2, 5, 10]))
     _quiet(ax)
     ax.tick_params(axis="y", length=0)
-
-
-def _mixed(rows: pd.DataFrame) -> set[str]:
-    """Return the arms in whose rows several endpoints served a model."""
-    noted = rows.reindex(columns=["arm", "note"]).astype(str)
-    return set(noted.loc[noted["note"].str.contains(NOTE), "arm"])
-
-
-def _label(arm: str, mixed: Collection[str]) -> str:
-    return arm.replace("_", " ") + MARK * (arm in mixed)
 
 
 def _quiet(ax) -> None:

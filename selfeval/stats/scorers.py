@@ -32,7 +32,6 @@ def cohen_kappa(
     b: Sequence,
     cluster: Sequence,
     *,
-    labels: Sequence | None = None,
     n_resamples: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
@@ -40,8 +39,7 @@ def cohen_kappa(
     """Compare two scorers' verdicts on the same replies: Cohen's kappa (Cohen 1960) and the share of agreement.
 
     a, b: one verdict per reply, of any kind; a reply that one of them left null is left out and counted in the note.
-    cluster: the template of each reply. labels: the order of verdicts, by default sorted. Kappa depends on
-    prevalence, so read it beside both scorers' shares.
+    cluster: the template of each reply. Kappa depends on prevalence, so read it beside both scorers' shares.
 
     The default interval of kappa is Wilson's for the agreement, at the effective sample size that its variance over
     templates (leave one out) gives, mapped by (x - pe) / (1 - pe) with the expected agreement pe; so it also holds
@@ -55,11 +53,7 @@ def cohen_kappa(
         raise InputError("There is no reply that both scorers judged.")
     using = settings(n_resamples, level, seed)
     found = pd.unique(scored[["a", "b"]].to_numpy().ravel())
-    order = sorted(found, key=str) if labels is None else list(labels)
-    if set(found) - set(order):
-        raise InputError(
-            f"`labels` must hold every verdict, but {min(map(str, set(found) - set(order)))!r} is missing."
-        )
+    order = sorted(found, key=str)
     one, other = (pd.Index(order, dtype=object).get_indexer(scored[name]) for name in ("a", "b"))
     codes, _ = pd.factorize(scored["c"], use_na_sentinel=False)
     counts = np.zeros((codes.max() + 1, len(order), len(order)))
