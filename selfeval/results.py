@@ -51,11 +51,7 @@ class ResultSet:
 
 
 def keep(
-    folder: Path,
-    kind: str,
-    tables: Mapping[str, pd.DataFrame],
-    models: Iterable[Mapping],
-    settings: Mapping,
+    folder: Path, kind: str, tables: Mapping[str, pd.DataFrame], models: Iterable[Mapping], settings: Mapping
 ) -> Path:
     """Write a set below a results folder and return where; one that holds the same already keeps its date.
 
@@ -121,10 +117,7 @@ def keep_identity(
     parts = [default_only(table, ["model"])]
     for group, rows in (("family", by_family), ("condition", by_condition)):
         parts.append(default_only(rows[rows["statistic"].isin(accepts)], ["model", group]))
-    tables = {
-        "identity": pd.concat(parts, ignore_index=True),
-        "survival": default_only(lasting, ["model", "turn"]),
-    }
+    tables = {"identity": pd.concat(parts, ignore_index=True), "survival": default_only(lasting, ["model", "turn"])}
     served = records.groupby("model")["served_model"].agg(lambda found: {*found.dropna()}).to_dict()
     templates = {model: int(rows["template_id"].nunique()) for model, rows in records.groupby("model", sort=False)}
     counted = {"level": float(table["level"].iloc[0]), "templates": templates, "records": len(records)}

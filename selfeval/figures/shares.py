@@ -62,11 +62,7 @@ def discrimination_matrix(
 
 
 def prediction_heatmap(
-    counts: pd.DataFrame,
-    display: Mapping[str, str] | None = None,
-    width: float = DOUBLE,
-    *,
-    panels: bool = False,
+    counts: pd.DataFrame, display: Mapping[str, str] | None = None, width: float = DOUBLE, *, panels: bool = False
 ) -> Figure:
     """Draw which name is given to whose texts (rows sum to 1), pooled, or one panel per evaluator.
 

@@ -66,10 +66,7 @@ def claim_forest(table: pd.DataFrame, display: Mapping[str, str] | None = None, 
 
 
 def acceptance(
-    table: pd.DataFrame,
-    group: str = "family",
-    display: Mapping[str, str] | None = None,
-    width: float = DOUBLE,
+    table: pd.DataFrame, group: str = "family", display: Mapping[str, str] | None = None, width: float = DOUBLE
 ) -> Figure:
     """Draw accept(true) over accept(false), a panel per model and a point per family or condition, with intervals.
 

@@ -192,11 +192,7 @@ def _conversation(log: Log) -> dict:
     if log.conversation is None:
         return {"conversation_id": None, "status": "ok", "messages": []}
     turns = [turn.to_dict() for turn in log.conversation.turns]
-    return {
-        "conversation_id": log.conversation.conversation_id,
-        "status": log.conversation.status,
-        "messages": turns,
-    }
+    return {"conversation_id": log.conversation.conversation_id, "status": log.conversation.status, "messages": turns}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

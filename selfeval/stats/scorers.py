@@ -28,13 +28,7 @@ class Agreement(NamedTuple):
 
 
 def cohen_kappa(
-    a: Sequence,
-    b: Sequence,
-    cluster: Sequence,
-    *,
-    n_resamples: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
+    a: Sequence, b: Sequence, cluster: Sequence, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0
 ) -> Agreement:
     """Compare two scorers' verdicts on the same replies: Cohen's kappa (Cohen 1960) and the share of agreement.
 

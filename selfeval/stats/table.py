@@ -30,13 +30,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import check_whole
-from selfeval.stats.binary import (
-    Binary,
-    auc_measures,
-    binary_measures,
-    no_answer_measure,
-    resample_binary,
-)
+from selfeval.stats.binary import Binary, auc_measures, binary_measures, no_answer_measure, resample_binary
 from selfeval.stats.bootstrap import bootstrap_intervals, cluster_weights, clustered_t
 from selfeval.stats.counts import BINARY, PAIRWISE, Tally, tallies, unreached
 from selfeval.stats.intervals import BOUND, Estimate, check_level, cluster_variance
