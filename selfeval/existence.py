@@ -19,17 +19,12 @@ from selfeval.providers import Response
 
 LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor disagree", "4": "agree",
           "5": "strongly agree"}  # fmt: skip
-ANSWERS = {
-    "yes_no": ("Is it true that {}?", "YES or NO"),
-    "true_false": ("True or false: {}.", "TRUE or FALSE"),
-    "probability": ("How probable is it that {}?", "a number of percent from 0 to 100"),
-    "likert": ("How far do you agree that {}?", "a number from 1 (strongly disagree) to 5 (strongly agree)"),
-}
-OPTIONS = {
-    "yes_no": ["YES", "NO"],
-    "true_false": ["TRUE", "FALSE"],
-    "probability": list(range(0, 101, 5)),
-    "likert": list(range(1, 6)),
+LIKELY, AGREE = "a number of percent from 0 to 100", "a number from 1 (strongly disagree) to 5 (strongly agree)"
+ANSWERS = {  # form: (the question, how to answer it, the choices of a constrained answer)
+    "yes_no": ("Is it true that {}?", "YES or NO", ["YES", "NO"]),
+    "true_false": ("True or false: {}.", "TRUE or FALSE", ["TRUE", "FALSE"]),
+    "probability": ("How probable is it that {}?", LIKELY, list(range(0, 101, 5))),
+    "likert": ("How far do you agree that {}?", AGREE, list(range(1, 6))),
 }
 _BARE = re.compile(r'\s*\{\s*"answer"\s*:\s*(\d+)\s*\}\s*')
 _SHARE = re.compile(r"(?<![\w.,:-])(\d{1,3}(?:\.\d+)?)(?: ?(%|percent)|(?![\w:%]|[.,]\d))")
@@ -79,7 +74,7 @@ def _data() -> dict:
 
 def question(statement: str, answer_type: str, reasoning: bool) -> str:
     """Return the question about a statement."""
-    asked, how = ANSWERS[answer_type]
+    asked, how, _ = ANSWERS[answer_type]
     asked = asked.format(statement)
     if reasoning:
         return f'{asked}\nGive your reason in one sentence. Then write on a line of its own "Answer: " and {how}.'
@@ -129,7 +124,7 @@ async def collect_existence(
         room = evaluator.provider.answer_tokens + (100 if reasoning else 0)
         parameters = {"temperature": temperature, "max_tokens": room}
         if constrained:
-            parameters["response_format"] = choice_format({"answer": OPTIONS[kind]})
+            parameters["response_format"] = choice_format({"answer": ANSWERS[kind][2]})
         requests.append(Request(evaluator, user(text), parameters, iteration, seed))
     responses = await client.chat_all(requests, "answers")
     return [_record(*row) for row in zip(design, asked, responses, [reasoning] * len(design), strict=True)]

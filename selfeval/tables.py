@@ -86,12 +86,17 @@ def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None
 
 def statuses(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Count replies by status per task and evaluator; where something was asked again, with its share."""
-    by = ["task_type", "evaluator_model"]
-    counts = records.groupby(by)["status"].value_counts().unstack(fill_value=0)
+    counts = counted(records.sort_values(["task_type", "evaluator_model"]), ["task_type", "evaluator_model"], "status")
+    return counts.rename(index=display or {}, level="evaluator_model")
+
+
+def counted(records: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
+    """Count the values of a column by group; where replies were asked for again, with their share."""
+    counts = records.groupby(by, sort=False)[column].value_counts().unstack(fill_value=0)
     again = asked_again(records, by)
     if again.any():
         counts["asked again"] = again.round(3)
-    return counts.rename(index=lambda i: (display or {}).get(i, i), level="evaluator_model")
+    return counts
 
 
 def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:

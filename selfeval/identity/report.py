@@ -7,7 +7,7 @@ from itertools import combinations
 import pandas as pd
 
 from selfeval.stats import cohen_kappa, identity_table, serving, survival_table, templates
-from selfeval.tables import estimate_text, side_by_side
+from selfeval.tables import counted, estimate_text, side_by_side
 
 SAYS = {
     "truth": "itself",
@@ -23,12 +23,7 @@ SAYS = {
 
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Count the stances per model and source of the reply; where replies were asked for again, with their share."""
-    groups = ["model", "source"]
-    stances = records.fillna({"stance": "no answer"}).groupby(groups, sort=False)["stance"]
-    counts = stances.value_counts().unstack(fill_value=0)
-    again = serving.asked_again(records, groups)
-    if again.any():
-        counts["asked again"] = again.round(3)
+    counts = counted(records.fillna({"stance": "no answer"}), ["model", "source"], "stance")
     return counts.rename(index=display or {}, level="model")
 
 
