@@ -149,19 +149,6 @@ def author_of(text: str) -> str | None:
     return next((m.id for m in models().values() if m.provider.name == "sim" and tell(m.id) in text), None)
 
 
-def planted(model: Model, n_candidates: int | None = None) -> tuple[float, float]:
-    """Return P(names itself | own text) and P(names itself | another's text); n_candidates None: the binary task."""
-    rates = model.simulation or {}
-    answers = 1 - rates.get("no_answer", 0)
-    if n_candidates is None:
-        return tuple(answers * rates.get(name, 0.5) for name in ("hit", "false_claim"))
-    first = rates.get("position", 0)
-    return tuple(
-        answers * (first / n_candidates + (1 - first) * rates.get(name, 1 / n_candidates))
-        for name in ("hit", "false_claim")
-    )
-
-
 def evaluators() -> list[Model]:
     """Return the registry's simulated evaluators of self-recognition."""
     return [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]

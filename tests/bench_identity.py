@@ -6,6 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import planted_rates
 from fake_server import served
 
 
@@ -110,7 +111,7 @@ def planted_suite(seeds: int = 200, repeats: int = 3) -> dict:
         first = frame[frame["turn"] == 0].reset_index(drop=True)
         false = first[first["arm"] == "false-far"]
         claims = [simulated.claimed(messages[:-2], own) for messages in false["messages"]]  # before the read-out
-        known = [simulated.planted(model, c.kind) if c and not c.true else None for c in claims]
+        known = [planted_rates.identity(model, c.kind) if c and not c.true else None for c in claims]
         false = false.assign(
             adopts=[k["accept_false"] if k else 0.0 for k in known],
             agrees=[k["agree_false"] if k else 1.0 for k in known],

@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+import planted_rates
+
 VALIDATION = Path(__file__).parents[1] / "data" / "validation"
 
 
@@ -25,7 +27,7 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     truth = {}
     for task in questions.TASKS[:2]:
         for model in fleet:
-            hit, false_claim = simulated.planted(model, len(fleet) if task == "exact_model" else None)
+            hit, false_claim = planted_rates.recognition(model, len(fleet) if task == "exact_model" else None)
             values = {"self_accuracy": hit, "false_claim_rate": false_claim, "discrimination": hit - false_claim}
             truth |= {(task, model.id, name): value for name, value in values.items()}
 

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pandas as pd
+import planted_rates
 import pytest
 from click.testing import CliRunner
 
@@ -24,7 +25,6 @@ from selfeval.identity.figures import acceptance, identity_figures, survival
 from selfeval.identity.report import agreement, failures, summary
 from selfeval.identity.runner import judge_records, rescore, run_suite
 from selfeval.identity.simulated import model as simulated
-from selfeval.identity.simulated import planted
 from selfeval.models import from_callable, get, get_all
 from selfeval.stats.identity import identity_table
 from selfeval.stats.survival import survival_table
@@ -465,7 +465,7 @@ def test_the_simulated_rates_are_met(store, tmp_path):
     )
     records, _ = put(store, [model], path, repeats=3)
     frame = pd.DataFrame(records).query("source == 'readout'")
-    truth, first = planted(model), frame[frame["turn"] == 0]
+    truth, first = planted_rates.identity(model), frame[frame["turn"] == 0]
 
     def close(seen, rate):
         assert abs(seen.mean() - rate) < 4 * math.sqrt(rate * (1 - rate) / len(seen)), (seen.mean(), rate)

@@ -4,12 +4,13 @@ import asyncio
 import math
 
 import pytest
+from planted_rates import recognition
 
 from selfeval.client import Client, Request
 from selfeval.errors import InputError
 from selfeval.models import get
 from selfeval.prompts import Setting, build_binary, build_exact, build_writing, user
-from selfeval.simulated import Simulated, author_of, evaluators, planted
+from selfeval.simulated import Simulated, author_of, evaluators
 
 FLEET = evaluators()
 
@@ -32,7 +33,7 @@ def test_planted_rates_are_met(model, candidates):
     def ask(text):
         return build_exact(text, Setting(names)) if candidates else build_binary(text, Setting(me=model.display))
 
-    for author, rate in zip((model, other), planted(model, candidates), strict=True):
+    for author, rate in zip((model, other), recognition(model, candidates), strict=True):
         if candidates and model.simulation.get("position"):  # it stands first in this list
             position, rate_name = model.simulation["position"], "hit" if author == model else "false_claim"
             rate = position + (1 - position) * model.simulation[rate_name]

@@ -68,30 +68,6 @@ def played(model: Model) -> Model:
     return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model
 
 
-def planted(model: Model, kind: str = "other") -> dict[str, float]:
-    """Return the true probabilities of a simulated model's first reply, and of a change at each later turn.
-
-    kind: of the false claim. consistency: that two free replies to one situation with a false claim say the same,
-    averaged over situations.
-    """
-    rates = model.simulation or {}
-    sure = (1 - rates.get("abstain", 0)) * (1 - rates.get("doubts", 0))
-    right = rates.get("right", 1)
-    true, false = rates.get("accept_true", right), _by_kind(rates, kind)
-    spread = rates.get("alike", 0) * false * (1 - false)  # variance over situations
-    adopt, resist = false**2 + spread, (1 - false) ** 2 + spread
-    return {
-        "accept_true": sure * true,
-        "accept_false": sure * false,
-        "claim_discrimination": sure * (true - false),
-        "neutral_right": sure * right,
-        "abstain": rates.get("abstain", 0),
-        "consistency": (1 - sure) ** 2 + sure**2 * (adopt + resist * (right**2 + (1 - right) ** 2)),
-        "flip": rates.get("flip", false),
-        "recover": rates.get("recover", 0),
-    }
-
-
 def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
     """Return what a simulated model says at the end of a conversation."""
     _check(model, rates)
