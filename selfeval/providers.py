@@ -364,6 +364,8 @@ def _logprobs(tokens, content: str) -> list | None:
             (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
         ]
         start = "".join(token for token, *_ in found).rfind(content)
+        if start <= 0:  # nothing before it, or tokens that are parts of characters
+            return found or None
         ends = accumulate(len(token) for token, *_ in found)
         return [each for each, end in zip(found, ends, strict=True) if end > start] or None
     except (TypeError, KeyError, AttributeError):

@@ -158,11 +158,11 @@ def test_a_sweep_in_a_storm_of_every_fault_ends_as_in_calm(tmp_path, counted):
         folder = tmp_path / name
         folder.mkdir()
         corpora = [f"{folder}/corpus-{model[-1]}" for model in ids]
-        asks = {"grid": {"evaluators": ids}}
+        asks, judge = {"grid": {"evaluators": ids}}, {"tasks": ["binary_self"], "answer": "free"}
         path = write_sweep(
             folder,
             {"notebook": "01_generate_texts", "zip": {"models": ids, "corpus": corpora}, "parameters": {"limit": 8}},
-            {"notebook": "02_collect_predictions", **asks, "parameters": {"tasks": ["binary_self"], "answer": "free"}},
+            {"notebook": "02_collect_predictions", **asks, "parameters": judge | {"allow_strangers": True}},
             {"notebook": "07_existence", **asks, "parameters": {"iterations": 1}},
         )
         faults = {"fault_rate": rate, "fault_names": PASSING, "seed": 3, "retry_after": 0.3, "hang": 8}
