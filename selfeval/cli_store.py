@@ -55,8 +55,8 @@ def forget(model: str, status: tuple[str, ...], since: datetime | None, dry_run:
     replies = Store()
     counts = replies.forget(model, status, since.timestamp() if since else 0.0, dry_run=dry_run)
     replies.close()
-    click.echo(columns([("MODEL", "STATUS", "REPLIES"), *((*what, n) for what, n in sorted(counts.items()))]))
-    click.echo(f"{sum(counts.values())} replies {'would be' if dry_run else 'are'} forgotten")
+    click.echo(columns([("MODEL", "STATUS", "REQUESTS"), *((*what, n) for what, n in sorted(counts.items()))]))
+    click.echo(f"{sum(counts.values())} requests with their replies {'would be' if dry_run else 'are'} forgotten")
 
 
 @store.command("import")

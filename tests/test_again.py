@@ -367,9 +367,9 @@ def test_forget_deletes_what_is_served_in_a_status_with_all_its_replies(hiccup, 
     ask(store, questions(2), again="empty")  # the second stays empty
     assert len(stored(store)) == 6
     status, output = command(store, "--status", "empty", "--dry-run")
-    assert status == 0 and "1 replies would be forgotten" in output and len(stored(store)) == 6
+    assert status == 0 and "1 requests with their replies would be forgotten" in output and len(stored(store)) == 6
     status, output = command(store, "--status", "empty")
-    assert status == 0 and "1 replies are forgotten" in output and len(stored(store)) == 4
+    assert status == 0 and "1 requests with their replies are forgotten" in output and len(stored(store)) == 4
     responses, tally = ask(store, questions(4))
     assert statuses(responses) == [("ok", ["empty"]), ("ok", []), ("filtered", []), ("ok", [])] and tally.calls == 1
 
@@ -378,15 +378,15 @@ def test_forget_takes_a_model_and_a_time(server, store):
     server()
     ask(store, [Request(models.get(f"openai:{name}"), user("x")) for name in ("a/one", "a/two", "b/one")])
     tomorrow = time.strftime("%Y-%m-%d", time.localtime(time.time() + 100_000))
-    assert "0 replies" in command(store, "--model", "a/%", "--since", tomorrow)[1]
-    assert "2 replies" in command(store, "--model", "a/%", "--since", "2020-01-01")[1]
+    assert "0 requests" in command(store, "--model", "a/%", "--since", tomorrow)[1]
+    assert "2 requests" in command(store, "--model", "a/%", "--since", "2020-01-01")[1]
     assert len(stored(store)) == 1
 
 
 def test_forget_takes_an_underscore_as_it_is(server, store):
     server()
     ask(store, [Request(models.get(f"openai:{name}"), user("x")) for name in ("a_one", "a-one")])
-    assert "1 replies are" in command(store, "--model", "a_one")[1] and len(stored(store)) == 1
+    assert "1 requests with their replies are" in command(store, "--model", "a_one")[1] and len(stored(store)) == 1
 
 
 def test_forget_deletes_nothing_where_nothing_is_named(server, store):
