@@ -81,16 +81,20 @@ class Store(Rich):
 
         Where it was asked again it is the first reply that is an answer or a refusal, else the last.
         """
-        found = None
-        with self._reading():
-            query = "SELECT key, response FROM replies WHERE key BETWEEN ? AND ?"
-            rows = {} if self.replay else dict(self._reader.execute(query, (key, numbered(key, MOST_AGAIN))))
-            for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
-                if each in rows or each in self._recorded:
-                    found = json.loads(rows[each]) if each in rows else self._recorded[each][1]
-                    if found.get("status", "ok") not in UNANSWERED:
-                        break
+        here, found = {} if self.replay else self._stored(key), None
+        for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
+            if each in here or each in self._recorded:
+                found = here[each] if each in here else self._recorded[each][1]
+                if found.get("status", "ok") not in UNANSWERED:
+                    break
         return found
+
+    def _stored(self, key: str) -> dict[str, dict]:
+        """Return the replies of the main layer to a request, by the keys under which they are stored."""
+        query = "SELECT key, response FROM replies WHERE key BETWEEN ? AND ?"
+        with self._reading():
+            rows = self._reader.execute(query, (key, numbered(key, MOST_AGAIN)))
+            return {each: json.loads(response) for each, response in rows}
 
     def forget(
         self, like: str = "%", statuses: Collection[str] = (), since: float = 0.0, *, dry_run: bool = False

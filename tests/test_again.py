@@ -351,6 +351,13 @@ def test_recorded_replies_are_asked_for_again_too(hiccup, store, tmp_path):
     second.close()
 
 
+def test_a_broken_recording_is_named_and_not_the_store(store, tmp_path):
+    (tmp_path / "recorded").mkdir()
+    (tmp_path / "recorded" / "bad.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=r"bad\.jsonl, line 1: not an exported reply"):
+        ask(store, questions(1))
+
+
 # forgetting -----------------------------------------------------------------------------------------------------------
 
 
