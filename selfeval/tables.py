@@ -7,7 +7,6 @@ import pandas as pd
 
 from selfeval.answers import DOUBTFUL
 from selfeval.display import visible
-from selfeval.errors import ProviderError
 from selfeval.stats import detectable_difference, recognition_table
 from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
 from selfeval.stats.serving import WORTH_SAYING, asked_again, first_attempts
@@ -20,13 +19,6 @@ TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probabil
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 ANSWERS = ("predicted_model", "predicted_self", "score")
 CLAIMED = ["self_accuracy", "false_claim_rate", "discrimination"]
-MISSING = {  # what helps where a reply is no text
-    "error": "run again to make only these calls",
-    "length": 'its tokens were used up before a text began: `again = "length"` asks once more, and `reasoning: true` '
-    "in its entry of data/models.yaml gives it room to think",
-    "empty": '`again = "empty"` asks once more',
-    "filtered": '`again = "filtered"` asks once more',
-}
 
 
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -97,19 +89,6 @@ def counted(records: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFra
     if again.any():
         counts["asked again"] = again.round(3)
     return counts
-
-
-def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
-    """Say for each author how many requests brought no text, why, and what helps; raise `ProviderError` if all did."""
-    frame = pd.DataFrame(failures, columns=["author", "status", "error"])
-    sentences = []
-    for (author, status), failed in frame.groupby(["author", "status"], sort=False):
-        why = f"{status}; the first: {failed['error'].iloc[0]}" if status == "error" else status
-        remedy = MISSING.get(status, "ask another model, or on other prompts")
-        sentences.append(f"{author} wrote no text for {len(failed)} of its requests ({why}): {remedy}.")
-    if not texts:
-        raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
-    return sentences
 
 
 def _unverified(records: pd.DataFrame) -> pd.DataFrame:

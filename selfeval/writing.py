@@ -1,13 +1,22 @@
 """Texts: models write on prompts, or rewrite what others wrote."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from selfeval import prompts
 from selfeval.client import Client, Request
-from selfeval.errors import check_at_least, check_whole
+from selfeval.errors import ProviderError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.providers import Response
 from selfeval.records import call_fields, data_path, text_id
+
+MISSING = {  # what helps where a reply is no text
+    "error": "run again to make only these calls",
+    "length": 'its tokens were used up before a text began: `again = "length"` asks once more, and `reasoning: true` '
+    "in its entry of data/models.yaml gives it room to think",
+    "empty": '`again = "empty"` asks once more',
+    "filtered": '`again = "filtered"` asks once more',
+}
 
 
 def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
@@ -90,6 +99,21 @@ def _text_record(prompt: dict, asked: int, sample: int, model: Model, request: R
         "error": response.error,
         **call_fields(request, response),
     }
+
+
+def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
+    """Say for each author how many requests brought no text, why, and what helps; raise `ProviderError` if all did."""
+    grouped = defaultdict(list)
+    for failure in failures:
+        grouped[failure["author"], failure["status"]].append(failure)
+    sentences = []
+    for (author, status), failed in grouped.items():
+        why = f"{status}; the first: {failed[0]['error']}" if status == "error" else status
+        remedy = MISSING.get(status, "ask another model, or on other prompts")
+        sentences.append(f"{author} wrote no text for {len(failed)} of its requests ({why}): {remedy}.")
+    if not texts:
+        raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
+    return sentences
 
 
 async def paraphrase(

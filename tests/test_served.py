@@ -8,6 +8,7 @@ from written_files import run_notebook
 from selfeval import figures, paper_captions, results, stats, sweep, tables
 from selfeval.errors import ProviderError
 from selfeval.stats import serving
+from selfeval.writing import missing_texts
 
 ROUTED = "several_endpoints"
 
@@ -155,12 +156,12 @@ def test_a_count_of_replies_has_the_share_asked_again_only_where_there_is_one():
 def test_missing_texts_are_said_with_what_helps():
     failures = [{"author": "a", "status": "empty", "error": None}] * 2
     failures += [{"author": "b", "status": "error", "error": "HTTP 500"}, {"author": "b", "status": "refusal"}]
-    assert tables.missing_texts([{"text": "x"}], failures) == [
+    assert missing_texts([{"text": "x"}], failures) == [
         'a wrote no text for 2 of its requests (empty): `again = "empty"` asks once more.',
         "b wrote no text for 1 of its requests (error; the first: HTTP 500): run again to make only these calls.",
         "b wrote no text for 1 of its requests (refusal): ask another model, or on other prompts.",
     ]
-    assert tables.missing_texts([{"text": "x"}], []) == []
+    assert missing_texts([{"text": "x"}], []) == []
 
 
 def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, monkeypatch):
