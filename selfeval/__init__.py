@@ -28,27 +28,27 @@ DATA = ROOT / "data"
 FIGURES = ROOT / "figures"
 
 if os.environ.get("SELFEVAL_PLAN"):  # before anything else of the package, or of a notebook, writes
-    import_module("selfeval.planning").guard()
+    import_module("selfeval.asking.dryrun").guard()
 
 _HOME = {
-    "Client": "client",
-    "Condition": "questions",
+    "Client": "asking.client",
+    "Condition": "recognition.questions",
     "EvalRunner": "identity",
     "Jury": "roleplay.panel",
-    "Request": "client",
-    "collect_predictions": "recognition",
+    "Request": "asking.client",
+    "collect_predictions": "recognition.design",
     "converse": "roleplay.conversation",
-    "generate_texts": "writing",
+    "generate_texts": "recognition.texts",
     "hold": "roleplay.jury",
-    "match_authors": "recognition",
+    "match_authors": "recognition.design",
     "read_conversations": "roleplay.transcripts",
     "read_predictions": "records",
-    "read_prompts": "prompts",
+    "read_prompts": "recognition.prompts",
     "read_texts": "records",
     "run_suite": "identity.runner",
     "show": "display",
 }
-_MODULES = ("figures", "models", "stats", "tables")
+_MODULES = {"figures": "figures", "models": "models", "stats": "stats", "tables": "figures.tables"}
 
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
 
@@ -56,7 +56,7 @@ __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
 def __getattr__(name: str):
     """Import what the package's face names when it is first used, so that `import selfeval` takes no time."""
     if name in _MODULES:
-        return import_module(f"selfeval.{name}")
+        return import_module(f"selfeval.{_MODULES[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
     value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from selfeval.cli_store import store
+from selfeval.asking.commands import store
 from selfeval.display import columns, visible
 from selfeval.errors import SelfevalError
 
@@ -143,8 +143,8 @@ def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
 def models() -> None:
     """List the registry, and whether each model can be asked from here."""
     from selfeval import models as registry
+    from selfeval.asking.endpoint import require
     from selfeval.errors import ProviderError
-    from selfeval.providers import require
 
     rows, ready = [("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY")], {}
     for model in registry.models().values():
@@ -183,10 +183,10 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
 
     Writes the result object of one model, or a list with one for each of several.
     """
+    from selfeval.asking.endpoint import require
     from selfeval.files import check_writable
     from selfeval.identity.framework import EvalRunner, save_results
     from selfeval.models import get_all
-    from selfeval.providers import require
 
     runner, asked = EvalRunner(config), get_all(list(ids))
     for model in asked:  # a missing key is said before the first model is paid for
@@ -269,7 +269,7 @@ def _version(name: str) -> str | None:
 
 
 def _embedded_model() -> bool:
-    from selfeval import embedded
+    from selfeval.asking import embedded
     from selfeval.models import providers
 
     try:
@@ -307,7 +307,7 @@ def _keys() -> bool:
 
 
 def _store() -> bool:
-    from selfeval.cache import Store
+    from selfeval.asking.store import Store
 
     replies = Store()
     count = sum(row["replies"] for row in replies.statistics())
@@ -392,7 +392,7 @@ def compare(**options) -> None:
 def _play(arms: tuple[str, ...], report, *, out: Path, agent: str, interrogator: str, jurors: str, **options) -> None:
     import asyncio
 
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
     from selfeval.models import get
     from selfeval.roleplay import commands, panel
 

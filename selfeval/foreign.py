@@ -11,7 +11,7 @@ import yaml
 
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
-from selfeval.prompts import user
+from selfeval.recognition.prompts import user
 from selfeval.scoring import name_key, place
 
 PREDICTION_FIELDS = (

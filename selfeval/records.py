@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, TextIO
 
 import pandas as pd
 
-from selfeval import DATA, foreign, planning
+from selfeval import DATA, foreign
+from selfeval.asking import dryrun
 from selfeval.errors import InputError
 from selfeval.files import tell_sweep, write_whole
 from selfeval.foreign import PREDICTION_FIELDS
-from selfeval.prompts import blocks, check_limit
+from selfeval.recognition.prompts import blocks, check_limit
 from selfeval.safe import for_spreadsheet
 
 if TYPE_CHECKING:
-    from selfeval.client import Request
-    from selfeval.providers import Response
+    from selfeval.asking.client import Request
+    from selfeval.asking.endpoint import Response
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
@@ -31,7 +32,7 @@ SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothi
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = planning.shadow(_below(DATA, path))
+    path = dryrun.shadow(_below(DATA, path))
     if path.is_file():
         tell_sweep("read", path)
     return path
@@ -40,7 +41,7 @@ def data_path(path: str | Path) -> Path:
 def corpus_file(corpus: str) -> Path:
     """Return the file of a corpus: a name below `data/corpora/`, or a path to a folder or file."""
     path = _below(DATA / "corpora", corpus)
-    return planning.shadow(path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl")
+    return dryrun.shadow(path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl")
 
 
 def _below(folder: Path, name: str | Path) -> Path:

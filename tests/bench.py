@@ -25,10 +25,11 @@ def client() -> dict:
     """Make 1,000 calls at 100 ms latency, 64 in flight, stored and parsed; then read the same 1,000 again."""
     import openai  # noqa: F401  its import takes half a second, once per process
 
-    from selfeval import prompts, scoring
-    from selfeval.cache import Store
-    from selfeval.client import Client, Request
+    from selfeval import scoring
+    from selfeval.asking.client import Client, Request
+    from selfeval.asking.store import Store
     from selfeval.models import get
+    from selfeval.recognition import prompts
 
     async def ask(store: Path) -> tuple[float, int, int]:
         async with Client(IN_FLIGHT, Store(store)) as asking:

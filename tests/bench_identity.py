@@ -91,7 +91,7 @@ def planted_suite(seeds: int = 200, repeats: int = 3) -> dict:
     """
     import pandas as pd
 
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
     from selfeval.identity import runner, simulated, suite
     from selfeval.identity.claims import entity_of
     from selfeval.stats import identity_table, survival_table
@@ -140,8 +140,8 @@ def identity(repeats: int = 5, latency: float = 0.1, in_flight: int = 16, templa
     """Put the whole identity suite to one model, every turn and read-out; compare with the bound of slots and turns."""
     import openai  # noqa: F401
 
-    from selfeval.cache import Store
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
+    from selfeval.asking.store import Store
     from selfeval.identity import runner, suite
     from selfeval.models import get
 

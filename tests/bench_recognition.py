@@ -18,8 +18,11 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     import pandas as pd
     from simulate_coverage import share
 
-    from selfeval import questions, recognition, simulated, stats, writing
-    from selfeval.client import Client
+    from selfeval import stats
+    from selfeval.asking import simulated
+    from selfeval.asking.client import Client
+    from selfeval.recognition import design, questions
+    from selfeval.recognition.texts import generate_texts
     from selfeval.records import write_csv
 
     fleet = simulated.evaluators()
@@ -33,8 +36,8 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
 
     async def one(seed: int) -> pd.DataFrame:
         async with Client() as asking:
-            texts, _ = await writing.generate_texts(asking, fleet, asked, words=20, seed=seed)
-            answers = await recognition.collect_predictions(asking, fleet, texts, questions.Condition(), seed=seed)
+            texts, _ = await generate_texts(asking, fleet, asked, words=20, seed=seed)
+            answers = await design.collect_predictions(asking, fleet, texts, questions.Condition(), seed=seed)
         return pd.DataFrame([record for records in answers.values() for record in records])
 
     covered, always = [], []

@@ -17,8 +17,8 @@ def jury(turns: int = 7, rounds: int = 2, slots: int = 16, latency: float = 0.2)
     """
     import openai  # noqa: F401
 
-    from selfeval.cache import Store
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
+    from selfeval.asking.store import Store
     from selfeval.models import get
     from selfeval.roleplay import panel
     from selfeval.roleplay.conversation import converse
@@ -82,8 +82,8 @@ def prompt_cache(turns: int = 7) -> dict:
 
     The conversation differs at every run, so nothing of it is cached before.
     """
-    from selfeval.cache import Store
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
+    from selfeval.asking.store import Store
     from selfeval.models import get
     from selfeval.roleplay import panel
     from selfeval.roleplay.jury import verdict

@@ -13,7 +13,7 @@ import pytest
 from fake_server import FakeServer
 
 from selfeval import models
-from selfeval.cache import Store
+from selfeval.asking.store import Store
 from selfeval.scan import scan
 
 FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from selfeval.client import Client
+from selfeval.asking.client import Client
+from selfeval.asking.simulated import WORDS
 from selfeval.models import get
 from selfeval.roleplay import jury
 from selfeval.roleplay.panel import Jury
 from selfeval.roleplay.simulated import talk
 from selfeval.roleplay.transcripts import Conversation, Turn
-from selfeval.simulated import WORDS
 from selfeval.stats.debate import differences, peers
 from selfeval.stats.panel import against_humans, leniency
 from selfeval.stats.resampled import Statistic

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import models
-from selfeval.cache import Store
+from selfeval.asking.client import Client, Request
+from selfeval.asking.store import Store
 from selfeval.cli import main
-from selfeval.client import Client, Request
 from selfeval.errors import BudgetError, InputError, ReplayMiss
-from selfeval.prompts import read_prompts, user
+from selfeval.recognition.prompts import read_prompts, user
+from selfeval.recognition.texts import generate_texts
 from selfeval.records import data_path
 from selfeval.sweep.dryrun import read_calls
-from selfeval.writing import generate_texts
 
 ALL = "empty,filtered,length"
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from fake_server import FakeServer
 
-from selfeval import ROOT, embedded, models, records, sweep
+from selfeval import ROOT, models, records, sweep
+from selfeval.asking import embedded
 from selfeval.errors import ProviderError
 
 NOTEBOOKS = ROOT / "notebooks"

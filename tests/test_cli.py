@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
-from selfeval.cache import Store
-from selfeval.recordings import canonical, key_of
+from selfeval.asking.recordings import canonical, key_of
+from selfeval.asking.store import Store
 
 
 def selfeval(*arguments):

@@ -15,11 +15,11 @@ from conftest import AT_ONCE, KEY
 from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 
 from selfeval import models
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
+from selfeval.asking.endpoint import Response
 from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.models import from_callable, get
-from selfeval.prompts import user
-from selfeval.providers import Response
+from selfeval.recognition.prompts import user
 
 
 def ask(store, requests, concurrency=16):
@@ -140,9 +140,9 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
         async def _handle(self, request):
             return web.Response(body=bodies.pop().encode(), content_type="application/json")
 
-    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
-    monkeypatch.setattr("selfeval.breaker.UNPROVEN", 10_000)
-    monkeypatch.setattr("selfeval.breaker.IN_A_ROW", 10_000)
+    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("selfeval.asking.breaker.UNPROVEN", 10_000)
+    monkeypatch.setattr("selfeval.asking.breaker.IN_A_ROW", 10_000)
     with Raw() as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]

@@ -21,10 +21,10 @@ from local_cluster import three_hosts
 from sweep_files import make_notebook, write
 
 from selfeval import DATA, ROOT, sweep
-from selfeval.cache import Store
+from selfeval.asking.recordings import canonical, key_of
+from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.errors import InputError
-from selfeval.recordings import canonical, key_of
 from selfeval.sweep import cluster as clusters
 from selfeval.sweep import manifest
 
@@ -90,7 +90,7 @@ def test_the_command_merges_and_counts(tmp_path, monkeypatch):
 # The cluster
 
 ASK = """import json, pathlib
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
 from selfeval.models import get
 async with Client(IN_FLIGHT) as client:
     requests = [Request(get("openai:fake"), [{"role": "user", "content": f"{x} {i}"}]) for i in range(CALLS)]
@@ -209,7 +209,7 @@ def papermill_and_kernel():
     warm, forked = set(), []
     for each in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):  # one that has ended meanwhile
-            if "selfeval.warm" in str(each.cmdline()):
+            if "selfeval.sweep.kernels" in str(each.cmdline()):
                 warm.add(each.pid)
                 forked += [each] * (each.ppid() in warm)
     return forked if len(forked) == 2 else []

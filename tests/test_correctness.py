@@ -5,10 +5,10 @@ import asyncio
 import pandas as pd
 import pytest
 
-from selfeval import correctness
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.models import from_callable
+from selfeval.recognition import correctness
 
 RECORD = {
     "text_id": 0, "true_model": "openai/gpt-4.1-mini", "true_model_display": "GPT-4.1 mini", "is_correct": False,

@@ -16,14 +16,14 @@ import pytest
 from nbclient import NotebookClient
 
 import selfeval
-from selfeval.cache import Store
+from selfeval.asking.client import Client, Request
+from selfeval.asking.endpoint import Response
+from selfeval.asking.store import Store
 from selfeval.cards import card
-from selfeval.client import Client, Request
 from selfeval.display import visible
 from selfeval.identity import EvalRunner
 from selfeval.models import get, providers
-from selfeval.providers import Response
-from selfeval.questions import Condition, Question
+from selfeval.recognition.questions import Condition, Question
 from selfeval.records import read_jsonl, read_predictions, read_texts
 from selfeval.roleplay.panel import Jury
 from selfeval.roleplay.transcripts import read_conversations
@@ -88,7 +88,7 @@ def without_docstring(module):
 
 
 def test_every_module_function_class_and_method_has_a_docstring():
-    importlib.import_module("papermill")  # it loads `selfeval.engine`, which cannot be the first of the two
+    importlib.import_module("papermill")  # it loads `selfeval.sweep.engine`, which cannot be the first of the two
     names = [found.name for found in pkgutil.walk_packages(selfeval.__path__, "selfeval.")]
     modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
     assert len(modules) > 60

@@ -14,16 +14,16 @@ from dictionary import Dictionary
 from written_files import run_commands, run_notebooks, without_pictures
 
 from selfeval import DATA
+from selfeval.asking.endpoint import Response, _usage
+from selfeval.asking.simulated import KNOWN as RATES
 from selfeval.identity import EvalRunner
 from selfeval.identity.lexicon import FIELDS
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
-from selfeval.providers import Response, _usage
-from selfeval.questions import Condition
+from selfeval.recognition.questions import Condition
 from selfeval.roleplay.conversation import said
 from selfeval.roleplay.simulated import DEFAULTS as ROLEPLAY_RATES
-from selfeval.simulated import KNOWN as RATES
 from selfeval.sweep import run_file
 
 FIGURES = {".pdf", ".png", ".svg"}

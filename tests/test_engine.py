@@ -14,15 +14,16 @@ import psutil
 import pytest
 from conftest import AT_ONCE
 
-from selfeval import sweep, warm
+from selfeval import sweep
+from selfeval.sweep import kernels
 
-pytestmark = pytest.mark.skipif(warm.obstacle() is not None, reason=str(warm.obstacle()))
+pytestmark = pytest.mark.skipif(kernels.obstacle() is not None, reason=str(kernels.obstacle()))
 QUIET = ("--no-progress-bar", "--log-level", "ERROR")
 
 
 @pytest.fixture(scope="module")
 def process():
-    with warm.WarmProcess(warm.PAPERMILL + warm.KERNEL) as process:
+    with kernels.WarmProcess(kernels.PAPERMILL + kernels.KERNEL) as process:
         yield process
 
 
@@ -36,7 +37,7 @@ def start(process, tmp_path):
         env = os.environ | {"SELFEVAL_WARM": process.address, "IPYTHONDIR": str(tmp_path / "ipython")}
         with (tmp_path / f"{name}.log").open("wb") as log, Path(os.devnull).open() as stdin:
             files = [stdin.fileno(), log.fileno(), log.fileno()]
-            return warm.start(process.address, [*command, *QUIET, *options], tmp_path, env, files).started()
+            return kernels.start(process.address, [*command, *QUIET, *options], tmp_path, env, files).started()
 
     return start
 
@@ -81,7 +82,7 @@ def test_nothing_of_one_run_reaches_another(start, tmp_path):
     leave = """
     import asyncio, gc, os, random, sqlite3, sys, threading
     import matplotlib, numpy as np, pandas as pd, openai
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
     sqlite3.left = sqlite3.connect("left.sqlite"); sqlite3.left.execute("CREATE TABLE t (x)")
     pd.left = Client(); pd.left.store.record_attempt("k", "o", "d").result()
     asyncio.left = asyncio.new_event_loop()
@@ -92,7 +93,7 @@ def test_nothing_of_one_run_reaches_another(start, tmp_path):
     look = """
     import asyncio, gc, os, random, sqlite3, sys, threading
     import matplotlib, numpy as np, pandas as pd, openai
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
     assert not any(hasattr(module, "left") for module in (sqlite3, pd, asyncio, sys)) and "left" not in globals()
     assert "LEFT" not in os.environ and os.getcwd() != "/" and "/left" not in sys.path
     assert pd.options.display.max_rows == 60 and "inline" in matplotlib.get_backend()
@@ -162,10 +163,10 @@ def test_everything_ends_with_the_warm_process(tmp_path):
     make(tmp_path / "long.ipynb", SLEEP, "time.sleep(60)")
     command = [sys.executable, "-m", "papermill", "long.ipynb", "out.ipynb", *QUIET, "--engine", "forked"]
     for end in (lambda warm_one: warm_one.close(), lambda warm_one: warm_one.process.kill()):
-        with warm.WarmProcess(warm.PAPERMILL + warm.KERNEL[:3]) as warm_one:
+        with kernels.WarmProcess(kernels.PAPERMILL + kernels.KERNEL[:3]) as warm_one:
             env = os.environ | {"SELFEVAL_WARM": warm_one.address}
             with (tmp_path / "log").open("wb") as log:
-                run = warm.start(warm_one.address, command, tmp_path, env, [log.fileno()] * 3).started()
+                run = kernels.start(warm_one.address, command, tmp_path, env, [log.fileno()] * 3).started()
             everybody = family(run)
             end(warm_one)
             gone, _ = psutil.wait_procs(everybody, timeout=AT_ONCE)
@@ -216,7 +217,7 @@ def test_another_user_is_not_served(process):
 @pytest.fixture
 def swept(tmp_path, monkeypatch, capsys):
     """A function that runs a sweep of three runs and returns its status, what it said, and the kernels' parents."""
-    monkeypatch.setattr(warm, "KERNEL", ())
+    monkeypatch.setattr(kernels, "KERNEL", ())
     make(tmp_path / "look.ipynb", "out: str = ''\nx: int = 0", "import os, pathlib, signal, time",
          "pathlib.Path(out, 'parent').write_text(str(os.getppid()))",
          "if x == -1: os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)")  # fmt: skip
@@ -248,7 +249,7 @@ def test_a_sweep_without_forks_or_without_its_warm_process_goes_on_and_says_so(s
     status, said, parents = swept(-1, "forked")
     assert status == 1 and "2 ok, 1 failed" in said.out and "exit status -9" in said.out
     assert said.err.count("started in the ordinary way: the warm process has ended") == 1
-    monkeypatch.setattr(warm, "obstacle", lambda: "no forks here")
+    monkeypatch.setattr(kernels, "obstacle", lambda: "no forks here")
     status, said, parents = swept(0, "forked")
     assert status == 0 and len({*parents}) == 3
     assert said.err.count("started in the ordinary way: no forks here") == 1

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfeval import existence
-from selfeval.client import Client
+from selfeval.asking.client import Client
+from selfeval.asking.endpoint import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all, models
-from selfeval.providers import Response
+from selfeval.recognition import existence
 from selfeval.stats import existence_table
 
 ABOUT = existence.targets(get_all(["openai/gpt-5", "x-ai/grok-4", "google/gemini-2.5-flash"]))

@@ -104,9 +104,9 @@ def test_a_sweep_in_which_one_model_is_refused_finishes_the_others_and_says_so(t
 def test_three_processes_in_a_storm_of_refusals_lose_nothing(tmp_path, counted, fault, wait):
     code = """if True:
         import asyncio, sys
-        from selfeval.client import Client, Request
+        from selfeval.asking.client import Client, Request
         from selfeval.models import get
-        from selfeval.prompts import user
+        from selfeval.recognition.prompts import user
         async def run():
             async with Client(16) as client:
                 asked = [Request(get("openai:m"), user(f"{sys.argv[1]} {i}")) for i in range(40)]

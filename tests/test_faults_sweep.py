@@ -17,7 +17,7 @@ from conftest import AT_ONCE, FULL
 from fake_server import FakeServer
 from test_sweep import make_notebook
 
-from selfeval.cache import Store
+from selfeval.asking.store import Store
 from selfeval.records import read_jsonl
 
 IN_FLIGHT = 4  # calls of one kernel
@@ -27,7 +27,7 @@ folders: list = []
 out: str = ""
 """
 ASK = """from pathlib import Path
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
 from selfeval.models import get
 from selfeval.records import read_jsonl, write_jsonl
 said = [row["text"] for folder in folders for row in read_jsonl(Path(folder) / "replies.jsonl")]

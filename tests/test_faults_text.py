@@ -22,12 +22,12 @@ from test_jury import Script, talk
 from test_jury import ask as judge
 
 from selfeval import ROOT, figures, models, records
-from selfeval.cache import Store
+from selfeval.asking.recordings import canonical, key_of
+from selfeval.asking.store import Store
 from selfeval.errors import InputError, StoreError
 from selfeval.models import from_callable, get
-from selfeval.questions import Condition
-from selfeval.recognition import collect_predictions
-from selfeval.recordings import canonical, key_of
+from selfeval.recognition.design import collect_predictions
+from selfeval.recognition.questions import Condition
 from selfeval.roleplay.panel import ARMS, Jury
 from selfeval.safe import for_spreadsheet
 from selfeval.sweep.file import load
@@ -158,7 +158,7 @@ def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
     """A lone surrogate ended the channel of outputs: the cell's output was lost, or the cell failed."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     sources = [
-        "import pandas as pd, selfeval.client",
+        "import pandas as pd, selfeval.asking.client",
         'print("a \\ud800 b")',
         'pd.DataFrame({"a": ["x \\ud800 \\x1b[31m \\0"]})',
         'raise ValueError("bad \\ud800")',
@@ -286,7 +286,7 @@ def test_a_text_that_answers_for_the_evaluator_changes_no_answer():
 
     import asyncio
 
-    from selfeval.client import Client
+    from selfeval.asking.client import Client
 
     async def run():
         async with Client(4) as client:

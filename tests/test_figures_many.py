@@ -8,8 +8,8 @@ import pytest
 
 from selfeval import figures
 from selfeval.figures import DOUBLE, SINGLE
-from selfeval.identity.figures import identity_figures
-from selfeval.roleplay.figures import jury_figures
+from selfeval.figures.identity import identity_figures
+from selfeval.figures.jury import jury_figures
 from selfeval.roleplay.panel import ARMS
 from selfeval.stats import confusion, recognition_table, roc_points
 

@@ -6,9 +6,10 @@ import shutil
 import pandas as pd
 import pytest
 
-from selfeval import DATA, paper, results
+from selfeval import DATA
 from selfeval.errors import InputError
-from selfeval.results import find, keep
+from selfeval.figures import paper, results
+from selfeval.figures.results import find, keep
 
 MODELS = [{"id": "a/b", "display": "A <b> | $x$", "served": "b-2026"}]
 SETTINGS = {"level": 0.95, "names": 3, "questions": 4, "temperature": 0.0}

@@ -15,13 +15,13 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import cli
-from selfeval.cache import Store
-from selfeval.client import Client
+from selfeval.asking.client import Client
+from selfeval.asking.store import Store
 from selfeval.errors import InputError
+from selfeval.figures.identity import acceptance, identity_figures, survival
 from selfeval.identity import EvalRunner, save_results
 from selfeval.identity import judge as judging
 from selfeval.identity.config import readouts
-from selfeval.identity.figures import acceptance, identity_figures, survival
 from selfeval.identity.report import agreement, failures, summary
 from selfeval.identity.runner import judge_records, rescore, run_suite
 from selfeval.identity.simulated import model as simulated
@@ -414,7 +414,7 @@ def test_no_more_calls_than_slots_are_in_flight_over_all_conversations(server, s
 
 VICTIM = """
 import asyncio, sys
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.identity.runner import run_suite
 from selfeval.models import get
 

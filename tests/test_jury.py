@@ -7,7 +7,7 @@ import json
 import pytest
 
 from selfeval import models
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.errors import InputError, ReplayMiss
 from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.jury import decide, hold, judged_turns, last_round, recorded_statements, verdict

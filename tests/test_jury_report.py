@@ -7,11 +7,11 @@ import pytest
 from matplotlib.collections import LineCollection
 
 from selfeval import models
-from selfeval.cache import Store
-from selfeval.client import Client
+from selfeval.asking.client import Client
+from selfeval.asking.store import Store
 from selfeval.errors import InputError
+from selfeval.figures.jury import jury_figures, turns
 from selfeval.roleplay import prompts, report, simulated
-from selfeval.roleplay.figures import jury_figures, turns
 from selfeval.roleplay.jury import hold
 from selfeval.roleplay.panel import Jury
 from selfeval.roleplay.transcripts import Conversation, Turn, write_conversations

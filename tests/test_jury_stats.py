@@ -7,10 +7,10 @@ import scipy.stats as sps
 from planted_jury import JURORS, conversations, coverage, debate_effect, judge, planted_records, truths
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
+from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
 from selfeval.models import get
 from selfeval.roleplay.simulated import SILENT, planted
-from selfeval.simulated import Simulated, author_of
 from selfeval.stats.debate import peer_means, peers
 from selfeval.stats.jury import (
     COLUMNS,

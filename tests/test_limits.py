@@ -13,11 +13,11 @@ import time
 import pytest
 from test_client import ask, mine, questions
 
-from selfeval import breaker, limits
-from selfeval.client import Client, Request, gather
+from selfeval.asking import breaker, sharing
+from selfeval.asking.client import Client, Request, gather
 from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import get
-from selfeval.prompts import user
+from selfeval.recognition.prompts import user
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +35,10 @@ def most_in(ledger, seconds):
 
 ASK = """if True:
     import asyncio, sys
-    from selfeval.client import Client, Request
+    from selfeval.asking.client import Client, Request
     from selfeval.errors import BudgetError
     from selfeval.models import get
-    from selfeval.prompts import user
+    from selfeval.recognition.prompts import user
     async def run():
         async with Client(16) as client:
             asked = [Request(get(sys.argv[1]), user(f"{sys.argv[2]} {i}")) for i in range(20)]
@@ -68,16 +68,16 @@ def test_requests_keep_the_rate_whatever_the_concurrency(store, server, registry
     responses, _ = ask(store, questions(model, 50), concurrency=64)
     assert all(r.status == "ok" for r in responses) and len(fake.ledger) == 50
     assert (
-        most_in(fake.ledger, 1.0) <= 20 * (1 + limits.LAG) + 2
+        most_in(fake.ledger, 1.0) <= 20 * (1 + sharing.LAG) + 2
     )  # a second's worth, and one second's worth made up for
-    assert fake.ledger[-1]["time"] - fake.ledger[0]["time"] >= 50 / 20 - limits.LAG - 0.2
+    assert fake.ledger[-1]["time"] - fake.ledger[0]["time"] >= 50 / 20 - sharing.LAG - 0.2
 
 
 def test_processes_share_a_rate(store, server, registry):
     fake = server()
     mine(registry, fake, more=", requests_per_minute: 1200")
     assert three_processes("mine:m", store) == ["20"] * 3
-    assert len(fake.ledger) == 60 and most_in(fake.ledger, 1.0) <= 20 * (1 + limits.LAG) + 2
+    assert len(fake.ledger) == 60 and most_in(fake.ledger, 1.0) <= 20 * (1 + sharing.LAG) + 2
 
 
 def test_attempts_count_against_the_rate_and_a_pause_still_holds_everybody_back(store, server, registry):
@@ -95,8 +95,8 @@ def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, re
     asked = [Request(model, user(f"{i} " + "x" * 3000)) for i in range(5)]
     ask(store, asked)
     seconds = fake.ledger[-1]["time"] - fake.ledger[0]["time"]
-    assert seconds >= 4 * 0.75 - limits.LAG
-    pace = limits.Pace(model.provider)
+    assert seconds >= 4 * 0.75 - sharing.LAG
+    pace = sharing.Pace(model.provider)
     due = pace._enter(0)
     pace.settle(-10_000_000)
     assert 0 <= due < 3 and pace._enter(0) == 0
@@ -104,7 +104,7 @@ def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, re
 
 def test_a_clock_that_was_set_back_stops_nobody(registry, server):
     provider = mine(registry, server(), more=", requests_per_minute: 1").provider
-    pace = limits.Pace(provider)
+    pace = sharing.Pace(provider)
     with pace._shared.change() as connection:
         connection.execute("INSERT INTO rates VALUES (?, 9e12, 9e12)", (pace.name,))
     assert pace._enter(1) == 0 < pace._enter(1) <= 61
@@ -113,12 +113,12 @@ def test_a_clock_that_was_set_back_stops_nobody(registry, server):
 def test_hosts_share_by_a_number(registry, server, monkeypatch):
     provider = mine(registry, server(), more=", requests_per_minute: 60").provider
     monkeypatch.setenv("SELFEVAL_SHARE", "4")
-    assert limits.Pace(provider).seconds == [pytest.approx(4 * 61 / 60), 0.0]
-    assert limits.Purse("p", 2.0).ceiling == 0.5
+    assert sharing.Pace(provider).seconds == [pytest.approx(4 * 61 / 60), 0.0]
+    assert sharing.Purse("p", 2.0).ceiling == 0.5
     for wrong in ("0", "-1", "two", "1.5", "10001", "9" * 5000):
         monkeypatch.setenv("SELFEVAL_SHARE", wrong)
         with pytest.raises(InputError, match="must be a whole number of hosts, at least 1 and at most 10,000, got"):
-            limits.share()
+            sharing.share()
 
 
 # purses ---------------------------------------------------------------------------------------------------------------
@@ -178,13 +178,13 @@ def test_processes_share_a_purse_by_its_name(store, server, registry, monkeypatc
     assert "ceiling" in three_processes("mine:m", store)
     # Nobody knows what a first reply costs: each process may overdraw by its first one.
     assert 30 <= len(fake.ledger) <= 32 and len(list(store.rows())) == len(fake.ledger)
-    assert limits.Purse("night", 1).spent() == pytest.approx(len(fake.ledger) / 100)
+    assert sharing.Purse("night", 1).spent() == pytest.approx(len(fake.ledger) / 100)
 
 
 def test_what_a_dead_process_had_in_flight_counts_as_spent():
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    theirs, ours = limits.Purse("p", 1.0), limits.Purse("p", 1.0)
+    theirs, ours = sharing.Purse("p", 1.0), sharing.Purse("p", 1.0)
     asyncio.run(theirs.reserve(0.7))
     host, _, rest = theirs.owner.split(":")
     with ours._shared.change() as connection:
@@ -221,7 +221,7 @@ def test_a_ceiling_is_a_number_of_dollars(store, text, monkeypatch):
 
 
 def shared_file():
-    return limits.host_folder() / "limits.sqlite"
+    return sharing.host_folder() / "limits.sqlite"
 
 
 @pytest.mark.parametrize("trouble", ["locked", "garbage"])
@@ -259,14 +259,14 @@ def test_a_reply_is_kept_whatever_becomes_of_the_shared_file_and_booked_later(
     stalls = [after - before for before, after in itertools.pairwise(ticks)]
     assert max(stalls, default=0) < 1  # a call in flight would meet its deadline meanwhile
     assert len(list(store.rows())) == len(fake.ledger) == 3
-    assert limits.Purse("night", 1.1).spent() == pytest.approx(0.75)
+    assert sharing.Purse("night", 1.1).spent() == pytest.approx(0.75)
     with pytest.raises(BudgetError, match=r"\$1.0000 of the ceiling"):
         ask(store, questions(model, 5))
 
 
 @pytest.mark.parametrize("budget", ["night:5", ""])  # the purse, or the rates alone
 def test_a_call_that_cannot_be_booked_ends_no_call_in_flight(store, server, registry, monkeypatch, budget):
-    monkeypatch.setattr(limits, "PATIENCE", 0.3)
+    monkeypatch.setattr(sharing, "PATIENCE", 0.3)
     monkeypatch.setenv("SELFEVAL_BUDGET", budget)
     fake = server(cost=0.25)
     model = mine(registry, fake, deadline=20, more=", requests_per_minute: 60_000")
@@ -315,7 +315,7 @@ def test_a_shared_file_of_another_kind_begins_anew_or_is_one_sentence(
         assert fake.ledger == []
     else:
         ask(store, questions(model, 3))
-        assert limits.Purse("night", 1).spent() == pytest.approx(0.03)
+        assert sharing.Purse("night", 1).spent() == pytest.approx(0.03)
         assert capfd.readouterr().err.count("begin anew") == 1
 
 
@@ -329,7 +329,7 @@ def outage(first, last):
 
 def test_an_outage_costs_a_few_calls_and_the_rest_waits_for_its_end(store, server, registry, monkeypatch):
     monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
-    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
     fake = server(faults=outage(20, 20 + breaker.IN_A_ROW + 2))
     _, tally = ask(store, questions(mine(registry, fake), 100), concurrency=4)
     assert tally.failed == breaker.IN_A_ROW + 2 and tally.calls == 100 - tally.failed
@@ -338,7 +338,7 @@ def test_an_outage_costs_a_few_calls_and_the_rest_waits_for_its_end(store, serve
 
 def test_calls_in_flight_when_an_outage_begins_are_no_trials(store, server, registry, monkeypatch):
     monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
-    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
     fake = server(faults=outage(1, 1 + 30), latency=0.05)
     responses, tally = ask(store, questions(mine(registry, fake), 80), concurrency=30)
     assert tally.failed == 30 and [r.status for r in responses].count("ok") == 50
@@ -346,7 +346,7 @@ def test_calls_in_flight_when_an_outage_begins_are_no_trials(store, server, regi
 
 def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
     monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
-    monkeypatch.setattr("selfeval.transport.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
     fake = server(faults=outage(20, 10_000))
     bad = mine(registry, fake)
     responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)

@@ -19,8 +19,8 @@ from papermill import inspect_notebook
 from written_files import run_notebook, without_pictures
 
 from selfeval import DATA, ROOT
+from selfeval.asking.client import Client
 from selfeval.cli import main
-from selfeval.client import Client
 from selfeval.identity.suite import situations
 from selfeval.models import get
 from selfeval.records import PREDICTION_FIELDS

@@ -7,12 +7,14 @@ import math
 import pandas as pd
 import pytest
 
-from selfeval import answers, controls, models, prompts, recognition, scoring, stats, writing
-from selfeval.client import Client
+from selfeval import models, scoring, stats
+from selfeval.asking.client import Client
+from selfeval.asking.endpoint import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
-from selfeval.providers import Response
-from selfeval.questions import Condition
+from selfeval.recognition import answers, controls, design, prompts
+from selfeval.recognition.questions import Condition
+from selfeval.recognition.texts import generate_texts, paraphrase
 from selfeval.records import PREDICTION_FIELDS
 
 PROMPTS = [{"prompt_id": f"p{i}", "prompt": f"Write about thing {i}."} for i in range(12)]
@@ -31,32 +33,30 @@ BOTH = ["exact_model", "binary_self"]
 
 def fleet_records(names, tasks=BOTH, n_prompts=12, condition=Condition()):  # noqa: B008
     fleet = get_all([f"sim/{name}" for name in names])
-    texts, _ = run(lambda client: writing.generate_texts(client, fleet, PROMPTS[:n_prompts]))
+    texts, _ = run(lambda client: generate_texts(client, fleet, PROMPTS[:n_prompts]))
     return texts, ask(fleet, texts, condition, tasks)
 
 
 def ask(evaluators, texts, condition=Condition(), tasks=BOTH, **more):  # noqa: B008
-    return run(
-        lambda client: recognition.collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more)
-    )
+    return run(lambda client: design.collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more))
 
 
 def test_every_author_writes_on_every_prompt_and_ids_are_stable():
     fleet = get_all(["sim/perfect", "sim/chance"])
-    texts, failures = run(lambda client: writing.generate_texts(client, fleet, PROMPTS[:3], samples=2, words=40))
+    texts, failures = run(lambda client: generate_texts(client, fleet, PROMPTS[:3], samples=2, words=40))
     assert failures == [] and len(texts) == 3 * 2 * 2
     assert [(t["prompt_id"], t["sample"], t["author"]) for t in texts[:3]] == [
         ("p0", 0, "sim/perfect"), ("p0", 0, "sim/chance"), ("p0", 1, "sim/perfect"),
     ]  # fmt: skip
     assert len({t["text_id"] for t in texts}) == 12 and all(t["words"] >= 40 for t in texts)
-    again, _ = run(lambda client: writing.generate_texts(client, fleet[:1], PROMPTS[:1], words=40))
+    again, _ = run(lambda client: generate_texts(client, fleet[:1], PROMPTS[:1], words=40))
     assert again[0]["text_id"] == texts[0]["text_id"], "a text's id depends on what else the corpus holds"
 
 
 def test_a_reply_without_text_is_a_failure_and_a_cut_off_text_is_marked():
     replies = iter([Response("", "empty"), Response("half a", "length"), Response(status="error", error="down")])
     model = from_callable(lambda messages, **parameters: next(replies), "mine/flaky")
-    texts, failures = run(lambda client: writing.generate_texts(client, [model], PROMPTS[:3]))
+    texts, failures = run(lambda client: generate_texts(client, [model], PROMPTS[:3]))
     assert [(t["prompt_id"], t["status"]) for t in texts] == [("p1", "length")]
     assert [(f["prompt_id"], f["status"], f["error"]) for f in failures] == [
         ("p0", "empty", None),
@@ -105,7 +105,7 @@ def test_the_order_of_candidates_is_balanced_within_each_prompt():
         assert all(len(set(place)) == 3 for place in zip(*of_prompt, strict=True))
     own = [orders[t["text_id"]].index(t["author"]) for t in texts]
     assert [own.count(place) for place in range(3)] == [12, 12, 12]
-    other = recognition.candidate_orders(texts, ["sim/perfect", "sim/good", "sim/first"], seed=1)
+    other = design.candidate_orders(texts, ["sim/perfect", "sim/good", "sim/first"], seed=1)
     assert other != orders
 
 
@@ -364,7 +364,7 @@ def test_paraphrases_keep_the_author_and_failures_are_returned():
     texts, _ = fleet_records(["perfect", "good"], n_prompts=2)
     replies = iter(["other words", "", "more words", "last"])
     rewriter = from_callable(lambda messages, **_: next(replies), "mine/rewriter")
-    done, failed = run(lambda client: writing.paraphrase(client, texts, rewriter))
+    done, failed = run(lambda client: paraphrase(client, texts, rewriter))
     assert [(t["author"], t["text"], t["paraphrased_by"]) for t in done][:1] == [
         ("sim/perfect", "other words", "mine/rewriter")
     ]

@@ -16,13 +16,13 @@ from test_client import ask, questions
 from written_files import run_notebook
 
 from selfeval import sweep
+from selfeval.asking.client import Client, gather
 from selfeval.cli import main
-from selfeval.client import Client, gather
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get, get_all, providers
-from selfeval.prompts import user
-from selfeval.questions import Condition
-from selfeval.recognition import design, match_authors
+from selfeval.recognition.design import design, match_authors
+from selfeval.recognition.prompts import user
+from selfeval.recognition.questions import Condition
 from selfeval.records import read_jsonl, read_texts
 from selfeval.secrets import redact
 
@@ -318,9 +318,9 @@ models:
   - {id: 'openai:b', display: Model B, price: {input: 50.0, output: 3.0}}
   - {id: 'openai:c', display: Model C}
 """
-ASKS = """from selfeval.client import Client, Request
+ASKS = """from selfeval.asking.client import Client, Request
 from selfeval.models import get
-from selfeval.prompts import choice_format
+from selfeval.recognition.prompts import choice_format
 form = choice_format({"answer": ["YES", "NO"]})
 parameters = {"max_tokens": 40, "response_format": form}
 texts = [f"{k:04d}" + 296 * "x" for k in [*range(10), 0, 1]]  # two of them twice: bought once

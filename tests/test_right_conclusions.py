@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.stats as sps
 
-from selfeval import tables
+from selfeval.figures import tables
 from selfeval.roleplay import report
 from selfeval.stats import recognition_table
 from selfeval.stats.jury import baseline_auc

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from selfeval import prompts
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.models import from_callable
-from selfeval.questions import Condition
-from selfeval.recognition import collect_predictions, design
+from selfeval.recognition import prompts
+from selfeval.recognition.design import collect_predictions, design
+from selfeval.recognition.questions import Condition
 
 NAMES = ["Ann", "Ben", "Cem", "Dao"]
 MODELS = [from_callable(lambda messages, **_: "YES", f"mine/{name.lower()}", name) for name in NAMES]

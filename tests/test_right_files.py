@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfeval import ROOT, answers, stats, tables
+from selfeval import ROOT, stats
 from selfeval.errors import InputError
+from selfeval.figures import tables
+from selfeval.recognition import answers
 from selfeval.records import read_predictions
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import cli
-from selfeval.client import Client
+from selfeval.asking.client import Client
+from selfeval.asking.endpoint import Response
 from selfeval.identity import EvalRunner
 from selfeval.identity.runner import rescore, run_suite
 from selfeval.models import from_callable, get
-from selfeval.providers import Response
 from selfeval.scoring import parse_choice, parse_yes_no
 from selfeval.stats.identity import identity_table
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import scipy.stats as sps
 
-from selfeval import tables
-from selfeval.answers import rescore
 from selfeval.errors import InputError
+from selfeval.figures import tables
+from selfeval.recognition.answers import rescore
 from selfeval.stats import condition_contrasts, recognition_table, roc_points
 
 FAST = {"n_resamples": 50}

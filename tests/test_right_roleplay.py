@@ -12,7 +12,7 @@ from fake_server import EDITS, message
 from written_files import run_notebook, without_pictures
 
 from selfeval import Jury, cli, hold, read_conversations
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.models import get
 from selfeval.stats.jury import jury_table

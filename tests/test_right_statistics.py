@@ -8,8 +8,8 @@ import pytest
 import simulate_blind
 from simulate_blind import Cell
 
-from selfeval import tables
 from selfeval.errors import InputError
+from selfeval.figures import tables
 from selfeval.stats import recognition_table
 
 AUTHORS = ("a", "b", "c")

@@ -11,11 +11,12 @@ from itertools import pairwise
 import pytest
 from conftest import KEY
 
-from selfeval import humans, writing
-from selfeval.client import Client
+from selfeval.asking.client import Client
+from selfeval.asking.endpoint import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
-from selfeval.providers import Response
+from selfeval.recognition import humans
+from selfeval.recognition.texts import generate_texts
 from selfeval.roleplay import cast, eliza
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
 from selfeval.roleplay.humans import forced_context, human_conversations, in_plain_style, plain_style
@@ -440,7 +441,7 @@ def test_human_texts_are_records_of_recognition_that_models_can_answer_too(store
     assert all(10 <= row["words"] <= 30 and row["author"] == "human" for row in records)
     assert all(row["text"] not in prompt["prompt"] for row, prompt in zip(records, asked, strict=True))
     models = [get("sim/perfect")]
-    texts, _ = run(writing.generate_texts, store, models, asked, words=20)
+    texts, _ = run(generate_texts, store, models, asked, words=20)
     assert set(records[0]) <= set(texts[0]) and [t["prompt_id"] for t in texts] == [r["prompt_id"] for r in records]
     with pytest.raises(InputError, match="were asked for; ask for fewer"):
         humans.human_texts(5000, words=100)

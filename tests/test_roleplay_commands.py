@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import DATA, cli
-from selfeval.cache import Store
+from selfeval.asking.store import Store
 from selfeval.roleplay import cast
 
 JURY = "openai:j1,openai:j2,openai:j3"

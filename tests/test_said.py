@@ -9,16 +9,18 @@ import pytest
 from click.testing import CliRunner
 from test_report import HOSTILE, SCRIPT, Page, identity_rows, rows_of, statements
 
-from selfeval import answers, models
+from selfeval import models
+from selfeval.asking.client import Client
+from selfeval.asking.endpoint import Response
 from selfeval.cards import card
 from selfeval.cli import main
-from selfeval.client import Client
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.runner import rescore, run_suite
-from selfeval.providers import Response
-from selfeval.questions import Condition
-from selfeval.recognition import collect_predictions
+from selfeval.recognition import answers
+from selfeval.recognition.design import collect_predictions
+from selfeval.recognition.questions import Condition
+from selfeval.recognition.texts import generate_texts, paraphrase
 from selfeval.records import as_published, read_predictions, read_texts, write_jsonl
 from selfeval.report import build
 from selfeval.roleplay.conversation import converse
@@ -26,7 +28,6 @@ from selfeval.roleplay.jury import hold
 from selfeval.roleplay.panel import Jury
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
 from selfeval.stats.counts import condition_label
-from selfeval.writing import generate_texts, paraphrase
 
 CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
 SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})

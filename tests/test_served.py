@@ -5,10 +5,11 @@ import pytest
 from sweep_files import write
 from written_files import run_notebook
 
-from selfeval import figures, paper_captions, results, stats, sweep, tables
+from selfeval import figures, stats, sweep
 from selfeval.errors import ProviderError
+from selfeval.figures import captions, results, tables
+from selfeval.recognition.texts import missing_texts
 from selfeval.stats import serving
-from selfeval.writing import missing_texts
 
 ROUTED = "several_endpoints"
 
@@ -110,8 +111,8 @@ def test_the_mark_is_in_tables_figures_latex_and_the_set_of_a_paper(tmp_path):
     assert "Bert ‡" in [label.get_text() for label in drawn["forest_exact_model"].axes[0].get_yticklabels()]
     results.keep_recognition(tmp_path, frame, table, stats.condition_contrasts(frame), display)
     [one] = results.find(str(tmp_path))
-    assert "Bert ‡ is b (answered by one via East, one via West)" in paper_captions.notes(one)[0]
-    assert "‡ Several endpoints served this model" in paper_captions.caption(one, "advantage_exact_model")
+    assert "Bert ‡ is b (answered by one via East, one via West)" in captions.notes(one)[0]
+    assert "‡ Several endpoints served this model" in captions.caption(one, "advantage_exact_model")
 
 
 def test_the_overview_has_the_share_asked_again():

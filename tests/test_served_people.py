@@ -11,12 +11,12 @@ from identity_records import Claims, Pressure
 from matplotlib.text import Text
 from planted_jury import planted_records
 
-from selfeval import existence
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.files import write_whole
 from selfeval.identity import figures as identity_figures
 from selfeval.identity import report as identity
 from selfeval.models import get, get_all
+from selfeval.recognition import existence
 from selfeval.records import write_jsonl
 from selfeval.report import build
 from selfeval.roleplay import report as roleplay

@@ -6,11 +6,11 @@ import math
 import pytest
 from planted_rates import recognition
 
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
+from selfeval.asking.simulated import Simulated, author_of, evaluators
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.prompts import Setting, build_binary, build_exact, build_writing, user
-from selfeval.simulated import Simulated, author_of, evaluators
+from selfeval.recognition.prompts import Setting, build_binary, build_exact, build_writing, user
 
 FLEET = evaluators()
 

@@ -18,19 +18,19 @@ from fake_server import default_reply
 from test_client import ask, questions, said
 
 from selfeval import ROOT
-from selfeval.cache import Store
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
+from selfeval.asking.recordings import canonical, export_line, key_of
+from selfeval.asking.rescue import Rescued
+from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
-from selfeval.prompts import user
-from selfeval.recordings import canonical, export_line, key_of
-from selfeval.rescue import Rescued
+from selfeval.recognition.prompts import user
 
 CODE = """if True:
     import asyncio, sys
-    from selfeval.client import Client, Request
+    from selfeval.asking.client import Client, Request
     from selfeval.models import get
-    from selfeval.prompts import user
+    from selfeval.recognition.prompts import user
     async def run():
         async with Client(8) as client:
             asked = [Request(get("openai:m"), user(f"question {i}")) for i in range(int(sys.argv[1]))]
@@ -66,9 +66,8 @@ def test_four_processes_with_the_same_requests_buy_each_once(store, server):
 
 @pytest.mark.fault("same keys")
 def test_processes_that_create_the_store_at_the_same_time(tmp_path):
-    code = (
-        "import sys; from selfeval.cache import Store\nfor p in sys.stdin: Store(p.strip()).get('x'); print(flush=True)"
-    )
+    code = "import sys\n"
+    code += "from selfeval.asking.store import Store\nfor p in sys.stdin: Store(p.strip()).get('x'); print(flush=True)"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     processes = [subprocess.Popen([sys.executable, "-c", code], **pipes) for _ in range(4)]
     for k in range(30):
@@ -248,7 +247,7 @@ def test_a_store_that_another_process_holds_is_read_at_once_whatever_waits_besid
 
 
 def test_a_writer_without_a_terminal_goes_on(store, monkeypatch):
-    monkeypatch.setattr("selfeval.replies.NOTICE", 0)
+    monkeypatch.setattr("selfeval.asking.replies.NOTICE", 0)
     store.get("k")
     monkeypatch.setattr(sys, "stderr", open(os.devnull))  # noqa: SIM115, PTH123  nothing can be written to it
     request = canonical({"model": "m", "messages": []})
@@ -260,7 +259,7 @@ def test_a_writer_without_a_terminal_goes_on(store, monkeypatch):
 
 
 def test_a_claim_that_could_not_be_given_back_ends_with_the_next_renewal(store, monkeypatch):
-    monkeypatch.setattr("selfeval.replies.LEASE", 0.3)
+    monkeypatch.setattr("selfeval.asking.replies.LEASE", 0.3)
     assert asyncio.run(store.claim("ours")) is None and asyncio.run(store.claim("kept")) is None
     store._held.discard("ours")  # as after a release that a full disk refused
     time.sleep(0.5)
@@ -320,7 +319,7 @@ def test_a_damaged_store_is_one_sentence(store, server):
 def test_replies_wait_in_memory_while_another_process_holds_the_store(store, server, monkeypatch, capfd):
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **options: connect(*a, **options | {"timeout": 0.1}))
-    monkeypatch.setattr("selfeval.replies.NOTICE", 0.3)
+    monkeypatch.setattr("selfeval.asking.replies.NOTICE", 0.3)
     locks = []
 
     def reply(body):
@@ -334,7 +333,7 @@ def test_replies_wait_in_memory_while_another_process_holds_the_store(store, ser
     responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
     assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
     assert len(fake.ledger) == 3 and capfd.readouterr().err.count("replies wait in memory for up to 10 minutes") == 1
-    monkeypatch.setattr("selfeval.replies.PATIENCE", 0.5)
+    monkeypatch.setattr("selfeval.asking.replies.PATIENCE", 0.5)
     locks.clear()
     with pytest.raises(
         StoreError, match=r"locked\. Another process holds it: end .* nor the replies kept in .*\.rescued/.*\.jsonl"

@@ -4,8 +4,10 @@ import random
 
 import pytest
 
-from selfeval import stats, style, tables
+from selfeval import stats
 from selfeval.errors import InputError
+from selfeval.figures import tables
+from selfeval.stats import classifier
 
 WORDS = "river stone light paper window garden morning letter signal coffee".split()
 
@@ -22,7 +24,7 @@ def texts(mark, n_prompts=12):
 
 
 def discrimination(rows):
-    table = stats.recognition_table(style.predict_authors(rows), n_resamples=1)
+    table = stats.recognition_table(classifier.predict_authors(rows), n_resamples=1)
     return table[(table["statistic"] == "discrimination") & (table["author"] == "x/two")].iloc[0]
 
 
@@ -39,16 +41,16 @@ def test_texts_without_a_difference_give_nothing_away():
 def test_groups_are_never_split_and_every_text_has_chances_that_sum_to_one():
     rows = texts("zylophone")
     copied = [{**row, "text": f"{row['text']} {row['prompt_id']}"} for row in rows]
-    chances = style.out_of_fold(*([row[k] for row in copied] for k in ("text", "author", "prompt_id")))
+    chances = classifier.out_of_fold(*([row[k] for row in copied] for k in ("text", "author", "prompt_id")))
     assert chances.shape == (24, 2) and chances.sum(axis=1).round(9).eq(1).all()
     with pytest.raises(InputError, match="two labels and two groups of texts, got 2 and 1"):
-        style.out_of_fold(["a", "b"], ["x", "y"], ["p", "p"])
+        classifier.out_of_fold(["a", "b"], ["x", "y"], ["p", "p"])
 
 
 def test_the_ceiling_stands_beside_the_authors_own_discrimination():
     rows = texts("zylophone")
-    records = style.predict_authors(rows).assign(evaluator_model="x/two")
+    records = classifier.predict_authors(rows).assign(evaluator_model="x/two")
     table = stats.recognition_table(records, n_resamples=1)
-    by_style = stats.recognition_table(style.predict_authors(rows), n_resamples=1)
+    by_style = stats.recognition_table(classifier.predict_authors(rows), n_resamples=1)
     shown = tables.ceiling(table, by_style, {"x/two": "Two"})
     assert shown["evaluator"].tolist() == ["Two"] and shown["classifier"].tolist() == shown["itself"].tolist()

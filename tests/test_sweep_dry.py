@@ -8,7 +8,7 @@ from fake_server import default_reply, instance
 from sweep_files import make_notebook, write
 
 from selfeval import sweep
-from selfeval.cache import Store
+from selfeval.asking.store import Store
 
 MODELS = """
 models:
@@ -16,7 +16,7 @@ models:
   - {id: "openai:b", display: Bert}
 """
 GUARD = """import os, pathlib, socket, sqlite3
-from selfeval.client import Client
+from selfeval.asking.client import Client
 def refused(function, *arguments):
     try:
         function(*arguments)
@@ -118,7 +118,7 @@ def test_no_stand_in_leaves_the_folder_of_the_dry_run(tmp_path, capsys, engine):
 
 
 def test_a_notebook_that_fails_already_is_named(tmp_path, capsys):
-    make_notebook(tmp_path / "rows.ipynb", "from selfeval.client import Client", "raise ValueError('no corpus')")
+    make_notebook(tmp_path / "rows.ipynb", "from selfeval.asking.client import Client", "raise ValueError('no corpus')")
     path = write(tmp_path, {"notebook": "rows"}, {"notebook": "rows", "name": "later"})
     status, said, _ = dry(path, capsys, only=["rows"])
     assert status == 1 and "ValueError: no corpus" in said

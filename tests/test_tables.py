@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from selfeval import stats, tables
+from selfeval import stats
+from selfeval.figures import tables
 
 
 def records(answers, condition="answer=free"):

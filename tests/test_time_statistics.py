@@ -3,7 +3,7 @@
 import numpy as np
 import time_statistics
 
-from selfeval.answers import rescore
+from selfeval.recognition.answers import rescore
 from selfeval.records import read_predictions
 from selfeval.stats import recognition_table
 

@@ -110,7 +110,7 @@ def crossed(models: int, prompts: int):
 
 def time_million(file: str) -> dict:
     """Read and analyse a prediction file; return seconds per step and the peak memory."""
-    from selfeval.answers import rescore
+    from selfeval.recognition.answers import rescore
     from selfeval.records import read_predictions
     from selfeval.stats import recognition_table
 

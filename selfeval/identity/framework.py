@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
+from selfeval.asking.endpoint import Response
 from selfeval.display import Rich, visible
 from selfeval.errors import InputError, check_whole
 from selfeval.files import write_whole
@@ -24,8 +25,7 @@ from selfeval.identity.scorers import check_scoring, expected_entity, score_case
 from selfeval.identity.simulated import played
 from selfeval.identity.suite import as_alternating
 from selfeval.models import Model, from_callable, get, is_known
-from selfeval.prompts import user
-from selfeval.providers import Response
+from selfeval.recognition.prompts import user
 from selfeval.stats.intervals import Rate, check_level
 
 NOTICE = "Self-report is a signal, not an attestation of which model answered."

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pandas as pd
 
+from selfeval.figures.tables import counted, estimate_text, side_by_side
 from selfeval.stats import cohen_kappa, identity_table, serving, survival_table, templates
-from selfeval.tables import counted, estimate_text, side_by_side
 
 SAYS = {
     "truth": "itself",

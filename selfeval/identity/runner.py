@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from selfeval.client import Client, Progress, Request, Tasks
+from selfeval.asking.client import Client, Progress, Request, Tasks
+from selfeval.asking.endpoint import Response, is_computed, require
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity, entity_of
 from selfeval.identity.config import readout
@@ -21,8 +22,7 @@ from selfeval.identity.simulated import played
 from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, situations
 from selfeval.models import Model, is_known
 from selfeval.models import get as get_model
-from selfeval.prompts import user
-from selfeval.providers import Response, is_computed, require
+from selfeval.recognition.prompts import user
 from selfeval.records import call_fields
 
 READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers

@@ -24,12 +24,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from selfeval.asking.recordings import canonical
 from selfeval.errors import InputError
 from selfeval.identity.claims import Entity, compare, entity_of, extract
 from selfeval.identity.config import readouts
 from selfeval.identity.suite import Identity, foils
 from selfeval.models import Model, get, providers
-from selfeval.recordings import canonical
 
 KINDS = {
     "switch": re.compile(r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I),

@@ -10,9 +10,9 @@ from pathlib import Path
 import yaml
 
 from selfeval import DATA
+from selfeval.asking.endpoint import Response
 from selfeval.errors import InputError
 from selfeval.models import Model, from_callable
-from selfeval.providers import Response
 from selfeval.roleplay import eliza
 
 SCRIPTS = {"eliza": eliza.agent}

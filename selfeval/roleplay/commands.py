@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfeval.client import Client, Tasks
+from selfeval.asking.client import Client, Tasks
 from selfeval.errors import InputError
 from selfeval.files import check_writable, write_whole
 from selfeval.models import Model

@@ -11,10 +11,10 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.client import Client, Progress, Request, gather
+from selfeval.asking.client import Client, Progress, Request, gather
+from selfeval.asking.endpoint import Response, is_computed, require
 from selfeval.errors import InputError, check_whole
 from selfeval.models import Model
-from selfeval.providers import Response, is_computed, require
 from selfeval.roleplay import cast
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
 

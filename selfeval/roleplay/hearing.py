@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
+from selfeval.asking.endpoint import Response
 from selfeval.errors import InputError
-from selfeval.providers import Response
 from selfeval.records import call_fields
 from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.conversation import gather

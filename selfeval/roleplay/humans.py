@@ -5,10 +5,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.errors import check_whole
-from selfeval.humans import sample
 from selfeval.models import Model
+from selfeval.recognition.humans import sample
 from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import check_models, said, sides
 from selfeval.roleplay.transcripts import Conversation, Turn
@@ -17,7 +17,7 @@ SPEAKERS = {"A": "person A", "B": "person B"}
 
 
 def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Conversation]:
-    """Return a seeded sample of n chats between people (`selfeval.humans`), each cut after so many exchanges.
+    """Return a seeded sample of n chats between people (`selfeval.recognition.humans`), each cut after so many.
 
     Person A spoke first and asks, person B is the one under judgement. `exchanges` is also the least that a chat must
     have; 4 of them are 8 turns.

@@ -29,9 +29,9 @@ from collections.abc import Sequence
 from functools import cache
 
 from selfeval import DATA
-from selfeval.client import Client, Progress, Tasks
+from selfeval.asking.client import Client, Progress, Tasks
+from selfeval.asking.endpoint import is_computed
 from selfeval.errors import InputError
-from selfeval.providers import is_computed
 from selfeval.records import read_jsonl
 from selfeval.roleplay.hearing import judged_turns, verdict
 from selfeval.roleplay.panel import ARMS, SINGLE, Jury

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from selfeval.client import Client
+from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_whole
+from selfeval.figures.tables import p_text, side_by_side
 from selfeval.models import Model
 from selfeval.records import data_path
 from selfeval.roleplay.humans import forced_context, human_conversations
@@ -14,10 +15,9 @@ from selfeval.roleplay.jury import decide, hold, judged_turns
 from selfeval.roleplay.panel import Jury, personas, relatives, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.stats import serving
+from selfeval.stats.classifier import out_of_fold
 from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
-from selfeval.style import out_of_fold
-from selfeval.tables import p_text, side_by_side
 
 VERDICT = ["conversation_id", "turn", "arm"]
 SHADES = ("#f3d9d4", "#f2f2f2", "#d5e6f0")  # a program, undecided, a person

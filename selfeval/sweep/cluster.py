@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from selfeval import DATA, ROOT
-from selfeval.cache import Store
+from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.sweep import manifest
 from selfeval.sweep.forked import ForkedProcesses

@@ -1,8 +1,9 @@
 """`--dry-run`: what a sweep would execute, and what its calls would take, without a call and without a file in data/.
 
 The runs are decided as `execute` decides them. Then the notebooks that ask models are executed as planning (see
-`selfeval.planning`) in a temporary folder: stored replies are read, stand-ins take the place of the others, so that the
-calls of later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once.
+`selfeval.asking.dryrun`) in a temporary folder: stored replies are read, stand-ins take the place of the others, so
+that the calls of later stages are counted on texts that do not exist yet. Every request counts once, as it is bought
+once.
 """
 
 import contextlib
@@ -14,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from selfeval import models
+from selfeval.asking.endpoint import is_computed, require
 from selfeval.display import columns
 from selfeval.errors import SelfevalError, check_whole
-from selfeval.providers import is_computed, require
 from selfeval.sweep import manifest, todo
 from selfeval.sweep.execute import Work, execute, signals
 from selfeval.sweep.launch import LocalProcesses

@@ -4,7 +4,8 @@ import functools
 import os
 import sys
 
-from selfeval import ROOT, warm
+from selfeval import ROOT
+from selfeval.sweep import kernels
 from selfeval.sweep.launch import LocalProcesses, command, variables
 from selfeval.sweep.runs import Run
 
@@ -21,16 +22,16 @@ class ForkedProcesses(LocalProcesses):
 
     def start(self, run: Run) -> None:
         """Start a run and return at once; raise `OSError` where that is not possible."""
-        if reason := warm.obstacle():
+        if reason := kernels.obstacle():
             _say(reason)
             return super().start(run)
         if self.warm is None:
-            self.warm = warm.WarmProcess(warm.PAPERMILL + warm.KERNEL, ROOT)
+            self.warm = kernels.WarmProcess(kernels.PAPERMILL + kernels.KERNEL, ROOT)
         env = os.environ | variables(run) | {"SELFEVAL_WARM": self.warm.address}
         with (run.folder / "log.txt").open("wb") as log, open(os.devnull, "rb") as stdin:  # noqa: PTH123
             files = [stdin.fileno(), log.fileno(), log.fileno(), self.keep]
             try:
-                process = warm.start(self.warm.address, [*command(run), "--engine", "forked"], ROOT, env, files)
+                process = kernels.start(self.warm.address, [*command(run), "--engine", "forked"], ROOT, env, files)
             except ConnectionError as error:
                 _say(f"the warm process has ended ({error.strerror})")
                 return super().start(run)

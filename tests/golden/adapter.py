@@ -21,19 +21,20 @@ import nbformat
 import pandas as pd
 from click.testing import CliRunner
 
-from selfeval import DATA, ROOT, models, results, stats, sweep
-from selfeval.cache import Store
+from selfeval import DATA, ROOT, models, stats, sweep
+from selfeval.asking.client import Client
+from selfeval.asking.endpoint import Response, is_computed
+from selfeval.asking.recordings import canonical, key_of
+from selfeval.asking.rescue import Rescued
+from selfeval.asking.sharing import Purse
+from selfeval.asking.store import Store
 from selfeval.cli import main
-from selfeval.client import Client
+from selfeval.figures import results
 from selfeval.identity import EvalRunner
 from selfeval.identity.report import lasting
 from selfeval.identity.runner import rescore
-from selfeval.limits import Purse
 from selfeval.models import display_names
-from selfeval.providers import Response, is_computed
-from selfeval.recordings import canonical, key_of
 from selfeval.records import read_jsonl, read_predictions, read_texts, write_csv
-from selfeval.rescue import Rescued
 from selfeval.roleplay.transcripts import read_conversations
 from selfeval.stats.jury import jury_table
 

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from selfeval.asking.recordings import canonical_row, read_line
 from selfeval.errors import InputError
-from selfeval.recordings import canonical_row, read_line
 
 TRIES = 5
 

@@ -1,7 +1,8 @@
 """The embedded model: one llama.cpp server per machine, on loopback, started on demand, gone when nobody asks.
 
-All kernels of a sweep share it. `url()` finds the server or starts it; `python -m selfeval.embedded` is the server. It
-needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the registry.
+All kernels of a sweep share it. `url()` finds the server or starts it; `python -m selfeval.asking.embedded` is the
+server. It needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the
+registry.
 """
 
 import getpass
@@ -92,7 +93,7 @@ def _start(provider: Provider, state: Path) -> str:
     log = state.with_suffix(".log")
     with log.open("wb") as out:
         server = subprocess.Popen(
-            [sys.executable, "-m", "selfeval.embedded", provider.name],
+            [sys.executable, "-m", "selfeval.asking.embedded", provider.name],
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + START_SECONDS

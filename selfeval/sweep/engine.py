@@ -16,7 +16,7 @@ from jupyter_client.manager import AsyncKernelManager
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
-from selfeval import warm
+from selfeval.sweep import kernels
 
 
 class ForkedEngine(NBClientEngine):
@@ -25,7 +25,7 @@ class ForkedEngine(NBClientEngine):
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, **kwargs):
         """Execute a notebook on a forked kernel, or on an ordinary one where forking is not to be had."""
-        if reason := warm.obstacle():
+        if reason := kernels.obstacle():
             _say(reason)
         else:
             kwargs["kernel_manager_class"] = ForkedKernelManager
@@ -50,7 +50,7 @@ class ForkedKernelManager(AsyncKernelManager):
         with open(os.devnull, "rb") as stdin:  # noqa: PTH123, ASYNC230
             files = [stdin.fileno(), *(_descriptor(kw.get(name), fd) for name, fd in (("stdout", 1), ("stderr", 2)))]
             try:
-                process = warm.start(_address(), kernel_cmd, cwd, env, files).started()
+                process = kernels.start(_address(), kernel_cmd, cwd, env, files).started()
             except OSError as error:
                 _say(str(error))
                 return await super()._async_launch_kernel(kernel_cmd, **kw)
@@ -74,8 +74,8 @@ def _descriptor(file, default: int) -> int:
 
 
 @functools.cache
-def _own() -> warm.WarmProcess:
-    own = warm.WarmProcess()
+def _own() -> kernels.WarmProcess:
+    own = kernels.WarmProcess()
     atexit.register(own.close)
     return own
 

@@ -9,14 +9,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from selfeval.answers import anonymous
-from selfeval.client import Client
-from selfeval.controls import changed
+from selfeval.asking.client import Client
 from selfeval.errors import InputError, ProviderError, check_flag, check_whole
 from selfeval.models import Model, display_names, get
-from selfeval.questions import TASKS, Condition, Question
+from selfeval.recognition.answers import anonymous
+from selfeval.recognition.controls import changed
+from selfeval.recognition.questions import TASKS, Condition, Question
+from selfeval.recognition.texts import paraphrase
 from selfeval.scoring import normalise
-from selfeval.writing import paraphrase
 
 
 def match_authors(

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from selfeval.limits import Pace
+from selfeval.asking.sharing import Pace
 
 MAX_ATTEMPTS = 6  # transient failures of one call
 MAX_THROTTLED = 10  # rate-limit answers to one call

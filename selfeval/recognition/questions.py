@@ -8,14 +8,14 @@ lineup          who wrote each of these texts on one prompt?
 
 from dataclasses import asdict, dataclass
 
-from selfeval import prompts
-from selfeval.answers import PLACES, probabilities, score
-from selfeval.client import Request
-from selfeval.controls import CONTROLS, leaks
+from selfeval.asking.client import Request
+from selfeval.asking.endpoint import Response
 from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
-from selfeval.providers import Response
+from selfeval.recognition import prompts
+from selfeval.recognition.answers import PLACES, probabilities, score
+from selfeval.recognition.controls import CONTROLS, leaks
 from selfeval.records import call_fields
 from selfeval.scoring import parse_likelihood
 

@@ -12,7 +12,7 @@ import pandas as pd
 from selfeval import foreign, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
-from selfeval.prompts import PAIR
+from selfeval.recognition.prompts import PAIR
 
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 PAIR_FIELDS = ("position", "other_model")

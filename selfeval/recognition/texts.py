@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from selfeval import prompts
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
+from selfeval.asking.endpoint import Response
 from selfeval.errors import ProviderError, check_at_least, check_whole
 from selfeval.models import Model
-from selfeval.providers import Response
+from selfeval.recognition import prompts
 from selfeval.records import call_fields, data_path, text_id
 
 MISSING = {  # what helps where a reply is no text
@@ -28,7 +28,7 @@ def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int =
     """
     if source != "chats":
         return prompts.read_prompts(data_path(source), limit), []
-    from selfeval.humans import human_texts
+    from selfeval.recognition.humans import human_texts
 
     check_whole("limit", limit, 1)
     asked, texts = human_texts(limit, words=words, seed=seed)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from selfeval.results import ResultSet, default_only
+from selfeval.figures.results import ResultSet, default_only
+from selfeval.figures.tables import estimate_text
 from selfeval.stats.counts import varying_parts
-from selfeval.tables import estimate_text
 
 LABELS = ("task", "condition", "change", "arm", "evaluator", "model", "source")
 CLUSTERS = ("n_prompts", "n_templates", "n_conversations", "n_targets")

@@ -15,11 +15,11 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
-from selfeval import sqlite
+from selfeval.asking import sqlite
+from selfeval.asking.recordings import export_line
+from selfeval.asking.rescue import Rescued, say
+from selfeval.asking.sqlite import is_busy, is_dead, is_of_the_disk
 from selfeval.errors import StoreError
-from selfeval.recordings import export_line
-from selfeval.rescue import Rescued, say
-from selfeval.sqlite import is_busy, is_dead, is_of_the_disk
 
 LEASE = 60.0  # seconds a claim lives without a sign of life from its process
 BATCH = 500  # most operations in one commit

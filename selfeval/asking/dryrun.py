@@ -116,7 +116,7 @@ def note(request, stored: bool, text: str = "") -> None:
     """
     line = {"key": request.key, "model": request.model.id, "stored": stored}
     if not stored:
-        from selfeval.limits import estimate
+        from selfeval.asking.sharing import estimate
 
         messages, parameters = request.full()
         model = request.model

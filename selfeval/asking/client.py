@@ -13,15 +13,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from selfeval import planning, simulated
-from selfeval.cache import Store
+from selfeval.asking import dryrun, simulated
+from selfeval.asking.endpoint import Endpoint, Response, ask_callable, is_computed, require
+from selfeval.asking.http import Failure
+from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of, numbered
+from selfeval.asking.sharing import Purse, estimate
+from selfeval.asking.store import Store
 from selfeval.display import Rich
 from selfeval.errors import InputError, StoreError, check_whole
-from selfeval.limits import Purse, estimate
 from selfeval.models import Model
-from selfeval.providers import Endpoint, Response, ask_callable, is_computed, require
-from selfeval.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of, numbered
-from selfeval.transport import Failure
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ class Client(Rich):
         if self._wanted_again(request, response):
             return None
         self.tally.stored += 1
-        if planning.folder():
-            planning.note(request, stored=True)
+        if dryrun.folder():
+            dryrun.note(request, stored=True)
         return response
 
     def _wanted_again(self, request: Request, response: Response) -> bool:
@@ -225,7 +225,7 @@ class Client(Rich):
             response = await ask_callable(function, messages, parameters)
             self.tally.failed += response.status == "error"
             return response
-        if planning.folder():
+        if dryrun.folder():
             return self._planned(request)
         while True:
             async with self._endpoint(model).breakers[model.id].turn():
@@ -236,8 +236,8 @@ class Client(Rich):
 
     def _planned(self, request: Request) -> Response:
         """Return a stand-in for the reply that would be bought."""
-        text = planning.stand_in(*request.full(), request.key)
-        planning.note(request, stored=False, text=text)
+        text = dryrun.stand_in(*request.full(), request.key)
+        dryrun.note(request, stored=False, text=text)
         return Response(text, finish_reason="stop", usage={"prompt": 0, "completion": 0}, cost=0.0)
 
     async def _buy(self, request: Request) -> Response:

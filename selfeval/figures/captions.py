@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from selfeval.figures import designs
-from selfeval.results import ResultSet
+from selfeval.figures.results import ResultSet
+from selfeval.figures.tables import unit
 from selfeval.stats.serving import MARK
-from selfeval.tables import unit
 
 HOLLOW = "Hollow squares: the interval holds 0."
 SILENT = "no answer counts as not claimed (policy all)"

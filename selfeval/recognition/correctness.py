@@ -16,10 +16,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from selfeval import prompts
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
 from selfeval.errors import check_one_of
 from selfeval.models import Model
+from selfeval.recognition import prompts
 
 METHODS = ("exact", "fuzzy", "partial")
 SIMILAR = 0.8

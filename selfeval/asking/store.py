@@ -19,10 +19,9 @@ from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
 
-from selfeval import DATA, ROOT, planning, replies
-from selfeval.display import Rich, below_root
-from selfeval.errors import InputError, ReplayMiss, StoreError
-from selfeval.recordings import (
+from selfeval import DATA, ROOT
+from selfeval.asking import dryrun, replies
+from selfeval.asking.recordings import (
     MOST_AGAIN,
     STORED,
     UNANSWERED,
@@ -34,8 +33,10 @@ from selfeval.recordings import (
     read_store,
     request_key,
 )
-from selfeval.rescue import Rescued
-from selfeval.sqlite import own_name
+from selfeval.asking.rescue import Rescued
+from selfeval.asking.sqlite import own_name
+from selfeval.display import Rich, below_root
+from selfeval.errors import InputError, ReplayMiss, StoreError
 
 
 class Store(Rich):
@@ -64,8 +65,8 @@ class Store(Rich):
     @cached_property
     def _reader(self) -> sqlite3.Connection:
         """Return the connection of the caller's thread: it reads, and claims without a flush to the disk."""
-        if planning.folder():
-            return planning.read_only(self.path, replies.SCHEMA)
+        if dryrun.folder():
+            return dryrun.read_only(self.path, replies.SCHEMA)
         connection = replies.connect(self.path)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA busy_timeout=1000")
@@ -125,7 +126,7 @@ class Store(Rich):
 
     def _take_in(self) -> None:
         """Let the writer add what was rescued, unless another process holds the file."""
-        if self._rescued.waiting() and not planning.folder():
+        if self._rescued.waiting() and not dryrun.folder():
             with contextlib.suppress(StoreError, TimeoutError):
                 self._writer.submit(lambda connection: None).result(replies.GRACE)
 

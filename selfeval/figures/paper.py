@@ -1,4 +1,4 @@
-"""The paper's figures and tables from sets of results (`selfeval.results`), with an index of what each one shows.
+"""The paper's figures and tables from sets of results (`selfeval.figures.results`), with an index of what each shows.
 
 `make` writes them all. The functions that draw are those of the analysis notebooks.
 """
@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from selfeval import figures
 from selfeval.errors import InputError
 from selfeval.figures import DOUBLE, SINGLE
-from selfeval.identity.figures import identity_figures
-from selfeval.paper_captions import caption, notes
-from selfeval.paper_tables import set_tables
+from selfeval.figures.captions import caption, notes
+from selfeval.figures.identity import identity_figures
+from selfeval.figures.jury import jury_figures
+from selfeval.figures.paper_tables import set_tables
+from selfeval.figures.results import ResultSet
 from selfeval.records import write_whole
-from selfeval.results import ResultSet
-from selfeval.roleplay.figures import jury_figures
 
 WIDTHS = {"double": DOUBLE, "single": SINGLE}
 

@@ -34,7 +34,7 @@ KERNEL = (
     "ipykernel.kernelapp", "ipykernel.ipkernel", "zmq.asyncio", "numpy", "pandas", "scipy.stats", "matplotlib.pyplot",
     "seaborn", "sklearn.linear_model", "sklearn.feature_extraction.text", "openai", "aiohttp", "yaml", "dotenv",
 )  # fmt: skip
-PAPERMILL = ("papermill.cli", "nbclient", "nbformat", "jupyter_client.asynchronous", "selfeval.engine")
+PAPERMILL = ("papermill.cli", "nbclient", "nbformat", "jupyter_client.asynchronous", "selfeval.sweep.engine")
 FRESH = ("selfeval", "tqdm")  # imported anew: edited between runs; chooses its bar by where it is imported
 FOREVER = float("inf")
 GRACE = 3.0  # seconds between TERM and KILL
@@ -63,7 +63,7 @@ class WarmProcess:
         with owner, socket.socket(socket.AF_UNIX) as listener:
             listener.bind(f"\0{name}")
             listener.listen(256)
-            code = f"from selfeval.warm import _main; _main({owner.fileno()}, {listener.fileno()}, {modules})"
+            code = f"from selfeval.sweep.kernels import _main; _main({owner.fileno()}, {listener.fileno()}, {modules})"
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code], cwd=cwd, env=env, start_new_session=True, stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, pass_fds=(owner.fileno(), listener.fileno()),

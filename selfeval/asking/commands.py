@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from selfeval.asking.recordings import STORED
 from selfeval.display import columns
-from selfeval.recordings import STORED
 
 
 @click.group()
@@ -17,7 +17,7 @@ def store() -> None:
 @store.command()
 def stats() -> None:
     """Count the stored replies with their tokens and cost per model, and what went wrong."""
-    from selfeval.cache import Store
+    from selfeval.asking.store import Store
 
     replies = Store()
     rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
@@ -36,7 +36,7 @@ def stats() -> None:
 @click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
 def export(file: Path, model: str) -> None:
     """Write the stored replies to FILE as JSON lines."""
-    from selfeval.cache import Store
+    from selfeval.asking.store import Store
 
     click.echo(f"{Store().export_file(file, model)} replies written to {file}")
 
@@ -48,7 +48,7 @@ def export(file: Path, model: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Count what would go, and delete nothing.")
 def forget(model: str, status: tuple[str, ...], since: datetime | None, dry_run: bool) -> None:
     """Delete stored replies, to ask and pay for them anew; give at least one of the first three options."""
-    from selfeval.cache import Store
+    from selfeval.asking.store import Store
 
     if model == "%" and not status and not since:
         raise click.UsageError("forget needs --model, --status or --since; without any it would delete every reply.")
@@ -63,7 +63,7 @@ def forget(model: str, status: tuple[str, ...], since: datetime | None, dry_run:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def import_(files: tuple[Path, ...]) -> None:
     """Add the replies of exported FILES to the store."""
-    from selfeval.cache import Store
+    from selfeval.asking.store import Store
 
     _add(files, Store.import_file)
 
@@ -72,14 +72,14 @@ def import_(files: tuple[Path, ...]) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def merge(files: tuple[Path, ...]) -> None:
     """Add the replies and failed attempts of other hosts' stores, FILES, to the store; a second time adds nothing."""
-    from selfeval.cache import Store
+    from selfeval.asking.store import Store
 
     _add(files, Store.merge)
 
 
 def _add(files: tuple[Path, ...], add) -> None:
     """Add files to the store by one of its methods, and say of each how many replies were new."""
-    from selfeval.cache import Store
+    from selfeval.asking.store import Store
 
     replies = Store()
     for file in files:

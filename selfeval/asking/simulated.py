@@ -19,9 +19,11 @@ import re
 from functools import cache
 from importlib import import_module
 
+from selfeval.asking.endpoint import Response
+from selfeval.asking.recordings import canonical
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models
-from selfeval.prompts import (
+from selfeval.recognition.prompts import (
     AUTHORED,
     BETTER,
     CANDIDATE_LINE,
@@ -33,8 +35,6 @@ from selfeval.prompts import (
     PAIR,
     blocks,
 )
-from selfeval.providers import Response
-from selfeval.recordings import canonical
 
 ROLES = {"identity": "selfeval.identity.simulated", "roleplay": "selfeval.roleplay.simulated"}  # role: its module
 _INTRODUCED = re.compile(INTRODUCED.format("(.+)"))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import yaml
 
 from selfeval import DATA, scoring
-from selfeval.client import Client, Request
+from selfeval.asking.client import Client, Request
+from selfeval.asking.endpoint import Response
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get_all, models
-from selfeval.prompts import choice_format, user
-from selfeval.providers import Response
+from selfeval.recognition.prompts import choice_format, user
 
 LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor disagree", "4": "agree",
           "5": "strongly agree"}  # fmt: skip

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import psutil
 
-from selfeval import sqlite
-from selfeval.embedded import host_folder
+from selfeval.asking import sqlite
+from selfeval.asking.embedded import host_folder
+from selfeval.asking.sqlite import is_busy, is_dead, is_foreign, own_name
 from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import Model, Provider
-from selfeval.sqlite import is_busy, is_dead, is_foreign, own_name
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from urllib.parse import urlsplit
 
-from selfeval import embedded, planning
-from selfeval.breaker import Breaker
+from selfeval.asking import dryrun, embedded
+from selfeval.asking.breaker import Breaker
+from selfeval.asking.http import Failure, Gate, Reply, call
+from selfeval.asking.recordings import is_amount, is_count
+from selfeval.asking.sharing import Pace, estimate
 from selfeval.display import Rich
 from selfeval.errors import ProviderError, SelfevalError
-from selfeval.limits import Pace, estimate
 from selfeval.models import Model, Provider
-from selfeval.recordings import is_amount, is_count
 from selfeval.secrets import SHORTEST
-from selfeval.transport import Failure, Gate, Reply, call
 
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
@@ -84,7 +84,7 @@ def is_computed(model: Model) -> bool:
 def require(model: Model) -> None:
     """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
     provider = model.provider
-    if is_computed(model) or planning.folder():  # a dry run asks nobody
+    if is_computed(model) or dryrun.folder():  # a dry run asks nobody
         return
     if provider.embedded:
         embedded.model_file(provider)

@@ -1,0 +1,1 @@
+"""Asking models: requests, providers, the store of replies, rates and ceilings."""
