@@ -35,7 +35,7 @@ _HOME = {
     "Condition": "recognition.questions",
     "EvalRunner": "identity",
     "Jury": "roleplay.panel",
-    "Request": "asking.client",
+    "Request": "asking.request",
     "collect_predictions": "recognition.design",
     "converse": "roleplay.conversation",
     "generate_texts": "recognition.texts",

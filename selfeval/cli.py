@@ -143,7 +143,7 @@ def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
 def models() -> None:
     """List the registry, and whether each model can be asked from here."""
     from selfeval import models as registry
-    from selfeval.asking.endpoint import require
+    from selfeval.asking.request import require
     from selfeval.errors import ProviderError
 
     rows, ready = [("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY")], {}
@@ -183,7 +183,7 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
 
     Writes the result object of one model, or a list with one for each of several.
     """
-    from selfeval.asking.endpoint import require
+    from selfeval.asking.request import require
     from selfeval.files import check_writable
     from selfeval.identity.framework import EvalRunner, save_results
     from selfeval.models import get_all

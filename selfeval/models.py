@@ -276,7 +276,7 @@ class _Served:
     call: Callable
 
     async def __call__(self, messages: list[dict], **parameters):
-        from selfeval.asking.endpoint import Response  # which imports this module
+        from selfeval.asking.request import Response  # which imports this module
 
         answer = self.call(messages, **self._taken(parameters))
         answer = await answer if inspect.isawaitable(answer) else answer

@@ -19,8 +19,7 @@ from selfeval.recognition.prompts import blocks, check_limit
 from selfeval.safe import for_spreadsheet
 
 if TYPE_CHECKING:
-    from selfeval.asking.client import Request
-    from selfeval.asking.endpoint import Response
+    from selfeval.asking.request import Request, Response
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}

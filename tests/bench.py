@@ -26,7 +26,8 @@ def client() -> dict:
     import openai  # noqa: F401  its import takes half a second, once per process
 
     from selfeval import scoring
-    from selfeval.asking.client import Client, Request
+    from selfeval.asking.client import Client
+    from selfeval.asking.request import Request
     from selfeval.asking.store import Store
     from selfeval.models import get
     from selfeval.recognition import prompts

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import models
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.errors import BudgetError, InputError, ReplayMiss

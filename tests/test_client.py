@@ -15,8 +15,8 @@ from conftest import AT_ONCE, KEY
 from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 
 from selfeval import models
-from selfeval.asking.client import Client, Request
-from selfeval.asking.endpoint import Response
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.models import from_callable, get
 from selfeval.recognition.prompts import user

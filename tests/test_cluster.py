@@ -90,7 +90,8 @@ def test_the_command_merges_and_counts(tmp_path, monkeypatch):
 # The cluster
 
 ASK = """import json, pathlib
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.models import get
 async with Client(IN_FLIGHT) as client:
     requests = [Request(get("openai:fake"), [{"role": "user", "content": f"{x} {i}"}]) for i in range(CALLS)]

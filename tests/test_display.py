@@ -16,8 +16,8 @@ import pytest
 from nbclient import NotebookClient
 
 import selfeval
-from selfeval.asking.client import Client, Request
-from selfeval.asking.endpoint import Response
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request, Response
 from selfeval.asking.store import Store
 from selfeval.cards import card
 from selfeval.display import visible

@@ -17,7 +17,8 @@ import yaml
 
 from selfeval import DATA
 from selfeval.asking import embedded
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.asking.store import Store
 from selfeval.errors import ProviderError
 from selfeval.models import get, providers

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from selfeval.asking.client import Client
-from selfeval.asking.endpoint import Response
+from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all, models
 from selfeval.recognition import existence

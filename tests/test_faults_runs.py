@@ -104,7 +104,8 @@ def test_a_sweep_in_which_one_model_is_refused_finishes_the_others_and_says_so(t
 def test_three_processes_in_a_storm_of_refusals_lose_nothing(tmp_path, counted, fault, wait):
     code = """if True:
         import asyncio, sys
-        from selfeval.asking.client import Client, Request
+        from selfeval.asking.client import Client
+        from selfeval.asking.request import Request
         from selfeval.models import get
         from selfeval.recognition.prompts import user
         async def run():

@@ -27,7 +27,8 @@ folders: list = []
 out: str = ""
 """
 ASK = """from pathlib import Path
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.models import get
 from selfeval.records import read_jsonl, write_jsonl
 said = [row["text"] for folder in folders for row in read_jsonl(Path(folder) / "replies.jsonl")]

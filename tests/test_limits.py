@@ -14,7 +14,8 @@ import pytest
 from test_client import ask, mine, questions
 
 from selfeval.asking import breaker, sharing
-from selfeval.asking.client import Client, Request, gather
+from selfeval.asking.client import Client, gather
+from selfeval.asking.request import Request
 from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import get
 from selfeval.recognition.prompts import user
@@ -35,7 +36,8 @@ def most_in(ledger, seconds):
 
 ASK = """if True:
     import asyncio, sys
-    from selfeval.asking.client import Client, Request
+    from selfeval.asking.client import Client
+    from selfeval.asking.request import Request
     from selfeval.errors import BudgetError
     from selfeval.models import get
     from selfeval.recognition.prompts import user

@@ -9,7 +9,7 @@ import pytest
 
 from selfeval import models, scoring, stats
 from selfeval.asking.client import Client
-from selfeval.asking.endpoint import Response
+from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
 from selfeval.recognition import answers, controls, design, prompts

@@ -318,7 +318,7 @@ models:
   - {id: 'openai:b', display: Model B, price: {input: 50.0, output: 3.0}}
   - {id: 'openai:c', display: Model C}
 """
-ASKS = """from selfeval.asking.client import Client, Request
+ASKS = """from selfeval import Client, Request
 from selfeval.models import get
 from selfeval.recognition.prompts import choice_format
 form = choice_format({"answer": ["YES", "NO"]})

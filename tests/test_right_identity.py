@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from selfeval import cli
 from selfeval.asking.client import Client
-from selfeval.asking.endpoint import Response
+from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
 from selfeval.identity.runner import rescore, run_suite
 from selfeval.models import from_callable, get

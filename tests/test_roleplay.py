@@ -12,7 +12,7 @@ import pytest
 from conftest import KEY
 
 from selfeval.asking.client import Client
-from selfeval.asking.endpoint import Response
+from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
 from selfeval.recognition import humans

@@ -11,7 +11,7 @@ from test_report import HOSTILE, SCRIPT, Page, identity_rows, rows_of, statement
 
 from selfeval import models
 from selfeval.asking.client import Client
-from selfeval.asking.endpoint import Response
+from selfeval.asking.request import Response
 from selfeval.cards import card
 from selfeval.cli import main
 from selfeval.errors import InputError

@@ -6,7 +6,8 @@ import math
 import pytest
 from planted_rates import recognition
 
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.asking.simulated import Simulated, author_of, evaluators
 from selfeval.errors import InputError
 from selfeval.models import get

@@ -18,8 +18,9 @@ from fake_server import default_reply
 from test_client import ask, questions, said
 
 from selfeval import ROOT
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
 from selfeval.asking.recordings import canonical, export_line, key_of
+from selfeval.asking.request import Request
 from selfeval.asking.rescue import Rescued
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss, StoreError
@@ -28,7 +29,8 @@ from selfeval.recognition.prompts import user
 
 CODE = """if True:
     import asyncio, sys
-    from selfeval.asking.client import Client, Request
+    from selfeval.asking.client import Client
+    from selfeval.asking.request import Request
     from selfeval.models import get
     from selfeval.recognition.prompts import user
     async def run():

@@ -9,7 +9,7 @@ from selfeval import sweep
 from selfeval.sweep import manifest
 
 PARAMETERS = 'corpus: str = ""\nname: str = "x"\ncalls: int = 1\nout: str = ""\n'
-READ = """from selfeval.asking.client import Client, Request
+READ = """from selfeval import Client, Request
 from selfeval.models import get
 from selfeval.records import data_path, read_jsonl, write_jsonl
 rows = read_jsonl(data_path(corpus))"""

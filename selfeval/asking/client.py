@@ -8,81 +8,20 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from selfeval.asking import dryrun, simulated
-from selfeval.asking.endpoint import Endpoint, Response, ask_callable, is_computed, require
+from selfeval.asking.endpoint import Endpoint, ask_callable
 from selfeval.asking.http import Failure
-from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of, numbered
-from selfeval.asking.sharing import Purse, estimate
+from selfeval.asking.recordings import numbered
+from selfeval.asking.request import Request, Response, estimate, is_computed, read_again, require
+from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.display import Rich
-from selfeval.errors import InputError, StoreError, check_whole
+from selfeval.errors import StoreError, check_whole
 from selfeval.models import Model
-
-
-@dataclass(frozen=True)
-class Request(Rich):
-    """A question to one model.
-
-    sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what was cut off counts as
-    an answer (a text does), so that it is not asked for again.
-    """
-
-    model: Model
-    messages: list[dict]
-    parameters: dict = field(default_factory=dict)
-    sample: int = 0
-    seed: int = 0
-    cut_counts: bool = False
-
-    def full(self) -> tuple[list[dict], dict]:
-        """Return messages and parameters as sent: with the model's system prompt, defaults and exclusions."""
-        messages, own = self.messages, self.model.parameters
-        if self.model.system:
-            system, rest = [self.model.system], messages
-            if messages[0]["role"] == "system":
-                system, rest = [self.model.system, messages[0]["content"]], messages[1:]
-            messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
-        parameters = {k: v for k, v in (own | self.parameters).items() if v is not None and own.get(k, 0) is not None}
-        if self.model.provider.seeded:
-            parameters["seed"] = self.seed * 1_000_000 + self.sample
-        return messages, parameters
-
-    @cached_property
-    def identity(self) -> str:
-        """Return everything that can change the reply, and nothing else, as canonical JSON."""
-        messages, parameters = self.full()
-        return canonical(
-            {
-                "provider": self.model.provider.identity(),
-                "model": self.model.api_name,
-                "messages": messages,
-                "parameters": parameters,
-                "sample": self.sample,
-            }
-        )
-
-    @cached_property
-    def key(self) -> str:
-        """Return the request's identity as the store's key."""
-        return key_of(self.identity)
-
-
-def read_again(text: str) -> tuple[list[str], int]:
-    """Return which statuses to ask again for, and how often, of "empty, filtered" or "empty, length, 3"."""
-    parts = [part.strip() for part in str(text).split(",") if part.strip()]
-    statuses, times = [p for p in parts if not p.isdecimal()], [int(p) for p in parts if p.isdecimal()]
-    known = {*statuses} <= {*UNANSWERED} and (statuses or not times)
-    if not isinstance(text, str) or not known or len(times) > 1 or not 1 <= (times or [1])[0] <= MOST_AGAIN:
-        raise InputError(
-            f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at most one number from "
-            f"1 to {MOST_AGAIN} of how often, got {text!r}."
-        )
-    return statuses, (times or [1])[0]
 
 
 @dataclass

@@ -116,7 +116,7 @@ def note(request, stored: bool, text: str = "") -> None:
     """
     line = {"key": request.key, "model": request.model.id, "stored": stored}
     if not stored:
-        from selfeval.asking.sharing import estimate
+        from selfeval.asking.request import estimate
 
         messages, parameters = request.full()
         model = request.model

@@ -8,17 +8,15 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
 from itertools import accumulate
-from urllib.parse import urlsplit
 
-from selfeval.asking import dryrun, embedded
+from selfeval.asking import embedded
 from selfeval.asking.breaker import Breaker
 from selfeval.asking.http import Failure, Gate, Reply, call
 from selfeval.asking.recordings import is_amount, is_count
-from selfeval.asking.sharing import Pace, estimate
-from selfeval.display import Rich
-from selfeval.errors import ProviderError, SelfevalError
+from selfeval.asking.request import Response, estimate
+from selfeval.asking.sharing import Pace
+from selfeval.errors import SelfevalError
 from selfeval.models import Model, Provider
 from selfeval.secrets import SHORTEST
 
@@ -27,89 +25,6 @@ THOUGHT = re.compile(
     r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
 )
 SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
-
-
-@dataclass(frozen=True)
-class Response(Rich):
-    """One reply. status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
-
-    usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown. latency: seconds of the
-    attempt that succeeded. logprobs: per token of the reply (token, log-probability, {alternative: log-probability}).
-    adapted: parameters sent otherwise than asked: under another name, left out (None), or with a larger allowance (a
-    number). earlier: the statuses of earlier replies to the same request, oldest first, where it was asked again.
-    """
-
-    text: str = ""
-    status: str = "ok"
-    finish_reason: str | None = None
-    usage: dict = field(default_factory=dict)
-    cost: float | None = None
-    served_model: str | None = None
-    served_by: str | None = None
-    request_id: str | None = None
-    latency: float = 0.0
-    attempts: int = 0
-    reasoning: str | None = None
-    logprobs: list | None = None
-    adapted: dict | None = None
-    error: str | None = None
-    earlier: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict:
-        """Return the fields that hold something, for JSON."""
-        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
-
-    @property
-    def only_thought(self) -> bool:
-        """Tell whether a model that had no room for thinking spent on it all that it was given."""
-        had_room = any(isinstance(new, int) for new in (self.adapted or {}).values())
-        return self.status == "length" and not self.text.strip() and not had_room
-
-    def tokens(self) -> int:
-        """Return the tokens of prompt and reply, 0 where the provider does not count them."""
-        return self.usage.get("prompt", 0) + self.usage.get("completion", 0)
-
-    @classmethod
-    def from_dict(cls, values: dict) -> "Response":
-        """Return the response that `to_dict` wrote; fields of other versions are passed over."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{k: v for k, v in values.items() if k in known})
-
-
-def is_computed(model: Model) -> bool:
-    """Tell whether the reply is computed in this process: a simulated model or a callable of the user's."""
-    return model.call is not None or model.provider.name == "sim"
-
-
-def require(model: Model) -> None:
-    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
-    provider = model.provider
-    if is_computed(model) or dryrun.folder():  # a dry run asks nobody
-        return
-    if provider.embedded:
-        embedded.model_file(provider)
-    elif provider.keys and not provider.key:
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
-            "the environment or in a .env file beside README.md."
-        )
-    elif not (provider.key or "").isascii():
-        raise ProviderError(
-            f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
-        )
-    elif not _is_url(provider.url or ""):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
-            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
-        )
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:

@@ -27,7 +27,6 @@ from selfeval.models import Model, Provider
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 CENT = 1e-9  # dollars that rounding makes or leaves
-BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 PATIENCE = 60.0  # seconds that a call not yet sent waits for the file of rates and purses
 GRACE = 2.0  # seconds that what was spent waits for it at the end
 MOST_HOSTS = 10_000
@@ -137,13 +136,6 @@ def share() -> int:
             f"SELFEVAL_SHARE must be a whole number of hosts, at least 1 and at most 10,000, got {shown!r}."
         )
     return int(text)
-
-
-def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:
-    """Return the tokens of a prompt, and the most that its reply may have, as far as that can be told before."""
-    unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
-    prompt = sum(len(str(message.get("content")).encode(errors="replace")) // BYTES + 8 for message in messages)
-    return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or unlimited
 
 
 class Pace:

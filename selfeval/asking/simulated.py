@@ -19,8 +19,8 @@ import re
 from functools import cache
 from importlib import import_module
 
-from selfeval.asking.endpoint import Response
 from selfeval.asking.recordings import canonical
+from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models
 from selfeval.recognition.prompts import (

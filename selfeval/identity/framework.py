@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from selfeval.asking.client import Client, Request
-from selfeval.asking.endpoint import Response
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request, Response
 from selfeval.display import Rich, visible
 from selfeval.errors import InputError, check_whole
 from selfeval.files import write_whole

@@ -7,7 +7,8 @@ true is computed from its list.
 import json
 from collections.abc import Sequence
 
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Claim, Entity, entity, stance_of
 from selfeval.models import Model, get

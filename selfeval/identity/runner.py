@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from selfeval.asking.client import Client, Progress, Request, Tasks
-from selfeval.asking.endpoint import Response, is_computed, require
+from selfeval.asking.client import Client, Progress, Tasks
+from selfeval.asking.request import Request, Response, is_computed, require
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity, entity_of
 from selfeval.identity.config import readout

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from selfeval.asking.client import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.errors import check_one_of
 from selfeval.models import Model
 from selfeval.recognition import prompts

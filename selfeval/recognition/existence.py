@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import yaml
 
 from selfeval import DATA, scoring
-from selfeval.asking.client import Client, Request
-from selfeval.asking.endpoint import Response
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get_all, models
 from selfeval.recognition.prompts import choice_format, user

@@ -8,8 +8,7 @@ lineup          who wrote each of these texts on one prompt?
 
 from dataclasses import asdict, dataclass
 
-from selfeval.asking.client import Request
-from selfeval.asking.endpoint import Response
+from selfeval.asking.request import Request, Response
 from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from selfeval.asking.client import Client, Request
-from selfeval.asking.endpoint import Response
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request, Response
 from selfeval.errors import ProviderError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.recognition import prompts

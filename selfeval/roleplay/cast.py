@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from selfeval import DATA
-from selfeval.asking.endpoint import Response
+from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import Model, from_callable
 from selfeval.roleplay import eliza

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from selfeval.asking.client import Client, Request
-from selfeval.asking.endpoint import Response
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError
 from selfeval.records import call_fields
 from selfeval.roleplay import prompts, verdicts

@@ -30,7 +30,7 @@ from functools import cache
 
 from selfeval import DATA
 from selfeval.asking.client import Client, Progress, Tasks
-from selfeval.asking.endpoint import is_computed
+from selfeval.asking.request import is_computed
 from selfeval.errors import InputError
 from selfeval.records import read_jsonl
 from selfeval.roleplay.hearing import judged_turns, verdict

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from selfeval import models
-from selfeval.asking.endpoint import is_computed, require
+from selfeval.asking.request import is_computed, require
 from selfeval.display import columns
 from selfeval.errors import SelfevalError, check_whole
 from selfeval.sweep import manifest, todo

@@ -23,8 +23,8 @@ from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, models, stats, sweep
 from selfeval.asking.client import Client
-from selfeval.asking.endpoint import Response, is_computed
 from selfeval.asking.recordings import canonical, key_of
+from selfeval.asking.request import Response, is_computed
 from selfeval.asking.rescue import Rescued
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store

@@ -1,0 +1,164 @@
+"""What is asked, what comes back, and what it may cost."""
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from selfeval.asking import dryrun, embedded
+from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of
+from selfeval.display import Rich
+from selfeval.errors import InputError, ProviderError
+from selfeval.models import Model
+
+BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
+
+
+@dataclass(frozen=True)
+class Request(Rich):
+    """A question to one model.
+
+    sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what was cut off counts as
+    an answer (a text does), so that it is not asked for again.
+    """
+
+    model: Model
+    messages: list[dict]
+    parameters: dict = field(default_factory=dict)
+    sample: int = 0
+    seed: int = 0
+    cut_counts: bool = False
+
+    def full(self) -> tuple[list[dict], dict]:
+        """Return messages and parameters as sent: with the model's system prompt, defaults and exclusions."""
+        messages, own = self.messages, self.model.parameters
+        if self.model.system:
+            system, rest = [self.model.system], messages
+            if messages[0]["role"] == "system":
+                system, rest = [self.model.system, messages[0]["content"]], messages[1:]
+            messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
+        parameters = {k: v for k, v in (own | self.parameters).items() if v is not None and own.get(k, 0) is not None}
+        if self.model.provider.seeded:
+            parameters["seed"] = self.seed * 1_000_000 + self.sample
+        return messages, parameters
+
+    @cached_property
+    def identity(self) -> str:
+        """Return everything that can change the reply, and nothing else, as canonical JSON."""
+        messages, parameters = self.full()
+        return canonical(
+            {
+                "provider": self.model.provider.identity(),
+                "model": self.model.api_name,
+                "messages": messages,
+                "parameters": parameters,
+                "sample": self.sample,
+            }
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """Return the request's identity as the store's key."""
+        return key_of(self.identity)
+
+
+def read_again(text: str) -> tuple[list[str], int]:
+    """Return which statuses to ask again for, and how often, of "empty, filtered" or "empty, length, 3"."""
+    parts = [part.strip() for part in str(text).split(",") if part.strip()]
+    statuses, times = [p for p in parts if not p.isdecimal()], [int(p) for p in parts if p.isdecimal()]
+    known = {*statuses} <= {*UNANSWERED} and (statuses or not times)
+    if not isinstance(text, str) or not known or len(times) > 1 or not 1 <= (times or [1])[0] <= MOST_AGAIN:
+        raise InputError(
+            f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at most one number from "
+            f"1 to {MOST_AGAIN} of how often, got {text!r}."
+        )
+    return statuses, (times or [1])[0]
+
+
+@dataclass(frozen=True)
+class Response(Rich):
+    """One reply. status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
+
+    usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown. latency: seconds of the
+    attempt that succeeded. logprobs: per token of the reply (token, log-probability, {alternative: log-probability}).
+    adapted: parameters sent otherwise than asked: under another name, left out (None), or with a larger allowance (a
+    number). earlier: the statuses of earlier replies to the same request, oldest first, where it was asked again.
+    """
+
+    text: str = ""
+    status: str = "ok"
+    finish_reason: str | None = None
+    usage: dict = field(default_factory=dict)
+    cost: float | None = None
+    served_model: str | None = None
+    served_by: str | None = None
+    request_id: str | None = None
+    latency: float = 0.0
+    attempts: int = 0
+    reasoning: str | None = None
+    logprobs: list | None = None
+    adapted: dict | None = None
+    error: str | None = None
+    earlier: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict:
+        """Return the fields that hold something, for JSON."""
+        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
+
+    @property
+    def only_thought(self) -> bool:
+        """Tell whether a model that had no room for thinking spent on it all that it was given."""
+        had_room = any(isinstance(new, int) for new in (self.adapted or {}).values())
+        return self.status == "length" and not self.text.strip() and not had_room
+
+    def tokens(self) -> int:
+        """Return the tokens of prompt and reply, 0 where the provider does not count them."""
+        return self.usage.get("prompt", 0) + self.usage.get("completion", 0)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "Response":
+        """Return the response that `to_dict` wrote; fields of other versions are passed over."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in values.items() if k in known})
+
+
+def is_computed(model: Model) -> bool:
+    """Tell whether the reply is computed in this process: a simulated model or a callable of the user's."""
+    return model.call is not None or model.provider.name == "sim"
+
+
+def require(model: Model) -> None:
+    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
+    provider = model.provider
+    if is_computed(model) or dryrun.folder():  # a dry run asks nobody
+        return
+    if provider.embedded:
+        embedded.model_file(provider)
+    elif provider.keys and not provider.key:
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
+            "the environment or in a .env file beside README.md."
+        )
+    elif not (provider.key or "").isascii():
+        raise ProviderError(
+            f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
+        )
+    elif not _is_url(provider.url or ""):
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
+            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
+        )
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:
+    """Return the tokens of a prompt, and the most that its reply may have, as far as that can be told before."""
+    unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
+    prompt = sum(len(str(message.get("content")).encode(errors="replace")) // BYTES + 8 for message in messages)
+    return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or unlimited
