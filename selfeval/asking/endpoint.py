@@ -1,6 +1,7 @@
 """What answers a request: an OpenAI-compatible endpoint (also the embedded one), a simulated model, a callable."""
 
 import asyncio
+import contextlib
 import errno
 import inspect
 import json
@@ -55,6 +56,17 @@ class Endpoint:
         self.breakers: dict[str, Breaker] = defaultdict(Breaker)  # by model id
         self._client = self._url = None
         self._connecting = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def place(self, model: Model):
+        """Hold a place in flight, with the attempts of one call; wait for it and until the model may be asked.
+
+        Raises `Failure("given_up", detail)` where the model is not worth another call.
+        """
+        async with self.breakers[model.id].turn(), self.places:
+            if given_up := self.breakers[model.id].given_up:
+                raise Failure("given_up", given_up)
+            yield
 
     def allowed(self, model: Model, parameters: dict) -> dict:
         """Return parameters as the model is sent them: with room for thinking where it thinks."""
