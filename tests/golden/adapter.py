@@ -25,7 +25,6 @@ from selfeval import DATA, ROOT, models, stats, sweep
 from selfeval.asking.client import Client
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.request import Response, is_computed
-from selfeval.asking.rescue import Rescued
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.cli import main
@@ -183,8 +182,10 @@ def runs(sweep_file: Path) -> list[tuple[str, str, dict]]:
 
 
 def rows_of(store: Path) -> list[dict]:
-    """Return what a store holds, in key order: {key, request, response}. The file is opened, and may be changed."""
+    """Return what a store holds, with what was rescued beside it, in key order: {key, request, response}."""
     opened = Store(store)
+    for file in store.with_name(f"{store.name}.rescued").glob("*.jsonl"):  # as a sentence says when it is opened
+        opened.import_file(file)
     rows = [(key, json.loads(request), json.loads(response)) for key, request, response in opened.rows()]
     opened.close()
     return [dict(zip(("key", "request", "response"), row, strict=True)) for row in rows]
@@ -204,8 +205,11 @@ def key_of_request(request: dict) -> str:
 
 
 def rescue(store: Path, row: dict) -> Path:
-    """Put a reply beside a store, as is done where it cannot be written; return the file."""
-    return Rescued(store).add([(canonical(row) + "\n").encode()])[0]
+    """Put a reply beside a store, as version 0.1 did where it could not be written; return the file."""
+    file = store.with_name(f"{store.name}.rescued") / "1.jsonl"
+    file.parent.mkdir()
+    file.write_text(canonical(row) + "\n", encoding="utf-8")
+    return file
 
 
 def spent(purse: str) -> float:
@@ -214,7 +218,7 @@ def spent(purse: str) -> float:
     try:
         return opened.spent()
     finally:
-        opened.close()
+        opened.ledger.close()
 
 
 async def break_off(model: str, waiting) -> None:
