@@ -1,72 +1,169 @@
-"""What answers a request: an OpenAI-compatible endpoint (also the embedded one), a simulated model, a callable."""
+"""One provider in one event loop: who may be asked now, how often, and with which parameters."""
 
 import asyncio
 import contextlib
 import errno
-import inspect
 import json
+import random
 import re
+import time
 import warnings
-from collections import defaultdict
-from collections.abc import Callable
-from itertools import accumulate
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 
 from selfeval.asking import embedded
-from selfeval.asking.breaker import Breaker
-from selfeval.asking.http import Failure, Gate, Reply, call
-from selfeval.asking.recordings import is_amount, is_count
+from selfeval.asking.http import Failure, read_reply
 from selfeval.asking.request import Response, estimate
 from selfeval.asking.sharing import Pace
-from selfeval.errors import SelfevalError
 from selfeval.models import Model, Provider
-from selfeval.secrets import SHORTEST
 
-# <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
-THOUGHT = re.compile(
-    r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
-)
+ATTEMPTS = {"transient": 6, "throttled": 10}  # failures of a kind that one call survives all but the last of
+MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
+IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
+PAUSES = (30.0, 60.0, 120.0)  # seconds before each trial of such a model
+TRIALS = len(PAUSES)  # after which it is given up; so is a model that never answered after so many calls
 SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
 
 
-async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
-    """Return the response of a plain or asynchronous Python callable that answers with a Response or a text.
+@dataclass
+class Trust:
+    """Whether one model is worth another call.
 
-    An exception of its own is a response with status `error`: it does not cost the other replies of the batch.
+    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. After many failures in
+    a row they do so again, with growing pauses, so that an outage of minutes costs time and not a sweep; a model that
+    does not come back is given up for the rest of this client's life.
     """
-    try:
-        answer = function(messages, **parameters)
-        answer = await answer if inspect.isawaitable(answer) else answer
-    except SelfevalError:
-        raise
-    except Exception as error:
-        return Response(status="error", error=f"{type(error).__name__}: {error}")
-    return answer if isinstance(answer, Response) else Response(str(answer), "ok" if str(answer).strip() else "empty")
+
+    in_flight: int = 0
+    answered: bool = False
+    failed: int = 0  # calls in a row
+    trials: int = 0
+    open_at: float = 0.0
+    given_up: str | None = None  # why no further call makes sense
+
+    def allows(self, now: float) -> bool:
+        """Tell whether one call more may begin."""
+        sure = self.given_up or (self.answered and self.failed < IN_A_ROW)
+        return bool(sure) or (not self.in_flight and now >= self.open_at)
+
+    def learn(self, failure: Failure | None) -> float:
+        """Count how a call ended; return the seconds until the next trial, if one is due."""
+        if failure is None or failure.outcome == "rejected":  # that request alone: the service is there
+            self.answered |= failure is None
+            self.failed = self.trials = 0
+        elif failure.outcome != "transient":
+            self.given_up = self.given_up or failure.detail
+        else:
+            self.failed += 1
+            if (self.trials if self.answered else self.failed) == TRIALS:
+                self.given_up = failure.detail
+            elif self.answered and self.failed >= IN_A_ROW and self.in_flight == 1:  # the last that was on its way
+                self.trials += 1
+                self.open_at = time.monotonic() + PAUSES[self.trials - 1]
+                return PAUSES[self.trials - 1]
+        return 0.0
 
 
 class Endpoint:
-    """One provider in one event loop: its HTTP client, its gate, what its models refuse and which are given up."""
+    """One provider in one event loop: its HTTP client, its places in flight, and what it knows of its models.
+
+    concurrency: calls in flight at most; fewer where the registry gives the provider fewer.
+    """
 
     def __init__(self, provider: Provider, concurrency: int):
-        self.provider = provider
-        self.pace = Pace(provider)
-        self.gate = Gate(min(concurrency, provider.concurrency), self.pace)
-        self.places = asyncio.Semaphore(self.gate.most)  # calls with their retries; the gate holds attempts back
+        self.provider, self.pace = provider, Pace(provider)
+        self.most = min(concurrency, provider.concurrency)
+        if self.most < concurrency and not provider.embedded:
+            warnings.warn(
+                f"At most {self.most} calls to `{provider.name}` are in flight at a time, and not {concurrency}: its "
+                "`concurrency` in the registry says so.",
+                stacklevel=3,
+            )
+        self.limit, self.in_flight = float(self.most), 0
+        self.throttled, self.open_at = 0, 0.0
+        self.trusts: dict[str, Trust] = defaultdict(Trust)  # by model id
         self.refused: dict[str, dict] = {}
         self.thinking: dict[str, bool] = {}  # id of a model that was not marked as such: whether its server has room
-        self.breakers: dict[str, Breaker] = defaultdict(Breaker)  # by model id
+        self._waiting: list[tuple[asyncio.Future, Trust]] = []
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
+    # who is next ------------------------------------------------------------------------------------------------------
+
     @contextlib.asynccontextmanager
     async def place(self, model: Model):
-        """Hold a place in flight, with the attempts of one call; wait for it and until the model may be asked.
+        """Hold a place in flight for one call with its attempts, first come, first served.
 
         Raises `Failure("given_up", detail)` where the model is not worth another call.
         """
-        async with self.breakers[model.id].turn(), self.places:
-            if given_up := self.breakers[model.id].given_up:
-                raise Failure("given_up", given_up)
+        trust = self.trusts[model.id]
+        try:
+            await self._enter(trust, len(self._waiting))
+            if trust.given_up:
+                raise Failure("given_up", trust.given_up)
             yield
+        finally:
+            self._leave(trust)
+
+    async def _enter(self, trust: Trust, position: int) -> None:
+        ticket = asyncio.get_running_loop().create_future()
+        self._waiting.insert(position, (ticket, trust))
+        self._admit()
+        try:
+            await ticket
+        except asyncio.CancelledError:
+            if ticket.cancelled():
+                self._waiting.remove((ticket, trust))
+                self._count(trust, 1)  # whoever comes also leaves
+            raise
+
+    def _leave(self, trust: Trust) -> None:
+        self._count(trust, -1)
+        self._admit()
+
+    def _count(self, trust: Trust, change: int) -> None:
+        self.in_flight += change
+        trust.in_flight += change
+
+    def _admit(self) -> None:
+        """Let those in who may be asked now: at the end of a call, of a pause, and when somebody comes."""
+        now = time.monotonic()
+        while self.in_flight < int(self.limit) and now >= self.open_at:
+            found = next((k for k, (_, trust) in enumerate(self._waiting) if trust.allows(now)), None)
+            if found is None:
+                return
+            ticket, trust = self._waiting.pop(found)
+            self._count(trust, 1)
+            ticket.set_result(None)
+
+    def _admit_in(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds + 0.01, self._admit)  # never before its time
+
+    def _throttle(self, wait: float | None) -> None:
+        """Pause until the provider's time, or for a growing while if it named none, and halve the calls in flight."""
+        now = time.monotonic()
+        if now >= self.open_at:  # the first of a volley; the others were sent before we knew
+            self.throttled += 1
+            self.limit = max(1.0, self.limit / 2)
+        if wait is None:
+            wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
+        self.open_at = max(self.open_at, now + wait)
+        self._admit_in(self.open_at - now)
+
+    async def _turn(self, trust: Trust, tokens: int) -> None:
+        """Wait for the end of a pause, and until the rates allow one request more of so many tokens."""
+        while True:
+            if self.open_at > time.monotonic():  # our place goes to the first who may be asked then: it may be fewer
+                self._leave(trust)
+                await self._enter(trust, 0)
+            await self.pace.wait(tokens)
+            if self.open_at <= time.monotonic():
+                break
+            self.pace.settle(-tokens)
+        if trust.given_up:
+            raise Failure("given_up", trust.given_up)
+
+    # what is sent -----------------------------------------------------------------------------------------------------
 
     def allowed(self, model: Model, parameters: dict) -> dict:
         """Return parameters as the model is sent them: with room for thinking where it thinks."""
@@ -89,27 +186,21 @@ class Endpoint:
     async def ask(
         self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None, allowed=None
     ) -> Response:
-        """Return the model's response, or raise `transport.Failure`; allowed: the parameters with room for thinking."""
+        """Return the model's response, or raise the last `Failure`; call it inside of a place of the model.
 
-        def told(failure: Failure) -> None:
-            failure.detail = self._redact(failure.detail)  # some providers echo the key in their refusal
-            note(failure)
-
+        note: told of every failed attempt. allowed: the parameters with room for thinking.
+        """
         await self._connect()  # imports and the start of our own server are not the reply's latency
-        allowed, no_room = allowed or parameters, False
+        trust, allowed, no_room = self.trusts[model.id], allowed or parameters, False
         while True:
             refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
-            body = {refused.get(k, k): v for k, v in allowed.items() if refused.get(k, k)}
+            sent = {refused.get(k, k): v for k, v in allowed.items() if refused.get(k, k)}
             room = {refused.get(k, k): v for k, v in allowed.items() if v != parameters[k]}
-            body = {"model": model.api_name, "messages": messages, **body}
-            content, tokens = json.dumps(body).encode(), sum(estimate(messages, body, model))
             try:
-                reply = await call(
-                    lambda data=content: self._send(model, data), self.gate, self.provider.deadline, told, tokens
-                )
+                response = await self._attempts(model, messages, sent, refused | room or None, note)
             except Failure as failure:
                 rejected = failure.outcome == "rejected"
-                if rejected and (change := _adaptation(failure.detail, body)):
+                if rejected and (change := _adaptation(failure.detail, sent)):
                     self.refused[model.id] = self.refused.get(model.id, {}) | change
                 elif rejected and room and not model.reasoning:
                     allowed, no_room = parameters, True
@@ -117,7 +208,8 @@ class Endpoint:
                     if rejected and room:
                         failure.detail += f"; {model.reasoning_tokens} tokens were added for thinking: the registry's "
                         failure.detail += f"`reasoning_tokens` of {model.id!r} sets how many"
-                    self.breakers[model.id].failed(failure.outcome, failure.detail)
+                    if pause := trust.learn(failure):
+                        self._admit_in(pause)
                     raise
             else:
                 if no_room and self.thinking[model.id]:
@@ -127,21 +219,56 @@ class Endpoint:
                         "tokens more; set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
                         stacklevel=2,
                     )
-                self.breakers[model.id].succeeded()
-                response = self._without_key(read_reply(reply, model, refused | room or None))
-                self.pace.settle(response.tokens() - tokens if response.usage else 0)
+                trust.learn(None)
                 return response
 
-    async def _send(self, model: Model, content: bytes):
-        import aiohttp
-        import httpx2
+    async def _attempts(self, model: Model, messages: list[dict], sent: dict, adapted: dict | None, note) -> Response:
+        """Send until there is a reply, or raise the last `Failure`.
 
-        if given_up := self.breakers[model.id].given_up:
-            raise Failure("given_up", given_up)
+        The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
+        does not count.
+        """
+        content = json.dumps({"model": model.api_name, "messages": messages, **sent}).encode()
+        tokens, deadline = sum(estimate(messages, sent, model)), self.provider.deadline
+        spent, attempts, failures = 0.0, 0, Counter()
+        while True:
+            await self._turn(self.trusts[model.id], tokens)
+            attempts += 1
+            started = time.monotonic()
+            try:
+                # Half of the time for the first attempt: a hung connection leaves room for a second one.
+                async with asyncio.timeout((deadline - spent) / (2 if attempts == 1 else 1)):
+                    answer = await self._post(content)
+                latency = round(time.monotonic() - started, 3)
+                response = read_reply(answer, model, latency=latency, attempts=attempts, adapted=adapted)
+            except TimeoutError:
+                failure = Failure("transient", f"no complete reply within {time.monotonic() - started:.0f} s")
+            except Failure as error:
+                failure = error
+            else:
+                self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
+                self.pace.settle(response.tokens() - tokens if response.usage else 0)
+                return response
+            self.pace.settle(-tokens)
+            note(failure)
+            kind, spent = failure.outcome, spent + time.monotonic() - started
+            failures[kind] += 1
+            if kind == "throttled":
+                if (failure.wait or 0) > MAX_PAUSE:
+                    raise Failure("fatal", f"{failure.detail}; it asks to wait {failure.wait:.0f} s")
+                self._throttle(failure.wait)
+            if failures[kind] == ATTEMPTS.get(kind, 1) or spent >= deadline:
+                raise Failure(kind, f"{failure.detail} (after {attempts} attempt{'s' * (attempts > 1)})")
+            if kind == "transient":
+                pause = min(30.0, 2.0 ** (failures[kind] - 2), (deadline - spent) / 2) * random.uniform(0.5, 1)
+                await asyncio.sleep(pause)
+                spent += pause
+
+    async def _post(self, content: bytes):
         client = await self._connect()
         try:
             return await client.post(self._url, content=content)
-        except (httpx2.HTTPError, httpx2.InvalidURL, aiohttp.ClientError, OSError, RuntimeError) as error:
+        except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
             if self.provider.on_loopback and _is_refused(error):
@@ -163,21 +290,11 @@ class Endpoint:
                 self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
                 self._client = openai.DefaultAioHttpClient(
                     headers=headers | ({"Authorization": f"Bearer {provider.key}"} if provider.key else {}),
-                    limits=httpx2.Limits(max_connections=self.gate.most, max_keepalive_connections=self.gate.most),
+                    limits=httpx2.Limits(max_connections=self.most, max_keepalive_connections=self.most),
                     timeout=None,
                     trust_env=not provider.embedded,  # no proxy between us and our own server
                 )
             return self._client
-
-    def _redact(self, text: str) -> str:
-        key = self.provider.key or ""  # `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets
-        secret = len(key) >= SHORTEST and (re.search(r"\d", key) or len(key) >= 2 * SHORTEST)
-        return text.replace(key, "[key]") if secret else text
-
-    def _without_key(self, response: Response) -> Response:
-        """Return the reply of a server that echoes the key without it: it is about to be stored."""
-        text = json.dumps(response.to_dict())
-        return response if self._redact(text) == text else Response.from_dict(json.loads(self._redact(text)))
 
     async def close(self) -> None:
         """Close the HTTP client and the file of the rates."""
@@ -213,87 +330,3 @@ def _adaptation(message: str, body: dict) -> dict | None:
     if dropped is None:
         return None
     return {"logprobs": None, "top_logprobs": None} if dropped == "logprobs" else {dropped: None}
-
-
-def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Response:
-    """Return the response that a raw body holds; what is not of the usual shape around the text is passed over."""
-    body, choice = reply.body, reply.body["choices"][0]
-    message = choice["message"]
-    content, refusal, finish = message.get("content") or "", message.get("refusal"), choice.get("finish_reason")
-    if isinstance(content, list):  # some endpoints answer in parts
-        content = "".join(str(_dict(part).get("text") or "") for part in content)
-    thought, content = _apart(content)
-    if refusal:
-        content, status = content or str(refusal), "refusal"
-    elif finish == "content_filter":
-        status = "filtered"
-    elif finish == "length":
-        status = "length"
-    else:
-        status = "ok" if content.strip() else "empty"
-    raw = _dict(body.get("usage"))
-    usage = _usage(raw)
-    return Response(
-        text=content,
-        status=status,
-        finish_reason=_text(finish),
-        usage=usage,
-        cost=_cost(raw, usage, model),
-        served_model=_text(body.get("model")),
-        served_by=_text(body.get("provider")),
-        request_id=_text(body.get("id")) or reply.request_id,
-        latency=round(reply.latency, 3),
-        attempts=reply.attempts,
-        reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
-        logprobs=_logprobs(_dict(choice.get("logprobs")).get("content"), content),
-        adapted=adapted,
-    )
-
-
-def _apart(content: str) -> tuple[str | None, str]:
-    """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
-    found = THOUGHT.match(content)
-    return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
-
-
-def _dict(value) -> dict:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _usage(raw: dict) -> dict:
-    counts = {
-        "prompt": raw.get("prompt_tokens"),
-        "completion": raw.get("completion_tokens"),
-        "cached": _dict(raw.get("prompt_tokens_details")).get("cached_tokens"),
-        "reasoning": _dict(raw.get("completion_tokens_details")).get("reasoning_tokens"),
-    }
-    return {name: count for name, count in counts.items() if is_count(count)}
-
-
-def _cost(raw: dict, usage: dict, model: Model) -> float | None:
-    if model.provider.embedded:
-        return 0.0
-    if is_amount(raw.get("cost")):
-        return float(raw["cost"])
-    if model.price is None or "prompt" not in usage or "completion" not in usage:
-        return None
-    return (usage["prompt"] * model.price["input"] + usage["completion"] * model.price["output"]) / 1e6
-
-
-def _logprobs(tokens, content: str) -> list | None:
-    """Return the tokens of a reply, without those of thinking before its content."""
-    try:
-        found = [
-            (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
-        ]
-        start = "".join(token for token, *_ in found).rfind(content)
-        if start <= 0:  # nothing before it, or tokens that are parts of characters
-            return found or None
-        ends = accumulate(len(token) for token, *_ in found)
-        return [each for each, end in zip(found, ends, strict=True) if end > start] or None
-    except (TypeError, KeyError, AttributeError):
-        return None
