@@ -142,7 +142,7 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
             return web.Response(body=bodies.pop().encode(), content_type="application/json")
 
     monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
-    monkeypatch.setattr(endpoint, "TRIALS", 10_000)
+    monkeypatch.setattr(endpoint, "UNPROVEN", 10_000)
     monkeypatch.setattr(endpoint, "IN_A_ROW", 10_000)
     with Raw() as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)

@@ -19,9 +19,9 @@ from selfeval.models import Model, Provider
 
 ATTEMPTS = {"transient": 6, "throttled": 10}  # failures of a kind that one call survives all but the last of
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
+UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
-PAUSES = (30.0, 60.0, 120.0)  # seconds before each trial of such a model
-TRIALS = len(PAUSES)  # after which it is given up; so is a model that never answered after so many calls
+PAUSES = (30.0, 60.0, 120.0)  # seconds before each further trial; after the last one the model is given up
 SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
 
 
@@ -34,34 +34,30 @@ class Trust:
     does not come back is given up for the rest of this client's life.
     """
 
-    in_flight: int = 0
     answered: bool = False
     failed: int = 0  # calls in a row
-    trials: int = 0
-    open_at: float = 0.0
+    in_flight: int = 0
+    open_at: float = 0.0  # when a trial may begin
     given_up: str | None = None  # why no further call makes sense
 
     def allows(self, now: float) -> bool:
-        """Tell whether one call more may begin."""
+        """Tell whether one call more may begin; of a model that is given up it ends at once."""
         sure = self.given_up or (self.answered and self.failed < IN_A_ROW)
         return bool(sure) or (not self.in_flight and now >= self.open_at)
 
-    def learn(self, failure: Failure | None) -> float:
-        """Count how a call ended; return the seconds until the next trial, if one is due."""
+    def learn(self, failure: Failure | None) -> None:
+        """Count how a call ended: with a reply (None) or not."""
         if failure is None or failure.outcome == "rejected":  # that request alone: the service is there
-            self.answered |= failure is None
-            self.failed = self.trials = 0
+            self.answered, self.failed = self.answered or failure is None, 0
         elif failure.outcome != "transient":
-            self.given_up = self.given_up or failure.detail
-        else:
+            self.given_up = failure.detail
+        elif self.failed < IN_A_ROW or self.in_flight == 1:  # the others of a volley began before we knew
             self.failed += 1
-            if (self.trials if self.answered else self.failed) == TRIALS:
+            trials = self.failed - IN_A_ROW
+            if trials > len(PAUSES) or (self.failed >= UNPROVEN and not self.answered):
                 self.given_up = failure.detail
-            elif self.answered and self.failed >= IN_A_ROW and self.in_flight == 1:  # the last that was on its way
-                self.trials += 1
-                self.open_at = time.monotonic() + PAUSES[self.trials - 1]
-                return PAUSES[self.trials - 1]
-        return 0.0
+            elif trials > 0:
+                self.open_at = time.monotonic() + PAUSES[trials - 1]
 
 
 class Endpoint:
@@ -136,8 +132,8 @@ class Endpoint:
             self._count(trust, 1)
             ticket.set_result(None)
 
-    def _admit_in(self, seconds: float) -> None:
-        asyncio.get_running_loop().call_later(seconds + 0.01, self._admit)  # never before its time
+    def _admit_at(self, at: float) -> None:
+        asyncio.get_running_loop().call_at(at + 0.01, self._admit)  # never before its time
 
     def _throttle(self, wait: float | None) -> None:
         """Pause until the provider's time, or for a growing while if it named none, and halve the calls in flight."""
@@ -148,7 +144,7 @@ class Endpoint:
         if wait is None:
             wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
         self.open_at = max(self.open_at, now + wait)
-        self._admit_in(self.open_at - now)
+        self._admit_at(self.open_at)
 
     async def _turn(self, trust: Trust, tokens: int) -> None:
         """Wait for the end of a pause, and until the rates allow one request more of so many tokens."""
@@ -208,8 +204,8 @@ class Endpoint:
                     if rejected and room:
                         failure.detail += f"; {model.reasoning_tokens} tokens were added for thinking: the registry's "
                         failure.detail += f"`reasoning_tokens` of {model.id!r} sets how many"
-                    if pause := trust.learn(failure):
-                        self._admit_in(pause)
+                    trust.learn(failure)
+                    self._admit_at(trust.open_at)
                     raise
             else:
                 if no_room and self.thinking[model.id]:
@@ -277,22 +273,20 @@ class Endpoint:
 
     async def _connect(self):
         """Return the HTTP client: the SDK's own, without its layer that builds every request's headers anew."""
-        if self._client:
-            return self._client
         import httpx2
         import openai
 
         async with self._connecting:
             if self._client is None:
-                provider = self.provider
-                url = await asyncio.to_thread(embedded.url, provider) if provider.embedded else provider.url
-                headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
+                own, key = self.provider.embedded, self.provider.key
+                url = await asyncio.to_thread(embedded.url, self.provider) if own else self.provider.url
                 self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
+                headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
                 self._client = openai.DefaultAioHttpClient(
-                    headers=headers | ({"Authorization": f"Bearer {provider.key}"} if provider.key else {}),
+                    headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
                     limits=httpx2.Limits(max_connections=self.most, max_keepalive_connections=self.most),
                     timeout=None,
-                    trust_env=not provider.embedded,  # no proxy between us and our own server
+                    trust_env=not own,  # no proxy between us and our own server
                 )
             return self._client
 

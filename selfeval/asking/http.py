@@ -40,11 +40,8 @@ class Failure(Exception):
     `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for."""
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
-        super().__init__()
         self.outcome, self.detail, self.wait = outcome, readable(redact(detail)), wait  # some echo the key
-
-    def __str__(self) -> str:
-        return self.detail
+        super().__init__(self.detail)
 
 
 def read_reply(response, model: Model, **more) -> Response:
