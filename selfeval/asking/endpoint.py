@@ -5,19 +5,18 @@ import contextlib
 import errno
 import json
 import random
-import re
 import time
 import warnings
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from selfeval.asking import embedded
-from selfeval.asking.http import Failure, read_reply
+from selfeval.asking.http import Failure, adaptation, read_reply
 from selfeval.asking.request import Response, estimate
 from selfeval.asking.sharing import Pace
 from selfeval.models import Model, Provider
 
-ATTEMPTS = {"transient": 6, "throttled": 10}  # failures of a kind that one call survives all but the last of
+ATTEMPTS = {"transient": 6, "throttled": 10}  # of one call that end so; one that ends otherwise is the last
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
@@ -26,8 +25,8 @@ SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server
 
 
 @dataclass
-class Trust:
-    """Whether one model is worth another call.
+class Known:
+    """What is known of one model: whether it is worth another call, and what it takes.
 
     Until a first call succeeds its calls go one at a time, so that a bad key costs one request. After many failures in
     a row they do so again, with growing pauses, so that an outage of minutes costs time and not a sweep; a model that
@@ -39,6 +38,8 @@ class Trust:
     in_flight: int = 0
     open_at: float = 0.0  # when a trial may begin
     given_up: str | None = None  # why no further call makes sense
+    refused: dict[str, str | None] = field(default_factory=dict)  # parameter -> its other name, None: left out
+    thinks: bool | None = None  # though it is not marked as such; False: its server has no room for it
 
     def allows(self, now: float) -> bool:
         """Tell whether one call more may begin; of a model that is given up it ends at once."""
@@ -77,10 +78,8 @@ class Endpoint:
             )
         self.limit, self.in_flight = float(self.most), 0
         self.throttled, self.open_at = 0, 0.0
-        self.trusts: dict[str, Trust] = defaultdict(Trust)  # by model id
-        self.refused: dict[str, dict] = {}
-        self.thinking: dict[str, bool] = {}  # id of a model that was not marked as such: whether its server has room
-        self._waiting: list[tuple[asyncio.Future, Trust]] = []
+        self.known: dict[str, Known] = defaultdict(Known)  # by model id
+        self._waiting: list[tuple[asyncio.Future, Known]] = []
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
@@ -92,44 +91,46 @@ class Endpoint:
 
         Raises `Failure("given_up", detail)` where the model is not worth another call.
         """
-        trust = self.trusts[model.id]
+        known = self.known[model.id]
         try:
-            await self._enter(trust, len(self._waiting))
-            if trust.given_up:
-                raise Failure("given_up", trust.given_up)
+            await self._enter(known, len(self._waiting))
+            if known.given_up:
+                raise Failure("given_up", known.given_up)
             yield
         finally:
-            self._leave(trust)
+            self._leave(known)
 
-    async def _enter(self, trust: Trust, position: int) -> None:
+    async def _enter(self, known: Known, position: int) -> None:
         ticket = asyncio.get_running_loop().create_future()
-        self._waiting.insert(position, (ticket, trust))
+        self._waiting.insert(position, (ticket, known))
         self._admit()
         try:
             await ticket
         except asyncio.CancelledError:
             if ticket.cancelled():
-                self._waiting.remove((ticket, trust))
-                self._count(trust, 1)  # whoever comes also leaves
+                self._waiting.remove((ticket, known))
+                self._count(known, 1)  # whoever comes also leaves
             raise
 
-    def _leave(self, trust: Trust) -> None:
-        self._count(trust, -1)
+    def _leave(self, known: Known) -> None:
+        self._count(known, -1)
         self._admit()
 
-    def _count(self, trust: Trust, change: int) -> None:
+    def _count(self, known: Known, change: int) -> None:
         self.in_flight += change
-        trust.in_flight += change
+        known.in_flight += change
 
     def _admit(self) -> None:
         """Let those in who may be asked now: at the end of a call, of a pause, and when somebody comes."""
         now = time.monotonic()
         while self.in_flight < int(self.limit) and now >= self.open_at:
-            found = next((k for k, (_, trust) in enumerate(self._waiting) if trust.allows(now)), None)
-            if found is None:
+            for ticket, known in self._waiting:
+                if known.allows(now) and not ticket.done():
+                    break
+            else:
                 return
-            ticket, trust = self._waiting.pop(found)
-            self._count(trust, 1)
+            self._waiting.remove((ticket, known))
+            self._count(known, 1)
             ticket.set_result(None)
 
     def _admit_at(self, at: float) -> None:
@@ -146,32 +147,32 @@ class Endpoint:
         self.open_at = max(self.open_at, now + wait)
         self._admit_at(self.open_at)
 
-    async def _turn(self, trust: Trust, tokens: int) -> None:
+    async def _turn(self, known: Known, tokens: int) -> None:
         """Wait for the end of a pause, and until the rates allow one request more of so many tokens."""
         while True:
             if self.open_at > time.monotonic():  # our place goes to the first who may be asked then: it may be fewer
-                self._leave(trust)
-                await self._enter(trust, 0)
+                self._leave(known)
+                await self._enter(known, 0)
             await self.pace.wait(tokens)
             if self.open_at <= time.monotonic():
                 break
             self.pace.settle(-tokens)
-        if trust.given_up:
-            raise Failure("given_up", trust.given_up)
+        if known.given_up:
+            raise Failure("given_up", known.given_up)
 
     # what is sent -----------------------------------------------------------------------------------------------------
 
     def allowed(self, model: Model, parameters: dict) -> dict:
         """Return parameters as the model is sent them: with room for thinking where it thinks."""
-        return model.with_room(parameters) if model.reasoning or self.thinking.get(model.id) else parameters
+        return model.with_room(parameters) if model.reasoning or self.known[model.id].thinks else parameters
 
     def make_room(self, model: Model, parameters: dict) -> bool:
         """Give a model room for thinking from now on; return whether that changes what it is sent."""
-        no_room = self.provider.embedded or self.thinking.get(model.id) is False
-        if no_room or model.with_room(parameters) == parameters:
+        known = self.known[model.id]
+        if self.provider.embedded or known.thinks is False or model.with_room(parameters) == parameters:
             return False
-        if model.id not in self.thinking:
-            self.thinking[model.id] = True
+        if known.thinks is None:
+            known.thinks = True
             warnings.warn(
                 f"{model.id!r} spent a whole reply on thinking and is given {model.reasoning_tokens} tokens more from "
                 "now on; mark it `reasoning: true` in the registry to spare that request.",
@@ -179,91 +180,92 @@ class Endpoint:
             )
         return True
 
+    def _take_room(self, model: Model) -> None:
+        if self.thinking.get(model.id):
+            self.thinking[model.id] = False
+            warnings.warn(
+                f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} tokens more; "
+                "set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
+                stacklevel=2,
+            )
+
+    def _take_room(self, model: Model) -> None:
+        if self.known[model.id].thinks:
+            self.known[model.id].thinks = False
+            warnings.warn(
+                f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} tokens more; "
+                "set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
+                stacklevel=2,
+            )
+
     async def ask(
         self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None, allowed=None
     ) -> Response:
         """Return the model's response, or raise the last `Failure`; call it inside of a place of the model.
 
-        note: told of every failed attempt. allowed: the parameters with room for thinking.
+        The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
+        does not count. note: told of every failed attempt. allowed: the parameters with room for thinking.
         """
         await self._connect()  # imports and the start of our own server are not the reply's latency
-        trust, allowed, no_room = self.trusts[model.id], allowed or parameters, False
+        known, room = self.known[model.id], allowed or parameters
+        given, spent, attempts, failures = room, 0.0, 0, Counter()
         while True:
-            refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
-            sent = {refused.get(k, k): v for k, v in allowed.items() if refused.get(k, k)}
-            room = {refused.get(k, k): v for k, v in allowed.items() if v != parameters[k]}
-            try:
-                response = await self._attempts(model, messages, sent, refused | room or None, note)
-            except Failure as failure:
-                rejected = failure.outcome == "rejected"
-                if rejected and (change := _adaptation(failure.detail, sent)):
-                    self.refused[model.id] = self.refused.get(model.id, {}) | change
-                elif rejected and room and not model.reasoning:
-                    allowed, no_room = parameters, True
-                else:
-                    if rejected and room:
-                        failure.detail += f"; {model.reasoning_tokens} tokens were added for thinking: the registry's "
-                        failure.detail += f"`reasoning_tokens` of {model.id!r} sets how many"
-                    trust.learn(failure)
-                    self._admit_at(trust.open_at)
-                    raise
-            else:
-                if no_room and self.thinking[model.id]:
-                    self.thinking[model.id] = False
-                    warnings.warn(
-                        f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} "
-                        "tokens more; set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
-                        stacklevel=2,
-                    )
-                trust.learn(None)
-                return response
-
-    async def _attempts(self, model: Model, messages: list[dict], sent: dict, adapted: dict | None, note) -> Response:
-        """Send until there is a reply, or raise the last `Failure`.
-
-        The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
-        does not count.
-        """
-        content = json.dumps({"model": model.api_name, "messages": messages, **sent}).encode()
-        tokens, deadline = sum(estimate(messages, sent, model)), self.provider.deadline
-        spent, attempts, failures = 0.0, 0, Counter()
-        while True:
-            await self._turn(self.trusts[model.id], tokens)
-            attempts += 1
-            started = time.monotonic()
+            sent, adapted = _sent(known.refused, parameters, given)
+            tokens = sum(estimate(messages, sent, model))
+            await self._turn(known, tokens)
+            attempts, left, started = attempts + 1, self.provider.deadline - spent, time.monotonic()
             try:
                 # Half of the time for the first attempt: a hung connection leaves room for a second one.
-                async with asyncio.timeout((deadline - spent) / (2 if attempts == 1 else 1)):
-                    answer = await self._post(content)
+                seconds = left / 2 if attempts == 1 else left
+                answer = await self._post({"model": model.api_name, "messages": messages, **sent}, seconds)
                 latency = round(time.monotonic() - started, 3)
                 response = read_reply(answer, model, latency=latency, attempts=attempts, adapted=adapted)
-            except TimeoutError:
-                failure = Failure("transient", f"no complete reply within {time.monotonic() - started:.0f} s")
+                break
             except Failure as error:
                 failure = error
-            else:
-                self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
-                self.pace.settle(response.tokens() - tokens if response.usage else 0)
-                return response
+            spent += time.monotonic() - started
             self.pace.settle(-tokens)
             note(failure)
-            kind, spent = failure.outcome, spent + time.monotonic() - started
-            failures[kind] += 1
-            if kind == "throttled":
-                if (failure.wait or 0) > MAX_PAUSE:
-                    raise Failure("fatal", f"{failure.detail}; it asks to wait {failure.wait:.0f} s")
-                self._throttle(failure.wait)
-            if failures[kind] == ATTEMPTS.get(kind, 1) or spent >= deadline:
-                raise Failure(kind, f"{failure.detail} (after {attempts} attempt{'s' * (attempts > 1)})")
-            if kind == "transient":
-                pause = min(30.0, 2.0 ** (failures[kind] - 2), (deadline - spent) / 2) * random.uniform(0.5, 1)
+            rejected = failure.outcome == "rejected"
+            if rejected and (change := adaptation(failure.detail, sent)):
+                known.refused |= change
+            elif rejected and given != parameters and not model.reasoning:
+                given = parameters
+            else:
+                failures[failure.outcome] += 1
+                pause = self._pause(failure, failures[failure.outcome], self.provider.deadline - spent)
+                if pause is None:
+                    known.learn(failure)
+                    self._admit_at(known.open_at)
+                    failure.detail += f" (after {attempts} attempt{'s' * (attempts > 1)})"
+                    raise failure
                 await asyncio.sleep(pause)
                 spent += pause
+        self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
+        self.pace.settle(response.tokens() - tokens if response.usage else 0)
+        known.learn(None)
+        if given != room:
+            self._take_room(model)
+        return response
 
-    async def _post(self, content: bytes):
-        client = await self._connect()
+    def _pause(self, failure: Failure, count: int, left: float) -> float | None:
+        """Return the seconds until the next attempt, None where there is none; what was throttled pauses everybody."""
+        if (failure.wait or 0) > MAX_PAUSE:
+            failure.outcome = "fatal"
+            failure.detail += f"; it asks to wait {failure.wait:.0f} s"
+        if failure.outcome == "throttled":
+            self._throttle(failure.wait)
+        if count >= ATTEMPTS.get(failure.outcome, 1) or left <= 0:
+            return None
+        return min(30.0, 2.0 ** (count - 2), left / 2) * random.uniform(0.5, 1) * (failure.outcome == "transient")
+
+    async def _post(self, body: dict, seconds: float):
+        client, content = await self._connect(), json.dumps(body).encode()
         try:
-            return await client.post(self._url, content=content)
+            async with asyncio.timeout(seconds):
+                return await client.post(self._url, content=content)
+        except TimeoutError as error:
+            raise Failure("transient", f"no complete reply within {seconds:.0f} s") from error
         except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
@@ -298,6 +300,14 @@ class Endpoint:
             await client.aclose()
 
 
+def _sent(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
+    """Return the parameters that are sent, and what of them is otherwise than asked."""
+    names = {k: new for k, new in refused.items() if k in parameters}
+    sent = {names.get(k, k): v for k, v in allowed.items() if names.get(k, k)}
+    room = {names.get(k, k): v for k, v in allowed.items() if v != parameters[k]}
+    return sent, names | room or None
+
+
 def _is_refused(error: BaseException | None) -> bool:
     while error and getattr(error, "errno", None) != errno.ECONNREFUSED:
         error = error.__cause__
@@ -308,19 +318,3 @@ def _not_running(provider: Provider) -> str:
     name, variable = SERVERS.get(provider.name, f"`{provider.name}`"), provider.base_url_env
     where = f"set {variable} to where it is" if variable else "correct its `base_url` in the registry"
     return f"Is {name} running? Nothing answers at {provider.address}; start it, or {where}"
-
-
-REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
-
-
-def _adaptation(message: str, body: dict) -> dict | None:
-    """Return {parameter: new name, or None for leaving it out} where an error says that the model refuses one."""
-    if not REFUSES.search(message):
-        return None
-    if "max_tokens" in body and "max_completion_tokens" in message:
-        return {"max_tokens": "max_completion_tokens"}
-    parameters = ("temperature", "top_p", "seed", "logprobs", "reasoning_effort")
-    dropped = next((k for k in parameters if k in body and k in message), None)
-    if dropped is None:
-        return None
-    return {"logprobs": None, "top_logprobs": None} if dropped == "logprobs" else {dropped: None}

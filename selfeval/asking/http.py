@@ -16,6 +16,7 @@ from selfeval.models import Model
 from selfeval.secrets import SHORTEST, redact
 
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
+REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
 DIGITS = 300  # of a whole number; longer ones are none that a reply needs, and Python refuses to read the longest
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
@@ -160,6 +161,19 @@ def retry_after(headers, error: dict) -> float | None:
     except (TypeError, ValueError, AttributeError):
         pass  # an unreadable time is the same as none
     return None
+
+
+def adaptation(message: str, body: dict) -> dict | None:
+    """Return {parameter: new name, or None for leaving it out} where an error says that the model refuses one."""
+    if not REFUSES.search(message):
+        return None
+    if "max_tokens" in body and "max_completion_tokens" in message:
+        return {"max_tokens": "max_completion_tokens"}
+    parameters = ("temperature", "top_p", "seed", "logprobs", "reasoning_effort")
+    dropped = next((k for k in parameters if k in body and k in message), None)
+    if dropped is None:
+        return None
+    return {"logprobs": None, "top_logprobs": None} if dropped == "logprobs" else {dropped: None}
 
 
 def _apart(content: str) -> tuple[str | None, str]:
