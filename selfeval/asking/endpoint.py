@@ -141,7 +141,7 @@ class Endpoint:
         now = time.monotonic()
         if now >= self.open_at:  # the first of a volley; the others were sent before we knew
             self.throttled += 1
-            self.limit = max(1.0, self.limit / 2)
+            self.limit = max(1.0, min(self.limit, self.in_flight) / 2)
         if wait is None:
             wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
         self.open_at = max(self.open_at, now + wait)
