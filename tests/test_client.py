@@ -15,7 +15,8 @@ from conftest import AT_ONCE, KEY
 from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 
 from selfeval import models
-from selfeval.asking.client import Client
+from selfeval.asking import endpoint
+from selfeval.asking.client import Client, gather
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.models import from_callable, get
@@ -66,7 +67,7 @@ def test_every_fault_has_a_test():
 @pytest.mark.fault("no answer")
 def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stored(store, server, registry):
     fake = server(faults=lambda i, body: said(body) if said(body) in FAULTS else None, hang=20)
-    model = mine(registry, fake, deadline=2.5)
+    model = mine(registry, fake, deadline=1.5)
     started = time.monotonic()
     responses, tally = ask(store, [Request(model, user(text)) for text in ("first", *STATUS)], concurrency=64)
     assert time.monotonic() - started < 15
@@ -82,7 +83,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     assert {fault: r.text for fault, r in got.items() if r.text} == {
         "cut": "An answer that was cut o",
         "refusal": "I'm sorry, I can't help with that.",
-        "surrogate": "lone \ud800 surrogate",
+        "surrogate": "lone \ufffd surrogate",
         "nul": "before\0after",
     }
     assert tally.failed == len(NO_ANSWER) + 1
@@ -99,14 +100,14 @@ def test_a_fault_that_passes_costs_one_more_attempt(store, server, registry):
         return None if text in seen or text not in NO_ANSWER else seen.add(text) or text
 
     fake = server(faults=once, hang=20)
-    responses, tally = ask(store, [Request(mine(registry, fake, 3), user(t)) for t in ("first", *NO_ANSWER)], 64)
+    responses, tally = ask(store, [Request(mine(registry, fake, 2), user(t)) for t in ("first", *NO_ANSWER)], 64)
     assert {(r.status, r.attempts) for r in responses[1:]} == {("ok", 2)}
     assert all(r.text.startswith("reply-") for r in responses) and tally.failed == 0
 
 
 def test_a_service_that_never_answers_is_given_up_after_three_calls(store, server, registry):
     fake = server(faults=lambda i, body: "drop")
-    responses, tally = ask(store, questions(mine(registry, fake, deadline=0.8), 200))
+    responses, tally = ask(store, questions(mine(registry, fake, deadline=0.3), 200))
     assert tally.failed == 200 and all("connection failed" in r.error for r in responses)
     assert store.outcomes()["transient"] <= 3 * 6
 
@@ -140,9 +141,9 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
         async def _handle(self, request):
             return web.Response(body=bodies.pop().encode(), content_type="application/json")
 
-    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
-    monkeypatch.setattr("selfeval.asking.breaker.UNPROVEN", 10_000)
-    monkeypatch.setattr("selfeval.asking.breaker.IN_A_ROW", 10_000)
+    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
+    monkeypatch.setattr(endpoint, "UNPROVEN", 10_000)
+    monkeypatch.setattr(endpoint, "IN_A_ROW", 10_000)
     with Raw() as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]
@@ -233,9 +234,14 @@ def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
 
 
 @pytest.mark.fault("refused")
-def test_a_model_refused_in_the_middle_stops_also_for_the_calls_that_wait(store, server, registry):
+def test_a_model_refused_in_the_middle_stops_also_for_the_calls_that_wait(store, server):
     fake = server(faults=lambda i, body: "402" if i >= 10 else None, latency=0.02)
-    responses, _ = ask(store, questions(mine(registry, fake, more=", concurrency: 2"), 100), concurrency=64)
+
+    async def run():
+        async with Client(2, store) as client:
+            return await gather(client.chat(get("openai:m"), user(f"q {i}")) for i in range(100))
+
+    responses = asyncio.run(asyncio.wait_for(run(), 60))
     assert [r.status for r in responses].count("ok") == 10
     assert len(fake.ledger) <= 10 + 2
 
@@ -327,24 +333,24 @@ ODD_ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("answer", ODD_ANSWERS, ids=range(len(ODD_ANSWERS)))
 @pytest.mark.fault("broken reply")
-def test_what_is_hardly_http_is_a_failed_call(store, registry, answer):
+def test_what_is_hardly_http_is_a_failed_call(store, registry):
     async def serve(reader, writer):
-        await reader.read(10_000)
-        writer.write(answer)
+        path = (await reader.read(10_000)).split()[1]
+        writer.write(ODD_ANSWERS[int(path.split(b"/")[1])])
         await writer.drain()
         writer.close()
 
     async def run():
         service = await asyncio.start_server(serve, "127.0.0.1", 0)
-        address = f"http://127.0.0.1:{service.sockets[0].getsockname()[1]}/v1"
-        registry(f"providers:\n  mine: {{base_url: '{address}', deadline: 1.5}}\n")
+        port = service.sockets[0].getsockname()[1]
+        own = (f"  p{k}: {{base_url: 'http://127.0.0.1:{port}/{k}', deadline: 1}}\n" for k in range(len(ODD_ANSWERS)))
+        registry("providers:\n" + "".join(own))
         async with service, Client(2, store) as client:
-            return await client.chat(get("mine:m"), user("q"))
+            return await client.chat_all([Request(get(f"p{k}:m"), user("q")) for k in range(len(ODD_ANSWERS))], None)
 
-    response = asyncio.run(asyncio.wait_for(run(), 20))
-    assert response.status == "error" and re.search(r"\(after [2-6] attempts\)", response.error)  # as time allows
+    for response in asyncio.run(asyncio.wait_for(run(), 20)):
+        assert response.status == "error" and re.search(r"\(after [2-6] attempts\)", response.error)  # as time allows
 
 
 # what is sent and what comes back -------------------------------------------------------------------------------------
@@ -433,6 +439,8 @@ def test_callables_plain_asynchronous_and_failing(store):
     for call, text in ((lambda messages: "plain", "plain"), (lambda messages, top_p=0: f"{top_p}", "1")):
         [response], _ = ask(store, [Request(from_callable(call, "me"), user("q"), {"top_p": 1, "temperature": 0})])
         assert (response.text, response.status) == (text, "ok")
+    [response], _ = ask(store, [Request(from_callable(lambda messages: "lone \ud800", "me"), user("q"))])
+    assert response.text == "lone \ufffd"
     for value in (None, 5, {"text": "hi"}):
         [response], _ = ask(store, [Request(from_callable(lambda messages, value=value: value, "me"), user("q"))])
         assert (response.status, response.text) == ("error", "")
@@ -449,22 +457,24 @@ def test_concurrency_is_a_whole_number(concurrency):
         Client(concurrency)
 
 
-def test_concurrency_bounds_the_calls_in_flight(store, server):
-    flying = most = 0
+def test_a_call_that_is_stopped_while_it_waits_takes_no_place_from_the_others(store, server):
+    fake = server(latency=0.1)
 
-    def reply(body):
-        nonlocal flying
-        flying -= 1
-        return "x"
+    async def run():
+        async with Client(1, store) as client:
+            calls = [asyncio.create_task(client.chat(get("openai:m"), user(f"q{k}"))) for k in range(5)]
+            await asyncio.sleep(0.05)
+            calls[1].cancel()
+            calls[3].cancel()
+            return [(await call).status for call in calls[::2]]
 
-    def arrived(i, body):
-        nonlocal flying, most
-        flying += 1
-        most = max(most, flying)
+    assert asyncio.run(asyncio.wait_for(run(), 20)) == ["ok"] * 3 and len(fake.ledger) == 3
 
-    server(reply=reply, faults=arrived, latency=0.03)
-    ask(store, questions(get("openai:m"), 40), concurrency=8)
-    assert most == 8
+
+def test_a_bound_of_the_registry_that_is_lower_than_asked_is_said(store, server, registry):
+    model = mine(registry, server(), more=", concurrency: 2")
+    with pytest.warns(UserWarning, match="At most 2 calls to `mine` are in flight at a time, and not 16"):
+        ask(store, questions(model, 3))
 
 
 def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_before_the_next_call(store, server):

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from selfeval.asking import dryrun, simulated
-from selfeval.asking.endpoint import Endpoint, ask_callable
+from selfeval.asking.endpoint import Endpoint
 from selfeval.asking.http import Failure
 from selfeval.asking.recordings import numbered
-from selfeval.asking.request import Request, Response, estimate, is_computed, read_again, require
+from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, require
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.display import Rich
