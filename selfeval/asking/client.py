@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,6 +39,13 @@ class Tally(Rich):
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+
+    def count(self, response: Response) -> None:
+        """Count a reply that was bought."""
+        self.calls += 1
+        self.tokens += response.tokens()
+        self.cost += response.cost or 0.0
+        self.unpriced += response.cost is None
 
     def __str__(self) -> str:
         parts = [f"{self.calls} model calls"]
@@ -186,8 +192,12 @@ class Client(Rich):
     async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
         """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
         model, (messages, parameters), purse = request.model, request.full(), self.purse
-        key, thought = numbered(request.key, len(earlier)), 0
-        while True:
+        key, thought, response = numbered(request.key, len(earlier)), False, None
+
+        def note(failure: Failure) -> None:
+            self.store.record_attempt(key, failure.outcome, failure.detail)
+
+        while response is None:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
             allowed = endpoint.allowed(model, parameters)
@@ -197,42 +207,27 @@ class Client(Rich):
                 return Response.from_dict(stored)
             self._flying += 1
             try:
-                response = await self._send(endpoint, key, amount, model, messages, parameters, allowed)
+                response = await endpoint.ask(model, messages, parameters, note, allowed)
+                self.tally.count(response)
+                if purse:
+                    purse.learn(model, response.cost)
                 if response.only_thought and not thought and endpoint.make_room(model, parameters):
-                    thought = response.usage.get("completion", "?")
-                    detail = f"all thinking: {thought} tokens and no answer, asked with more"
+                    detail = (
+                        f"all thinking: {response.usage.get('completion', '?')} tokens and no answer, asked with more"
+                    )
                     self.store.release(key, purse, response.cost, "thinking", detail)
-                    continue
-                response = replace(response, earlier=earlier)
-                self.tally.again += bool(earlier) + bool(thought)
-                await self.store.put(key, request.identity, response.to_dict(), purse, response.cost)
-                return response
+                    response, thought = None, True
+                else:
+                    response = replace(response, earlier=earlier)
+                    await self.store.put(key, request.identity, response.to_dict(), purse, response.cost)
+            except BaseException as error:
+                cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
+                outcome = "abandoned" * isinstance(error, asyncio.CancelledError)
+                self.store.release(key, purse, cost, outcome, "broken off while it waited for a reply")
+                raise
             finally:
                 self._flying -= 1
-
-    async def _send(self, endpoint: Endpoint, key: str, amount: float, model: Model, *asked) -> Response:
-        """Return the model's response to what is claimed; give the claim back where there is none."""
-        messages, parameters, allowed = asked
-        try:
-            note = partial(self.store.record_attempt, key)
-            response = await endpoint.ask(
-                model, messages, parameters, lambda failure: note(failure.outcome, failure.detail), allowed
-            )
-        except Failure:
-            self.store.release(key, self.purse)
-            raise
-        except asyncio.CancelledError:  # whoever asked was stopped; the reply may be billed
-            self.store.release(key, self.purse, amount, "abandoned", "broken off while it waited for a reply")
-            raise
-        except BaseException:
-            self.store.release(key, self.purse, amount)
-            raise
-        if self.purse:
-            self.purse.learn(model, response.cost)
-        self.tally.calls += 1
-        self.tally.tokens += response.tokens()
-        self.tally.cost += response.cost or 0.0
-        self.tally.unpriced += response.cost is None
+        self.tally.again += bool(earlier) + thought
         return response
 
 

@@ -32,7 +32,6 @@ from selfeval.asking.recordings import (
     MOST_AGAIN,
     STORED,
     UNANSWERED,
-    canonical_row,
     difference,
     export_line,
     numbered,
@@ -54,13 +53,18 @@ TABLES = {
 # What a file from another hand may hold to act by itself: a trigger, a view, a virtual table.
 ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
             WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
+OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 BATCH = 500  # rows that are read or added at a time
 BUSY = 0.05  # seconds that the event loop may stand still for a locked file
+OPENING = 0.5  # seconds that it may stand still for one that is just being made
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
 NOTICE = 5.0  # seconds after which a wait for another process is worth a line
 ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
 
+OTHER_FILE = (
+    "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
+)
 _held: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
 
 
@@ -73,29 +77,30 @@ class Locked(StoreError):
 
 def own_name() -> str:
     """Return this process's name as the owner of claims: host, process and its start in seconds since the boot."""
-    return _name(os.getpid())
+    return _own(os.getpid())
 
 
 @lru_cache(1)
-def _name(pid: int) -> str:
-    return f"{socket.gethostname()}:{pid}:{_start(psutil.Process(pid)):.2f}"
+def _own(pid: int) -> str:
+    return _name(psutil.Process(pid))
 
 
-def _start(process: psutil.Process) -> float:
-    return process.create_time() - psutil.boot_time()  # both move when the clock is set
+def _name(process: psutil.Process) -> str:
+    started = process.create_time() - psutil.boot_time()  # both move when the clock is set
+    return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
 
 
 def is_left(owner: str, since: float, held: str) -> bool:
-    """Tell whether a claim is left over, and nobody will give it back. held: its name in this process."""
+    """Tell whether a claim is left over, and nobody will give it back. held: what its own process calls it."""
     if owner == own_name():
         return held not in _held
-    host, pid, start = ("::" + owner).rsplit(":", 2)
-    if host.lstrip(":") != socket.gethostname():
+    host, pid, _ = owner.rsplit(":", 2)
+    if host != socket.gethostname():
         return time.time() > since + ABROAD
     try:
         process = psutil.Process(int(pid))
-        return process.status() == psutil.STATUS_ZOMBIE or abs(_start(process) - float(start)) > 2
-    except (psutil.Error, ValueError):  # no such process, or an owner of version 0.1, which is not named by its start
+        return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
+    except (psutil.Error, ValueError):
         return True
 
 
@@ -128,16 +133,13 @@ class Ledger:
             yield
         except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
             code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-            locked, remedy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), self.remedy
-            disk = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-            if locked:
-                remedy = "Another process holds it: end that one."
-            elif code in disk or isinstance(error, OSError):
-                remedy = "Make room or check its permissions, and that it is no folder."
-            if not locked:
-                self._disconnect()
-            kind = Locked if locked else StoreError
-            raise kind(f"The {self.title} {self.path} cannot be {done}: {error}. {remedy}") from error
+            what = f"The {self.title} {self.path} cannot be {done}: {error}."
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise Locked(f"{what} Another process holds it: end that one.") from error
+            self._disconnect()
+            room = code in OF_THE_DISK or isinstance(error, OSError)
+            remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
+            raise StoreError(f"{what} {remedy}") from error
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -201,12 +203,20 @@ class Ledger:
             self.host = host
 
     def _connect(self) -> sqlite3.Connection:
-        if self._connection is None:
-            with self._in_words("opened"):
-                self._connection = self._open_to_read() if dryrun.folder() else self._open()
+        until = time.monotonic() + OPENING
+        while self._connection is None:
+            try:
+                with self._in_words("opened"):
+                    self._connection = self._open()
+            except Locked:  # of several processes that create the file, SQLite refuses the others without waiting
+                if time.monotonic() > until:
+                    raise
+                time.sleep(BUSY)
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
+        if dryrun.folder():
+            return self._open_to_read()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
         try:
@@ -223,14 +233,13 @@ class Ledger:
 
     def _open_to_read(self) -> sqlite3.Connection:
         """Open it without writing a byte beside it; an empty one where there is none."""
-        if not self.path.exists():
-            connection = sqlite3.connect(":memory:", isolation_level=None)
-            _make_tables(connection)
-            return connection
         in_use = Path(f"{self.path}-wal").exists()
         address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
-        connection = sqlite3.connect(address, uri=True, timeout=30, check_same_thread=False)
+        there = self.path.exists()
+        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
         connection.execute("PRAGMA trusted_schema=OFF")
+        if not there:
+            _make_tables(connection)
         return connection
 
     def _check(self, connection: sqlite3.Connection) -> None:
@@ -239,12 +248,10 @@ class Ledger:
             raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
-            raise StoreError(
-                f"The {self.title} {self.path} is one of a newer version of selfeval; update selfeval to use it."
-            )
+            raise StoreError(f"The {self.title} {self.path} is one of a newer version of selfeval; update selfeval.")
         if version < VERSION:
             _upgrade(connection)
-        _check_columns(connection)
+        _make_tables(connection)
 
     def _disconnect(self) -> None:
         if self._connection:
@@ -262,35 +269,21 @@ class Ledger:
 
 def _upgrade(connection: sqlite3.Connection) -> None:
     """Make what a file of selfeval 0.1, or a new one, lacks; nothing that it holds is rewritten."""
-    until = time.monotonic() + 5
-    while True:  # of several processes that create the file, the others are refused here without waiting
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.02)
-    connection.execute("PRAGMA busy_timeout=5000")
+    connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("BEGIN IMMEDIATE")
     if _columns(connection, "claims") == ["key", "owner", "expires"]:
         connection.execute("ALTER TABLE claims RENAME COLUMN expires TO since")
-        for column in TABLES["claims"][3:]:
-            connection.execute(f"ALTER TABLE claims ADD COLUMN {column}")
+        connection.execute("ALTER TABLE claims ADD COLUMN amount REAL")
+        connection.execute("ALTER TABLE claims ADD COLUMN purse TEXT")
     _make_tables(connection)
-    _check_columns(connection)
     connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")
-    connection.execute(f"PRAGMA busy_timeout={BUSY * 1000:.0f}")
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables that are not there; raise where one of this name has other columns."""
     for table, columns in TABLES.items():
         connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
-
-
-def _check_columns(connection: sqlite3.Connection) -> None:
-    for table, columns in TABLES.items():
         names = [column.split()[0] for column in columns]
         if _columns(connection, table) != names:
             raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
@@ -312,12 +305,11 @@ class Store(Ledger, Rich):
     """
 
     def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | None = None):
-        remedy = "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what "
-        super().__init__(place(path), "response store", remedy + "copies hold.")
+        super().__init__(place(path), "response store", OTHER_FILE)
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
         self.failure: StoreError | None = None  # why nothing more is to be sent
-        self._beside, self._kept, self._lost = "", 0, 0  # replies that could not be written
+        self._beside, self._kept, self._lost = None, 0, 0  # replies that could not be written
         self._told: set[str] = set()  # owners whose claims we were seen to wait for
 
     def __repr__(self) -> str:
@@ -325,22 +317,20 @@ class Store(Ledger, Rich):
 
     def _open(self) -> sqlite3.Connection:
         connection = super()._open()
-        if rescued := rescued_beside(self.path):
-            say(
-                f"{rescued[0].parent} holds replies that an older version could not store; `selfeval store import "
-                f"{rescued[0].parent}/*.jsonl` adds them, then delete it"
-            )
+        if files := rescued_beside(self.path):
+            folder = files[0].parent
+            say(f"{folder}: replies that an older version could not store; `selfeval store import {folder}/*.jsonl`")
         return connection
 
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
         super().close()
-        self.failure, self._beside, self._kept, self._lost = None, "", 0, 0
+        self.failure, self._beside, self._kept, self._lost = None, None, 0, 0
 
     # reading ---------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _recorded(self) -> dict[str, tuple[dict, dict]]:
+    def _recorded(self) -> dict[str, tuple[str, str]]:
         files = sorted(self.recorded_folder.glob("*.jsonl"))
         return {key: (request, response) for file in files for key, request, response in read_jsonl(file)}
 
@@ -353,26 +343,27 @@ class Store(Ledger, Rich):
 
         Where one was asked again it is the first reply that is an answer or a refusal, else the last.
         """
-        here: dict[str, dict] = {}
+        found: dict[str, str] = {}
         if not self.replay:
             query = """SELECT replies.key, response FROM json_each(?) AS asked CROSS JOIN replies
                        ON replies.key BETWEEN asked.value AND asked.value || ' ' || ?"""
             with self.read() as connection:
-                rows = connection.execute(query, (json.dumps(list(keys)), MOST_AGAIN))
-                here = {key: json.loads(response) for key, response in rows}
+                found = dict(connection.execute(query, (json.dumps(list(keys)), MOST_AGAIN)))
         served: dict[str, dict] = {}
-        for number in range(MOST_AGAIN + 1):
-            for key in keys:
-                each = numbered(key, number)
-                found = here.get(each) or self._recorded.get(each, (None, None))[1]
-                if found and served.get(key, {}).get("status", UNANSWERED[0]) in UNANSWERED:
-                    served[key] = found
+        for key in dict.fromkeys(keys):
+            for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
+                if text := found.get(each) or self._recorded.get(each, ("", ""))[1]:
+                    with self._in_words("read"):
+                        served[key] = json.loads(text)
+                    if served[key].get("status", "ok") not in UNANSWERED:
+                        break
         return served
 
     def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
-            raise ReplayMiss(difference(json.loads(request), [r for r, _ in self._recorded.values()]))
+            recorded = [json.loads(each) for each, _ in self._recorded.values()]
+            raise ReplayMiss(difference(json.loads(request), recorded))
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
@@ -456,7 +447,10 @@ class Store(Ledger, Rich):
             await self.write(step)
         except BaseException as error:  # also the end of the process: it was paid for
             self._keep(export_line(key, request, text).encode(), error)
-            raise self.failure if isinstance(error, StoreError) else error from None
+            if isinstance(error, StoreError):
+                raise self.failure from error
+            say(str(self.failure))
+            raise
         finally:
             _held.discard(f"{self.path} {key}")
 
@@ -490,22 +484,17 @@ class Store(Ledger, Rich):
     def _keep(self, line: bytes, error: BaseException) -> None:
         """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
         name = f"{self.path.name}.unwritten-{os.getpid()}-{time.time_ns()}.jsonl"
-        for file in filter(None, (self._beside, self.path.with_name(name), host_folder() / name)):
-            with contextlib.suppress(OSError), Path(file).open("ab", buffering=0) as out:
-                end = out.seek(0, os.SEEK_END)
-                if out.write(line) == len(line):
-                    os.fsync(out.fileno())
-                    self._beside, self._kept = str(file), self._kept + 1
-                    break
-                out.truncate(end) if end else Path(file).unlink()
+        for file in (self._beside, self.path.with_name(name), host_folder() / name):
+            if file and _append(file, line):
+                self._beside, self._kept = file, self._kept + 1
+                break
         else:
             self._lost += 1
-        kept = f" `selfeval store import {self._beside}` adds what it lacks ({self._kept} replies)." * bool(self._kept)
-        lost = f" Paid replies lost: {self._lost}." * bool(self._lost)
         said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
-        self.failure = StoreError(f"{said} Then run the same again: what it holds is not bought twice.{kept}{lost}")
-        if not isinstance(error, StoreError):
-            say(str(self.failure))
+        said += " Then run the same again: what it holds is not bought twice."
+        if self._kept:
+            said += f" `selfeval store import {self._beside}` adds what it lacks ({self._kept} replies)."
+        self.failure = StoreError(said + f" Paid replies lost: {self._lost}." * bool(self._lost))
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -537,8 +526,7 @@ class Store(Ledger, Rich):
 
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file; return how many were new and how many were there already."""
-        now = time.time()
-        rows = [(*canonical_row(*row), now) for row in read_jsonl(path)]
+        rows = [(*row, time.time()) for row in read_jsonl(path)]
         new = self._add(rows, [])
         return new, len(rows) - new
 
@@ -621,10 +609,21 @@ def place(path: Path | str | None = None) -> Path:
         raise InputError(
             f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
         )
-    try:
-        return ROOT / Path(given).expanduser()
-    except RuntimeError as error:
-        raise InputError(f"The store {str(given)!r} begins with a home that is not known: {error}") from error
+    return ROOT / Path(given).expanduser()
+
+
+def _append(file: Path, line: bytes) -> bool:
+    """Add a line to a file; tell whether all of it could be written, else the file is as it was."""
+    with contextlib.suppress(OSError), file.open("ab", buffering=0) as out:
+        end = out.seek(0, os.SEEK_END)
+        if out.write(line) == len(line):
+            os.fsync(out.fileno())
+            return True
+        out.truncate(end)
+    with contextlib.suppress(OSError):
+        if not file.stat().st_size:
+            file.unlink()
+    return False
 
 
 def rescued_beside(store: Path) -> list[Path]:
