@@ -260,9 +260,9 @@ def test_an_error_in_a_notebook_is_one_sentence_and_the_line_that_met_it(tmp_pat
 def test_a_verbose_traceback_shows_no_key(tmp_path):
     key = "sk-" + "verbose" * 4
     setup = f"import os\nos.environ['OPENAI_API_KEY'] = 'sk-' + 'verbose' * 4\n{'%'}xmode Verbose"
-    endpoint = "providers.Endpoint(models.get('openai:gpt-4.1').provider, {})"
-    sources = [setup, "from selfeval import models, providers", endpoint.format("'x'")]
-    sources.append(f"await {endpoint.format('4')}.ask(None, [], {{}})")
+    made = "endpoint.Endpoint(models.get('openai:gpt-4.1').provider, {})"
+    sources = [setup, "from selfeval import models\nfrom selfeval.asking import endpoint", made.format("'x'")]
+    sources.append(f"await {made.format('4')}.ask(None, [], {{}})")
     *_, [too_early], [later] = run_cells(sources, tmp_path)
     for error in (too_early, later):
         assert error.ename in ("TypeError", "AttributeError") and "provider" in json.dumps(error.traceback)

@@ -61,7 +61,8 @@ def ask(path, requests, concurrency=4):
 
 @pytest.mark.model
 def test_two_processes_share_one_server_on_loopback(folder):
-    code = "from selfeval import embedded, models; print(embedded.url(models.providers()['local']))"
+    code = "from selfeval import models\nfrom selfeval.asking import embedded\n"
+    code += "print(embedded.url(models.providers()['local']))"
     both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     first, second = (process.communicate(timeout=60)[0].strip() for process in both)
     assert first == second and urlsplit(first).hostname == "127.0.0.1"
