@@ -16,18 +16,15 @@ import yaml
 from dotenv import load_dotenv
 
 from selfeval import DATA, ROOT
-from selfeval.display import Rich
 from selfeval.errors import InputError
-from selfeval.safe import guard_kernel
-from selfeval.secrets import redact, remember
+from selfeval.keys import NAMES, redact
 
 DEFAULT_PROVIDER = "openrouter"
 load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
-guard_kernel()
 
 
 @dataclass(frozen=True)
-class Provider(Rich):
+class Provider:
     """Who serves a model; the fields are explained at the top of `data/models.yaml`."""
 
     name: str
@@ -46,6 +43,9 @@ class Provider(Rich):
     effort: bool = False
     embedded: dict | None = None
 
+    def __post_init__(self):
+        NAMES.update(self.keys)
+
     def __repr__(self) -> str:
         return f"Provider({self.name!r})"
 
@@ -57,8 +57,7 @@ class Provider(Rich):
     @property
     def key(self) -> str | None:
         """Return the API key, or None where none is set."""
-        key = next((key for name in self.keys if (key := os.environ.get(name, "").strip())), None)
-        return key and remember(key)
+        return next((key for name in self.keys if (key := os.environ.get(name, "").strip())), None)
 
     @property
     def address(self) -> str:
@@ -84,7 +83,7 @@ class Provider(Rich):
 
 
 @dataclass(frozen=True)
-class Model(Rich):
+class Model:
     """One model under study: what the API takes, what figures show, what a reply may call it."""
 
     id: str

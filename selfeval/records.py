@@ -13,10 +13,9 @@ import pandas as pd
 from selfeval import DATA, foreign
 from selfeval.asking import dryrun
 from selfeval.errors import InputError
-from selfeval.files import tell_sweep, write_whole
+from selfeval.files import for_spreadsheet, tell_sweep, write_whole
 from selfeval.foreign import PREDICTION_FIELDS
 from selfeval.recognition.prompts import blocks, check_limit
-from selfeval.safe import for_spreadsheet
 
 if TYPE_CHECKING:
     from selfeval.asking.request import Request, Response

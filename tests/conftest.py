@@ -14,7 +14,7 @@ from fake_server import FakeServer
 
 from selfeval import models
 from selfeval.asking.store import Store
-from selfeval.scan import scan
+from selfeval.keys import scan
 
 FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`
 AT_ONCE = 5 if FULL else 15  # seconds; `make test` runs on machines that do other things too

@@ -25,11 +25,11 @@ from selfeval import ROOT, figures, models, records
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, StoreError
+from selfeval.files import for_spreadsheet
 from selfeval.models import from_callable, get
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
 from selfeval.roleplay.panel import ARMS, Jury
-from selfeval.safe import for_spreadsheet
 from selfeval.sweep.file import load
 
 TEXTS = [

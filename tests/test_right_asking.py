@@ -19,12 +19,12 @@ from selfeval import sweep
 from selfeval.asking.client import Client, gather
 from selfeval.cli import main
 from selfeval.errors import InputError
+from selfeval.keys import redact
 from selfeval.models import from_callable, get, get_all, providers
 from selfeval.recognition.design import design, match_authors
 from selfeval.recognition.prompts import user
 from selfeval.recognition.questions import Condition
 from selfeval.records import read_jsonl, read_texts
-from selfeval.secrets import redact
 
 # authors --------------------------------------------------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ from selfeval.asking.recordings import is_amount, is_count
 from selfeval.asking.request import Response, estimate
 from selfeval.asking.sharing import Pace
 from selfeval.errors import SelfevalError
+from selfeval.keys import SHORTEST
 from selfeval.models import Model, Provider
-from selfeval.secrets import SHORTEST
 
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(

@@ -9,7 +9,6 @@ lineup          who wrote each of these texts on one prompt?
 from dataclasses import asdict, dataclass
 
 from selfeval.asking.request import Request, Response
-from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.recognition import prompts
@@ -32,7 +31,7 @@ LIKELIHOODS = list(range(0, 101, 5))
 
 
 @dataclass(frozen=True)
-class Condition(Rich):
+class Condition:
     """How the questions are put; stored with every record, and conditions are never mixed.
 
     answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the evaluator which
@@ -77,7 +76,7 @@ class Condition(Rich):
 
 
 @dataclass(frozen=True, eq=False)
-class Question(Rich):
+class Question:
     """One question to one evaluator, before it is put into words.
 
     texts: the one asked about; in pairs and lineups all that are shown, in this order. candidates: {author: label} in

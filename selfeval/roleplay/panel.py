@@ -9,7 +9,6 @@ from functools import cache
 import yaml
 
 from selfeval import DATA
-from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model, get
 
@@ -37,7 +36,7 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Jury(Rich):
+class Jury:
     """Who judges, and how; one object for all conversations of a run.
 
     jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names in

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from selfeval import models
 from selfeval.asking.request import is_computed, require
-from selfeval.display import columns
 from selfeval.errors import SelfevalError, check_whole
+from selfeval.figures.cards import columns
 from selfeval.sweep import manifest, todo
 from selfeval.sweep.execute import Work, execute, signals
 from selfeval.sweep.launch import LocalProcesses

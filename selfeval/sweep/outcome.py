@@ -5,7 +5,7 @@ import re
 import time
 from datetime import UTC, datetime
 
-from selfeval.secrets import redact
+from selfeval.keys import redact
 from selfeval.sweep import manifest
 from selfeval.sweep.manifest import plain, relative
 

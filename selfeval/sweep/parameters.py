@@ -6,7 +6,7 @@ import keyword
 import math
 import re
 
-from selfeval.secrets import SECRET_VALUE, is_secret_name
+from selfeval.keys import SECRET_VALUE, is_secret_name
 
 
 def declared_parameters(notebook):
