@@ -208,7 +208,7 @@ def scan(paths: tuple[Path, ...]) -> None:
     """
     from selfeval import keys, models
 
-    models.providers()  # which name the variables that hold keys
+    models.providers()  # which reads their keys
     report = keys.scan(paths)
     click.echo(str(report))
     sys.exit(report.status)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from selfeval import ROOT
 
 SHORTEST = 8  # letters of a value that can be searched for; shorter ones stand in every file
-NAMES: set[str] = set()  # variables that hold keys whatever they are called: those that a registry's providers name
+READ: dict[str, str] = {}  # variable: the key that a provider of the registry read there, whatever it is called
 WORDS = {"key", "apikey", "token", "secret", "secrets", "password", "passwords", "passwd", "credentials"}
 PASSWORD = re.compile(r"://[^:/@\s]*:([^/\s]+)@")  # in an address
 KINDS = {  # kind: (how it begins, how it goes on)
@@ -69,12 +69,12 @@ def is_secret_name(name: str) -> bool:
 
 
 def values() -> dict[str, str]:
-    """Return {name: value} of the secrets in this environment, also passwords in addresses."""
-    found = {}
+    """Return {name: value} of the secrets in this environment, also passwords in addresses, and of keys once read."""
+    found = dict(READ)
     for name, text in os.environ.items():
         text = text.strip()
         random = re.search(r"\d", text) and re.search("[A-Za-z]", text)  # `KEY=notebook` is no secret
-        if name in NAMES or (random and is_secret_name(name)):
+        if random and is_secret_name(name):
             found[name] = text
         if password := PASSWORD.search(text):
             found[f"{name} (password)"] = password[1]
