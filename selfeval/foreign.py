@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from selfeval.asking.messages import user
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
-from selfeval.recognition.prompts import user
 from selfeval.scoring import name_key, place
 
 PREDICTION_FIELDS = (

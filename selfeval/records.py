@@ -4,7 +4,10 @@ import contextlib
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,10 +15,10 @@ import pandas as pd
 
 from selfeval import DATA, foreign
 from selfeval.asking import dryrun
+from selfeval.asking.messages import blocks
 from selfeval.errors import InputError
 from selfeval.files import tell_sweep, write_whole
 from selfeval.foreign import PREDICTION_FIELDS
-from selfeval.recognition.prompts import blocks, check_limit
 from selfeval.safe import for_spreadsheet
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
+MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
 REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 NEEDED = ("other_text_id", "other_model", "position", "repeat", "status", "candidates", "condition")
@@ -158,6 +162,40 @@ def _read_rows(path: Path) -> Iterable[dict]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as CSV: {error}.") from error
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def read_prompts(path: Path, limit: int = 0) -> list[dict]:
+    """Return the writing prompts of a JSON lines file: rows with `prompt_id` and `prompt`, ids unique.
+
+    limit: only the first so many; 0 = all. Raises `InputError` naming the line that breaks the form.
+    """
+    check_limit(limit)
+    rows, seen = [], set()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The prompts {path} cannot be read: {error}.") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            prompt_id, text = row["prompt_id"], row["prompt"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not a JSON object with `prompt_id` and `prompt`.") from error
+        if prompt_id in seen or not str(text).strip():
+            raise InputError(f"{path}, line {number}: `prompt_id` {prompt_id!r} is used twice or its prompt is empty.")
+        seen.add(prompt_id)
+        rows.append(row)
+    if not rows:
+        raise InputError(f"The prompts {path} hold no prompt.")
+    return rows[: limit or None]
+
+
+def check_limit(limit: int) -> None:
+    """Raise `InputError` unless this is a number of prompts, or 0 for all."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise InputError(f"`limit` must be a number of prompts or 0 for all, got {limit!r}.")
 
 
 def read_texts(corpus: str, limit: int = 0) -> list[dict]:
@@ -348,3 +386,43 @@ def _columns(path: Path, rows: Iterable[dict], names: Mapping[str, str]) -> dict
             if len(known) > REMEMBERED:
                 known.clear()
     return columns
+
+
+@cache
+def chats() -> tuple[dict, ...]:
+    """Return what people wrote: the usable of the 7,168 chats in `chitchat-dataset` (MIT), a competition of 2018.
+
+    In the dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of `speaker` (A spoke first),
+    `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
+    surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
+    chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
+    breaks; blank ones are left out, and chats with a turn of more than MOST characters, a link or a tag are not used.
+    Nothing is corrected, and nothing rude is taken out.
+    """
+    package = find_spec("chitchat_dataset")
+    path = Path(package.origin).with_name("dataset.json") if package else None
+    if path is None or not path.exists():
+        raise InputError("The package chitchat-dataset is not installed: pip install -r requirements.txt")
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    found = ({"chat_id": i, "topic": chat.get("prompt") or "", "turns": _turns(chat)} for i, chat in raw.items())
+    return tuple(chat for chat in found if _is_usable(chat["turns"]))
+
+
+def _turns(chat: dict) -> list[dict]:
+    turns: list[dict] = []
+    speakers: dict[str, str] = {}
+    for message in (message for group in chat["messages"] for message in group):
+        if not message["text"].strip():
+            continue
+        speaker = speakers.setdefault(message["sender"], "AB"[len(speakers)] if len(speakers) < 2 else "?")
+        text = message["text"].strip()
+        if turns and turns[-1]["speaker"] == speaker:
+            turns[-1]["text"] += f"\n{text}"
+        else:
+            turns.append({"speaker": speaker, "text": text, "timestamp": message["timestamp"]})
+    return turns
+
+
+def _is_usable(turns: list[dict]) -> bool:
+    speakers = {turn["speaker"] for turn in turns}
+    return speakers == {"A", "B"} and not any(len(t["text"]) > MOST or ODD.search(t["text"]) for t in turns)

@@ -15,6 +15,8 @@ from functools import lru_cache
 
 from selfeval.errors import InputError
 
+DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
+
 # places of a pair
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
 _PLACE = re.compile(

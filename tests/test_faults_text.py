@@ -28,8 +28,9 @@ from selfeval.errors import InputError, StoreError
 from selfeval.models import from_callable, get
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay.panel import ARMS, Jury
+from selfeval.roleplay.panel import Jury
 from selfeval.safe import for_spreadsheet
+from selfeval.stats.votes import ARMS
 from selfeval.sweep.file import load
 
 TEXTS = [

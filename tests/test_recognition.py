@@ -9,6 +9,7 @@ import pytest
 
 from selfeval import models, scoring, stats
 from selfeval.asking.client import Client
+from selfeval.asking.messages import blocks
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
@@ -289,7 +290,7 @@ def test_anonymous_authors_are_introduced_by_a_text_on_another_prompt():
     texts, _ = fleet_records(["perfect", "good", "first"], n_prompts=3)
     seen, records = spied(texts, Condition(labels="anonymous"), BOTH, "Author B")
     for question, _ in seen:
-        shown = dict(prompts.blocks(question))
+        shown = dict(blocks(question))
         assert len(shown) == 4 and "Perfect" not in question and "You are Author " in question
         introductions = [text for title, text in shown.items() if title]
         on = {t["prompt_id"] for text in introductions for t in texts if t["text"] == text}

@@ -7,7 +7,7 @@ import pytest
 
 from selfeval import records
 from selfeval.errors import InputError
-from selfeval.recognition.prompts import read_prompts
+from selfeval.records import read_prompts
 
 FOREIGN = {
     "text_id": 0, "text_preview": "Once", "true_model": "a/one", "true_model_display": "One",

@@ -7,11 +7,13 @@ import pytest
 from planted_rates import recognition
 
 from selfeval.asking.client import Client
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request
-from selfeval.asking.simulated import Simulated, author_of, evaluators
+from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.recognition.prompts import Setting, build_binary, build_exact, build_writing, user
+from selfeval.recognition.prompts import Setting, build_binary, build_exact, build_writing
+from selfeval.recognition.simulated import evaluators
 
 FLEET = evaluators()
 

@@ -17,9 +17,6 @@ from selfeval.recognition.prompts import PAIR
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 PAIR_FIELDS = ("position", "other_model")
 REREAD = ("auto", "yes", "no")
-DOUBTFUL = (
-    1 / 5
-)  # of an evaluator's recorded answers not in the replies: then either the replies or the answers are bad
 FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
 STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
@@ -214,9 +211,9 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     changes, answered = _changes(frame, old, new, raw.notna())
     group = [frame["task_type"], frame["evaluator_model"]]
     beside = answered["had"] & raw.notna() & ~status.isin(STATUSES[2:])
-    lost = (answered["taken"] & beside).groupby(group).transform("sum") > DOUBTFUL * beside.groupby(group).transform(
-        "sum"
-    )
+    lost = (answered["taken"] & beside).groupby(group).transform("sum") > scoring.DOUBTFUL * beside.groupby(
+        group
+    ).transform("sum")
     keep = raw.notna() & {"yes": False, "no": True, "auto": lost & ~status.isin(STATUSES[2:])}[reread]
     old["status"] = status.where(~keep, answered["had"].map({True: "ok", False: "no_answer"}))
     columns = ["predicted_model", "predicted_self", "is_correct", "status"]

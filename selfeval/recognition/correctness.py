@@ -17,10 +17,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from selfeval.asking.client import Client
+from selfeval.asking.messages import fenced, user
 from selfeval.asking.request import Request
 from selfeval.errors import check_one_of
 from selfeval.models import Model
-from selfeval.recognition import prompts
+from selfeval.recognition.prompts import YES_OR_NO
 
 METHODS = ("exact", "fuzzy", "partial")
 SIMILAR = 0.8
@@ -55,9 +56,9 @@ async def correct_by_judge(client: Client, records: pd.DataFrame, judge: Model) 
     asked = [
         Request(
             judge,
-            prompts.user(
-                f"{prompts.fenced(reply)}Does this reply name the model {author} (also called {display}) as its "
-                f"answer? {prompts.YES_OR_NO} and nothing else."
+            user(
+                f"{fenced(reply)}Does this reply name the model {author} (also called {display}) as its "
+                f"answer? {YES_OR_NO} and nothing else."
             ),
             {"temperature": 0.0, "max_tokens": judge.provider.answer_tokens},
         )

@@ -1,22 +1,14 @@
 """Prompts: rows -> messages. What many questions share stands first, so that servers can reuse it."""
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from selfeval.errors import InputError
+from selfeval.asking.messages import fenced, titled, user
 
 CANDIDATES = "One of these authors wrote the text:"
 LINEUP = "Each text was written by one of these authors:"
 CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
-_BLOCK = re.compile(
-    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8})[.:]\n\n"
-    r"(?P=mark)\n(?P<text>.*?)\n(?P=mark)$",
-    re.M | re.S,
-)
 INTRODUCED = "A text that {} wrote on another occasion"
 MINE = "Did you write this text?"
 YES_OR_NO = "Answer with YES or NO"
@@ -25,69 +17,9 @@ AUTHORED, BETTER = "Which of the two did you write?", "Which of the two is bette
 LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote {}."
 
 
-def read_prompts(path: Path, limit: int = 0) -> list[dict]:
-    """Return the writing prompts of a JSON lines file: rows with `prompt_id` and `prompt`, ids unique.
-
-    limit: only the first so many; 0 = all. Raises `InputError` naming the line that breaks the form.
-    """
-    check_limit(limit)
-    rows, seen = [], set()
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The prompts {path} cannot be read: {error}.") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            prompt_id, text = row["prompt_id"], row["prompt"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not a JSON object with `prompt_id` and `prompt`.") from error
-        if prompt_id in seen or not str(text).strip():
-            raise InputError(f"{path}, line {number}: `prompt_id` {prompt_id!r} is used twice or its prompt is empty.")
-        seen.add(prompt_id)
-        rows.append(row)
-    if not rows:
-        raise InputError(f"The prompts {path} hold no prompt.")
-    return rows[: limit or None]
-
-
-def check_limit(limit: int) -> None:
-    """Raise `InputError` unless this is a number of prompts, or 0 for all."""
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise InputError(f"`limit` must be a number of prompts or 0 for all, got {limit!r}.")
-
-
-def user(text: str) -> list[dict]:
-    """Return a conversation of one user turn."""
-    return [{"role": "user", "content": text}]
-
-
 def build_writing(prompt: str, words: int) -> list[dict]:
     """Ask for a text of about so many words."""
     return user(f"{prompt}\n\nWrite about {words} words of plain text, without a title.")
-
-
-def mark_of(text: str) -> str:
-    """Return a line that a text cannot contain, since it holds the text's own hash."""
-    return f"TEXT {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
-def fenced(text: str) -> str:
-    """Return a text between two equal lines that it cannot contain."""
-    mark = mark_of(text)
-    return f"Read the text between the two lines {mark}.\n\n{mark}\n{text}\n{mark}\n\n"
-
-
-def titled(title: str, text: str) -> str:
-    """Return a text with its title, between two equal lines that it cannot contain."""
-    return f"{title}, between the two lines {mark_of(text)}:\n\n{mark_of(text)}\n{text}\n{mark_of(text)}\n\n"
-
-
-def blocks(question: str) -> list[tuple[str, str]]:
-    """Return (title, text) of every text that a question shows; the title of a lone text is empty."""
-    return [(m["title"] or "", m["text"]) for m in _BLOCK.finditer(question)]
 
 
 def _about(prompt: str | None, what: str = "It was written") -> str:
@@ -172,15 +104,3 @@ def build_paraphrase(text: str) -> list[dict]:
         f"{fenced(text)}Rewrite this text in your own words: keep what it says and its length, change how it says it. "
         "Answer with the rewritten text and nothing else."
     )
-
-
-def choice_format(choices: Mapping[str, Sequence]) -> dict:
-    """Return a `response_format` whose reply is a JSON object with one of the options for each field."""
-    kinds = {str: "string", int: "integer"}
-    schema = {
-        "type": "object",
-        "properties": {f: {"type": kinds[type(options[0])], "enum": list(options)} for f, options in choices.items()},
-        "required": list(choices),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": next(iter(choices)), "strict": True, "schema": schema}}

@@ -8,6 +8,7 @@ lineup          who wrote each of these texts on one prompt?
 
 from dataclasses import asdict, dataclass
 
+from selfeval.asking.messages import choice_format
 from selfeval.asking.request import Request, Response
 from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
@@ -113,7 +114,7 @@ class Question(Rich):
         if provider.name != "sim":
             if condition.answer == "constrained":
                 stated = {"likelihood": LIKELIHOODS} if condition.score == "stated" else {}
-                parameters["response_format"] = prompts.choice_format(choices | stated)
+                parameters["response_format"] = choice_format(choices | stated)
             if condition.score == "logprobs" and provider.logprobs and self.task != "lineup":
                 parameters |= {"logprobs": True, "top_logprobs": 20 if self.task == "binary_self" else 10}
         return Request(self.evaluator, messages, parameters, self.repeat, seed)

@@ -1,14 +1,15 @@
 """Texts: models write on prompts, or rewrite what others wrote."""
 
+import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response
-from selfeval.errors import ProviderError, check_at_least, check_whole
+from selfeval.errors import InputError, ProviderError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.recognition import prompts
-from selfeval.records import call_fields, data_path, text_id
+from selfeval.records import call_fields, chats, data_path, read_prompts, text_id
 
 MISSING = {  # what helps where a reply is no text
     "error": "run again to make only these calls",
@@ -17,6 +18,8 @@ MISSING = {  # what helps where a reply is no text
     "empty": '`again = "empty"` asks once more',
     "filtered": '`again = "filtered"` asks once more',
 }
+
+AUTHOR, DISPLAY = "human", "Human"
 
 
 def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
@@ -27,12 +30,63 @@ def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int =
     chats need a number.
     """
     if source != "chats":
-        return prompts.read_prompts(data_path(source), limit), []
-    from selfeval.recognition.humans import human_texts
-
+        return read_prompts(data_path(source), limit), []
     check_whole("limit", limit, 1)
     asked, texts = human_texts(limit, words=words, seed=seed)
     return asked, [text | {"words_asked": words} for text in texts]
+
+
+def human_texts(n: int, *, words: int = 25, before: int = 4, seed: int = 0) -> tuple[list[dict], list[dict]]:
+    """Return (writing prompts, text records of the author `human`), one of each from n chats.
+
+    A prompt shows the beginning of a chat, of `before` turns or a few more, and asks for the next message; the record's
+    text is what the person wrote there. words: the length to ask the models for; the people's texts are chosen within
+    half of it. Both kinds of rows are as `records.read_prompts` and `generate_texts` return them.
+    """
+    for name, value, lowest in (("n", n, 1), ("words", words, 2), ("before", before, 1)):
+        check_whole(name, value, lowest)
+    asked, texts = [], []
+    long = [chat for chat in chats() if len(chat["turns"]) > before]
+    for chat in random.Random(f"texts {seed}").sample(long, len(long)):
+        place = _reply_of_length(chat["turns"], before, words)
+        if place is None:
+            continue
+        prompt = {"prompt_id": f"chat-{chat['chat_id'][:13]}", "prompt": chat_prompt(chat, place)}
+        asked.append(prompt)
+        texts.append(_human_text(prompt, chat["turns"][place]["text"]))
+        if len(texts) == n:
+            return asked, texts
+    raise InputError(
+        f"{len(texts)} chats have a message of about {words} words after {before} turns, and {n} were asked for; ask "
+        "for fewer or for another length."
+    )
+
+
+def _reply_of_length(turns: list[dict], before: int, words: int) -> int | None:
+    lengths = [len(turn["text"].split()) for turn in turns]
+    return next((i for i in range(before, len(turns)) if 0.5 * words <= lengths[i] <= 1.5 * words), None)
+
+
+def chat_prompt(chat: dict, place: int) -> str:
+    """Return the request to write the message of a chat that stands at a place (from 0), after all before it."""
+    topic = f" The site proposed the topic: {chat['topic']}" if chat["topic"] else ""
+    so_far = "\n".join(f"{turn['speaker']}: {' / '.join(turn['text'].splitlines())}" for turn in chat["turns"][:place])
+    me = chat["turns"][place]["speaker"]
+    return f"Two strangers, A and B, are chatting.{topic}\n\n{so_far}\n\nYou are {me}. Write {me}'s next message."
+
+
+def _human_text(prompt: dict, text: str) -> dict:
+    return {
+        "text_id": text_id(AUTHOR, prompt["prompt_id"], 0, text),
+        "prompt_id": prompt["prompt_id"],
+        "prompt": prompt["prompt"],
+        "sample": 0,
+        "author": AUTHOR,
+        "author_display": DISPLAY,
+        "text": text,
+        "words": len(text.split()),
+        "status": "ok",
+    }
 
 
 async def generate_texts(
