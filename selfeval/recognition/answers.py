@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from selfeval import foreign, scoring
+from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.recognition.prompts import PAIR
@@ -312,7 +312,7 @@ def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:
 
 def _labels(frame: pd.DataFrame) -> dict[str, str]:
     """Return {author: the file's label}, without labels that are a name of another author too."""
-    of = {author: names[-1] for author, names in foreign.labels(frame).items()}
+    of = {author: names[-1] for author, names in records.labels(frame).items()}
     authors = candidate_names(frame["true_model"].unique())
     names = Counter(scoring.name_key(name) for author, known in authors.items() for name in {author, *known})
     names += Counter(scoring.name_key(label) for author, label in of.items() if label not in {author, *authors[author]})
