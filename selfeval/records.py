@@ -93,10 +93,19 @@ def _below(folder: Path, name: str | Path) -> Path:
     return path
 
 
-def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:
-    """Return a number for a text that stays the same whatever else the corpus holds (52 bits, exact in JSON)."""
+def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
+    """Return what every text record begins with; the id is the same whatever else the corpus holds (52 bits)."""
     identity = json.dumps([author, prompt_id, sample, text])
-    return int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
+    return {
+        "text_id": int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16),
+        "prompt_id": prompt_id,
+        "prompt": prompt,
+        "sample": sample,
+        "author": author,
+        "author_display": display,
+        "text": text,
+        "words": len(text.split()),
+    }
 
 
 def call_fields(request: "Request", response: "Response") -> dict:
@@ -243,17 +252,10 @@ def _text_record(where: str, row: Mapping) -> dict:
     prompt_id = row.get("prompt_id") or hashlib.sha256(prompt.encode()).hexdigest()[:12]
     if not isinstance(prompt_id, str | int | float):
         raise InputError(f"{where}: `prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
-    sample, own = _whole(where, "sample", row.get("sample") or 0), row.get("text_id")
-    first = {
-        "text_id": text_id(author, str(prompt_id), sample, text) if own is None else _whole(where, "text_id", own),
-        "prompt_id": str(prompt_id),
-        "prompt": prompt,
-        "sample": sample,
-        "author": author,
-        "author_display": display,
-        "text": text,
-        "words": len(text.split()),
-    }
+    sample = _whole(where, "sample", row.get("sample") or 0)
+    first = text_fields(author, display, str(prompt_id), prompt, sample, text)
+    if row.get("text_id") is not None:
+        first["text_id"] = _whole(where, "text_id", row["text_id"])
     return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
 
 

@@ -15,7 +15,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
-from selfeval.recognition.texts import generate_texts, human_texts
+from selfeval.recognition.texts import generate_texts, writing_prompts
 from selfeval.records import chats
 from selfeval.roleplay import cast, eliza
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
@@ -433,8 +433,9 @@ def test_the_ablation_of_style_keeps_pairs_together(store):
 
 
 def test_human_texts_are_records_of_recognition_that_models_can_answer_too(store):
-    asked, records = human_texts(20, words=20, seed=3)
-    assert (asked, records) == human_texts(20, words=20, seed=3) and human_texts(5, words=20, seed=3)[0] == asked[:5]
+    asked, records = writing_prompts("chats", 20, words=20, seed=3)
+    assert (asked, records) == writing_prompts("chats", 20, words=20, seed=3)
+    assert writing_prompts("chats", 5, words=20, seed=3)[0] == asked[:5]
     assert len({row["prompt_id"] for row in asked}) == len({row["text_id"] for row in records}) == 20
     assert all(10 <= row["words"] <= 30 and row["author"] == "human" for row in records)
     assert all(row["text"] not in prompt["prompt"] for row, prompt in zip(records, asked, strict=True))
@@ -442,7 +443,7 @@ def test_human_texts_are_records_of_recognition_that_models_can_answer_too(store
     texts, _ = run(generate_texts, store, models, asked, words=20)
     assert set(records[0]) <= set(texts[0]) and [t["prompt_id"] for t in texts] == [r["prompt_id"] for r in records]
     with pytest.raises(InputError, match="were asked for; ask for fewer"):
-        human_texts(5000, words=100)
+        writing_prompts("chats", 5000, words=100)
 
 
 def test_typing_waits_beside_the_other_calls(store):

@@ -9,7 +9,7 @@ from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, ProviderError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.recognition import prompts
-from selfeval.records import call_fields, chats, data_path, read_prompts, text_id
+from selfeval.records import call_fields, chats, data_path, read_prompts, text_fields
 
 MISSING = {  # what helps where a reply is no text
     "error": "run again to make only these calls",
@@ -18,53 +18,39 @@ MISSING = {  # what helps where a reply is no text
     "empty": '`again = "empty"` asks once more',
     "filtered": '`again = "filtered"` asks once more',
 }
-
-AUTHOR, DISPLAY = "human", "Human"
+HUMAN = "human", "Human"  # the author of people's texts: id and display name
+BEFORE = 4  # turns of a chat that a prompt shows at the least
 
 
 def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
     """Return (prompts, human texts) of a source: a file of prompts, or `chats`, beginnings of chats between people.
 
-    For chats the human texts are what people wrote next, of about the length that the models are asked for, so that
-    all authors answer the same prompts; for a file there are none. limit: the first so many prompts, 0 = all of a file;
-    chats need a number.
+    A prompt of a chat shows BEFORE turns or a few more and asks for the next message; the human text is what the person
+    wrote there, of within half of the number of words that the models are asked for, so that all authors answer the
+    same prompts. For a file there are none. limit: the first so many prompts, 0 = all of a file; chats need a number.
     """
     if source != "chats":
         return read_prompts(data_path(source), limit), []
     check_whole("limit", limit, 1)
-    asked, texts = human_texts(limit, words=words, seed=seed)
-    return asked, [text | {"words_asked": words} for text in texts]
-
-
-def human_texts(n: int, *, words: int = 25, before: int = 4, seed: int = 0) -> tuple[list[dict], list[dict]]:
-    """Return (writing prompts, text records of the author `human`), one of each from n chats.
-
-    A prompt shows the beginning of a chat, of `before` turns or a few more, and asks for the next message; the record's
-    text is what the person wrote there. words: the length to ask the models for; the people's texts are chosen within
-    half of it. Both kinds of rows are as `records.read_prompts` and `generate_texts` return them.
-    """
-    for name, value, lowest in (("n", n, 1), ("words", words, 2), ("before", before, 1)):
-        check_whole(name, value, lowest)
+    check_whole("words", words, 2)
     asked, texts = [], []
-    long = [chat for chat in chats() if len(chat["turns"]) > before]
+    long = [chat for chat in chats() if len(chat["turns"]) > BEFORE]
     for chat in random.Random(f"texts {seed}").sample(long, len(long)):
-        place = _reply_of_length(chat["turns"], before, words)
-        if place is None:
-            continue
-        prompt = {"prompt_id": f"chat-{chat['chat_id'][:13]}", "prompt": chat_prompt(chat, place)}
-        asked.append(prompt)
-        texts.append(_human_text(prompt, chat["turns"][place]["text"]))
-        if len(texts) == n:
-            return asked, texts
-    raise InputError(
-        f"{len(texts)} chats have a message of about {words} words after {before} turns, and {n} were asked for; ask "
-        "for fewer or for another length."
-    )
-
-
-def _reply_of_length(turns: list[dict], before: int, words: int) -> int | None:
-    lengths = [len(turn["text"].split()) for turn in turns]
-    return next((i for i in range(before, len(turns)) if 0.5 * words <= lengths[i] <= 1.5 * words), None)
+        if len(asked) == limit:
+            break
+        lengths = [len(turn["text"].split()) for turn in chat["turns"]]
+        place = next((i for i in range(BEFORE, len(lengths)) if 0.5 * words <= lengths[i] <= 1.5 * words), None)
+        if place is not None:
+            prompt = {"prompt_id": f"chat-{chat['chat_id'][:13]}", "prompt": chat_prompt(chat, place)}
+            asked.append(prompt)
+            written = text_fields(*HUMAN, *prompt.values(), 0, chat["turns"][place]["text"])
+            texts.append(written | {"status": "ok", "words_asked": words})
+    if len(asked) < limit:
+        raise InputError(
+            f"{len(texts)} chats have a message of about {words} words after {BEFORE} turns, and {limit} were asked "
+            "for; ask for fewer or for another length."
+        )
+    return asked, texts
 
 
 def chat_prompt(chat: dict, place: int) -> str:
@@ -73,20 +59,6 @@ def chat_prompt(chat: dict, place: int) -> str:
     so_far = "\n".join(f"{turn['speaker']}: {' / '.join(turn['text'].splitlines())}" for turn in chat["turns"][:place])
     me = chat["turns"][place]["speaker"]
     return f"Two strangers, A and B, are chatting.{topic}\n\n{so_far}\n\nYou are {me}. Write {me}'s next message."
-
-
-def _human_text(prompt: dict, text: str) -> dict:
-    return {
-        "text_id": text_id(AUTHOR, prompt["prompt_id"], 0, text),
-        "prompt_id": prompt["prompt_id"],
-        "prompt": prompt["prompt"],
-        "sample": 0,
-        "author": AUTHOR,
-        "author_display": DISPLAY,
-        "text": text,
-        "words": len(text.split()),
-        "status": "ok",
-    }
 
 
 async def generate_texts(
@@ -135,15 +107,8 @@ def _has_text(response: Response) -> bool:
 
 
 def _text_record(prompt: dict, asked: int, sample: int, model: Model, request: Request, response: Response) -> dict:
-    return {
-        "text_id": text_id(model.id, prompt["prompt_id"], sample, response.text),
-        "prompt_id": prompt["prompt_id"],
-        "prompt": prompt["prompt"],
-        "sample": sample,
-        "author": model.id,
-        "author_display": model.display,
-        "text": response.text,
-        "words": len(response.text.split()),
+    first = text_fields(model.id, model.display, prompt["prompt_id"], prompt["prompt"], sample, response.text)
+    return first | {
         "words_asked": asked,
         "status": response.status,
         "finish_reason": response.finish_reason,
