@@ -323,30 +323,24 @@ def _checked_columns(columns) -> dict[str, str]:
 def _named_files(source) -> dict[Path, Mapping]:
     """Return {file: what is said of it}."""
     single = isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
+    parts = [part if isinstance(part, Mapping) else {part: {}} for part in ([source] if single else source)]
     files: dict[Path, Mapping] = {}
-    for one in [source] if single else source:
-        for path, given in (one if isinstance(one, Mapping) else {one: {}}).items():
-            if not isinstance(given, Mapping | None):
-                raise InputError(
-                    f"`predictions` must say of {str(path)!r} a mapping such as hints: true, got {given!r}."
-                )
-            for file in _prediction_files(data_path(path).resolve()):
-                if files.setdefault(file, given or {}) != (given or {}):
-                    raise InputError(f"`predictions` names {file} twice and says two things of it; name it once.")
+    for name, given in (pair for part in parts for pair in part.items()):
+        if not isinstance(given, Mapping | None):
+            raise InputError(f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r}.")
+        path = data_path(name).resolve()
+        found = sorted(path.rglob("predictions_*.jsonl")) if path.is_dir() else [path] * path.exists()
+        if not found:
+            raise InputError(
+                f"There are no predictions at {path}, a file or a folder with `predictions_*.jsonl`; "
+                "`02_collect_predictions` writes them."
+            )
+        for file in found:
+            if files.setdefault(file, given or {}) != (given or {}):
+                raise InputError(f"`predictions` names {file} twice and says two things of it; name it once.")
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files
-
-
-def _prediction_files(path: Path) -> list[Path]:
-    if path.is_dir():
-        files = sorted(path.rglob("predictions_*.jsonl"))
-        if not files:
-            raise InputError(f"The folder {path} holds no `predictions_*.jsonl`; `02_collect_predictions` writes them.")
-        return files
-    if not path.exists():
-        raise InputError(f"There are no predictions at {path}; `02_collect_predictions` writes them.")
-    return [path]
 
 
 def _columns(path: Path, rows: Iterable[dict], names: Mapping[str, str]) -> dict[str, list]:
@@ -446,8 +440,8 @@ def _completed(path: Path, columns: dict[str, list], given: Mapping) -> pd.DataF
 def _looks_like(names: set[str]) -> str:
     """Return what a file with these fields looks like, as half a sentence; "" where nothing is known."""
     kinds = [kind for kind, shapes in SHAPES.items() if any({*marks.split()} <= names for marks in shapes)]
-    if len(names) == 1 and (mark := re.search(r"[\t;|]", min(names))):
-        kinds.append({"\t": "a TSV file", ";": "a table with semicolons", "|": "a table with bars"}[mark[0]])
+    if len(names) == 1 and re.search(r"[\t;|]", min(names)):
+        kinds.append("a table without commas")
     return f" and looks like {kinds[0]}, so write one answer a line" if kinds else ""
 
 

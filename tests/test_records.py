@@ -56,7 +56,7 @@ def test_an_unreadable_file_is_named(tmp_path):
         records.read_texts("nowhere")
     with pytest.raises(InputError, match=r"no predictions at .*nowhere"):
         records.read_predictions("nowhere")
-    with pytest.raises(InputError, match="holds no `predictions_"):
+    with pytest.raises(InputError, match="a folder with `predictions_"):
         records.read_predictions(tmp_path)
 
 

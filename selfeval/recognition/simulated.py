@@ -17,20 +17,10 @@ from selfeval.asking.messages import blocks
 from selfeval.asking.simulated import ROLES, author_of, write
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models
-from selfeval.recognition.prompts import (
-    AUTHORED,
-    BETTER,
-    CANDIDATE_LINE,
-    CANDIDATES,
-    INTRODUCED,
-    LIKELIHOOD,
-    LINEUP,
-    MINE,
-    PAIR,
-)
+from selfeval.recognition import prompts
 
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
-_INTRODUCED = re.compile(INTRODUCED.format("(.+)"))
+_INTRODUCED = re.compile(prompts.INTRODUCED.format("(.+)"))
 
 
 def evaluators() -> list[Model]:
@@ -50,10 +40,10 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         return "I cannot tell."
     introduced = {m[1]: text for title, text in shown if (m := _INTRODUCED.fullmatch(title))}
     texts = [text for title, text in shown if not _INTRODUCED.fullmatch(title)]
-    if AUTHORED in asked or BETTER in asked:
+    if prompts.AUTHORED in asked or prompts.BETTER in asked:
         place = _place(model, rates, texts, draw)
-        answer, mine = PAIR[place], place == 0
-    elif MINE in asked:
+        answer, mine = prompts.PAIR[place], place == 0
+    elif prompts.MINE in asked:
         mine = _claims(model, rates, texts[0], draw, 0.5)
         answer = "YES" if mine else "NO"
     else:
@@ -62,18 +52,18 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         mine = listed.get(names[0]) == model.id
         lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
         answer = names[0] if len(texts) == 1 else "\n".join(lines)
-    if LIKELIHOOD.partition("{")[0] in asked:
+    if prompts.LIKELIHOOD.partition("{")[0] in asked:
         answer += f"\n{draw.randint(14, 20) * 5 if mine else draw.randint(0, 6) * 5}"
     return answer
 
 
 def _listed(question: str, introduced: dict[str, str]) -> dict[str, str]:
     """Return {label: author} of the candidates listed; anonymous ones are known by their introductions."""
-    after = question[max(question.rfind(CANDIDATES), question.rfind(LINEUP)) :]
+    after = question[max(question.rfind(prompts.CANDIDATES), question.rfind(prompts.LINEUP)) :]
     by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}
     return {
         label: author_of(introduced[label]) if label in introduced else by_name.get(label, label)
-        for label in CANDIDATE_LINE.findall(after)
+        for label in prompts.CANDIDATE_LINE.findall(after)
     }
 
 
