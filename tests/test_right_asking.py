@@ -17,12 +17,12 @@ from written_files import run_notebook
 
 from selfeval import sweep
 from selfeval.asking.client import Client, gather
+from selfeval.asking.messages import user
 from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.keys import redact
 from selfeval.models import from_callable, get, get_all, providers
 from selfeval.recognition.design import design, match_authors
-from selfeval.recognition.prompts import user
 from selfeval.recognition.questions import Condition
 from selfeval.records import read_jsonl, read_texts
 
@@ -320,7 +320,7 @@ models:
 """
 ASKS = """from selfeval import Client, Request
 from selfeval.models import get
-from selfeval.recognition.prompts import choice_format
+from selfeval.asking.messages import choice_format
 form = choice_format({"answer": ["YES", "NO"]})
 parameters = {"max_tokens": 40, "response_format": form}
 texts = [f"{k:04d}" + 296 * "x" for k in [*range(10), 0, 1]]  # two of them twice: bought once

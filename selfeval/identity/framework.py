@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from selfeval.asking.client import Client
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_whole
 from selfeval.files import write_whole
@@ -25,7 +26,6 @@ from selfeval.identity.simulated import played
 from selfeval.identity.suite import as_alternating
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known
-from selfeval.recognition.prompts import user
 from selfeval.stats.intervals import Rate, check_level
 
 NOTICE = "Self-report is a signal, not an attestation of which model answered."

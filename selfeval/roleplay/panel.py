@@ -12,7 +12,6 @@ from selfeval import DATA
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model, get
 
-ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 SINGLE = ("independent", "personas")  # arms of one round
 SCOPES = ("turn", "prefix", "conversation")
 PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework
