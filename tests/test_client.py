@@ -15,6 +15,7 @@ from conftest import AT_ONCE, KEY
 from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 
 from selfeval import models
+from selfeval.asking import endpoint
 from selfeval.asking.client import Client
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
@@ -82,7 +83,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     assert {fault: r.text for fault, r in got.items() if r.text} == {
         "cut": "An answer that was cut o",
         "refusal": "I'm sorry, I can't help with that.",
-        "surrogate": "lone \ud800 surrogate",
+        "surrogate": "lone \ufffd surrogate",
         "nul": "before\0after",
     }
     assert tally.failed == len(NO_ANSWER) + 1
@@ -140,9 +141,9 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
         async def _handle(self, request):
             return web.Response(body=bodies.pop().encode(), content_type="application/json")
 
-    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
-    monkeypatch.setattr("selfeval.asking.breaker.UNPROVEN", 10_000)
-    monkeypatch.setattr("selfeval.asking.breaker.IN_A_ROW", 10_000)
+    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
+    monkeypatch.setattr(endpoint, "UNPROVEN", 10_000)
+    monkeypatch.setattr(endpoint, "IN_A_ROW", 10_000)
     with Raw() as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]

@@ -14,7 +14,7 @@ from dictionary import Dictionary
 from written_files import run_commands, run_notebooks, without_pictures
 
 from selfeval import DATA
-from selfeval.asking.endpoint import _usage
+from selfeval.asking.http import _usage
 from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
 from selfeval.identity.lexicon import FIELDS

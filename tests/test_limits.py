@@ -13,7 +13,7 @@ import time
 import pytest
 from test_client import ask, mine, questions
 
-from selfeval.asking import breaker, sharing
+from selfeval.asking import endpoint, sharing
 from selfeval.asking.client import Client, gather
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request
@@ -330,29 +330,29 @@ def outage(first, last):
 
 
 def test_an_outage_costs_a_few_calls_and_the_rest_waits_for_its_end(store, server, registry, monkeypatch):
-    monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
-    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
-    fake = server(faults=outage(20, 20 + breaker.IN_A_ROW + 2))
+    monkeypatch.setattr(endpoint, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
+    fake = server(faults=outage(20, 20 + endpoint.IN_A_ROW + 2))
     _, tally = ask(store, questions(mine(registry, fake), 100), concurrency=4)
-    assert tally.failed == breaker.IN_A_ROW + 2 and tally.calls == 100 - tally.failed
+    assert tally.failed == endpoint.IN_A_ROW + 2 and tally.calls == 100 - tally.failed
     assert len(fake.ledger) == 100
 
 
 def test_calls_in_flight_when_an_outage_begins_are_no_trials(store, server, registry, monkeypatch):
-    monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
-    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(endpoint, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
     fake = server(faults=outage(1, 1 + 30), latency=0.05)
     responses, tally = ask(store, questions(mine(registry, fake), 80), concurrency=30)
     assert tally.failed == 30 and [r.status for r in responses].count("ok") == 50
 
 
 def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
-    monkeypatch.setattr(breaker, "PAUSES", (0.1, 0.1, 0.1))
-    monkeypatch.setattr("selfeval.asking.http.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(endpoint, "PAUSES", (0.1, 0.1, 0.1))
+    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
     fake = server(faults=outage(20, 10_000))
     bad = mine(registry, fake)
     responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)
     asked = [entry["body"]["model"] for entry in fake.ledger]
-    assert asked.count("m") <= 20 + breaker.IN_A_ROW + 4 + len(breaker.PAUSES) and asked.count("other") == 60
+    assert asked.count("m") <= 20 + endpoint.IN_A_ROW + 4 + len(endpoint.PAUSES) and asked.count("other") == 60
     assert all(r.status == "ok" for r in responses[60:])
     assert {r.error for r in responses[:60] if r.status == "error"} and tally.calls == 60 + 60 - tally.failed

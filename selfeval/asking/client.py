@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from selfeval.asking import dryrun, simulated
-from selfeval.asking.endpoint import Endpoint, ask_callable
+from selfeval.asking.endpoint import Endpoint
 from selfeval.asking.http import Failure
 from selfeval.asking.recordings import numbered
-from selfeval.asking.request import Request, Response, estimate, is_computed, read_again, require
+from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, require
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.errors import StoreError, check_whole
@@ -166,8 +166,12 @@ class Client:
         if dryrun.folder():
             return self._planned(request)
         while True:
-            async with self._endpoint(model).breakers[model.id].turn():
-                response = await self._buy(request)
+            try:
+                # Claimed only when it can be sent: what is claimed at a kill was in flight.
+                async with self._endpoint(model).place(model):
+                    response = await self._buy(request)
+            except Failure as failure:
+                response = self._failed(failure.detail)
             if not self._wanted_again(request, response):
                 return response
             await self._written()  # it is looked up before it is asked for again
@@ -180,12 +184,6 @@ class Client:
 
     async def _buy(self, request: Request) -> Response:
         endpoint = self._endpoint(request.model)
-        async with endpoint.places:  # claimed only when it can be sent: what is claimed at a kill was in flight
-            if given_up := endpoint.breakers[request.model.id].given_up:
-                return self._failed(given_up)
-            return await self._buy_now(request, endpoint)
-
-    async def _buy_now(self, request: Request, endpoint: Endpoint) -> Response:
         self._check_written()  # nothing more is bought once a reply cannot be kept
         earlier = []
         if self._again and (stored := self.store.get(request.key)):
@@ -200,9 +198,9 @@ class Client:
             return Response.from_dict(stored)
         try:
             return await self._ask(request, endpoint, key, earlier)
-        except Failure as failure:
+        except Failure:
             await asyncio.wrap_future(self.store.release(key))
-            return self._failed(failure.detail)
+            raise
         except StoreError:  # of the rates or the purse: it ends the others, so what is paid for comes first
             self.store.release(key)
             while self._sent:  # noqa: ASYNC110

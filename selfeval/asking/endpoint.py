@@ -1,72 +1,178 @@
-"""What answers a request: an OpenAI-compatible endpoint (also the embedded one), a simulated model, a callable."""
+"""One provider in one event loop: who may be asked now, how often, and with which parameters."""
 
 import asyncio
+import contextlib
 import errno
-import inspect
 import json
-import re
+import random
+import time
 import warnings
-from collections import defaultdict
-from collections.abc import Callable
-from itertools import accumulate
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 
 from selfeval.asking import embedded
-from selfeval.asking.breaker import Breaker
-from selfeval.asking.http import Failure, Gate, Reply, call
-from selfeval.asking.recordings import is_amount, is_count
+from selfeval.asking.http import Failure, adaptation, read_reply
 from selfeval.asking.request import Response, estimate
 from selfeval.asking.sharing import Pace
-from selfeval.errors import SelfevalError
-from selfeval.keys import SHORTEST
 from selfeval.models import Model, Provider
 
-# <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
-THOUGHT = re.compile(
-    r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
-)
+ATTEMPTS = {"transient": 6, "throttled": 10}  # of one call that end so; one that ends otherwise is the last
+MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
+UNPROVEN = 3  # failed calls after which a model that never answered is given up
+IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
+PAUSES = (30.0, 60.0, 120.0)  # seconds before each further trial; after the last one the model is given up
 SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
 
 
-async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
-    """Return the response of a plain or asynchronous Python callable that answers with a Response or a text.
+@dataclass
+class Known:
+    """What is known of one model: whether it is worth another call, and what it takes.
 
-    An exception of its own is a response with status `error`: it does not cost the other replies of the batch.
+    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. After many failures in
+    a row they do so again, with growing pauses, so that an outage of minutes costs time and not a sweep; a model that
+    does not come back is given up for the rest of this client's life.
     """
-    try:
-        answer = function(messages, **parameters)
-        answer = await answer if inspect.isawaitable(answer) else answer
-    except SelfevalError:
-        raise
-    except Exception as error:
-        return Response(status="error", error=f"{type(error).__name__}: {error}")
-    return answer if isinstance(answer, Response) else Response(str(answer), "ok" if str(answer).strip() else "empty")
+
+    answered: bool = False
+    failed: int = 0  # calls in a row
+    in_flight: int = 0
+    open_at: float = 0.0  # when a trial may begin
+    given_up: str | None = None  # why no further call makes sense
+    refused: dict[str, str | None] = field(default_factory=dict)  # parameter -> its other name, None: left out
+    thinks: bool | None = None  # though it is not marked as such; False: its server has no room for it
+
+    def allows(self, now: float) -> bool:
+        """Tell whether one call more may begin; of a model that is given up it ends at once."""
+        sure = self.given_up or (self.answered and self.failed < IN_A_ROW)
+        return bool(sure) or (not self.in_flight and now >= self.open_at)
+
+    def learn(self, failure: Failure | None) -> None:
+        """Count how a call ended: with a reply (None) or not."""
+        if failure is None or failure.outcome == "rejected":  # that request alone: the service is there
+            self.answered, self.failed = self.answered or failure is None, 0
+        elif failure.outcome != "transient":
+            self.given_up = failure.detail
+        elif self.failed < IN_A_ROW or self.in_flight == 1:  # the others of a volley began before we knew
+            self.failed += 1
+            trials = self.failed - IN_A_ROW
+            if trials > len(PAUSES) or (self.failed >= UNPROVEN and not self.answered):
+                self.given_up = failure.detail
+            elif trials > 0:
+                self.open_at = time.monotonic() + PAUSES[trials - 1]
 
 
 class Endpoint:
-    """One provider in one event loop: its HTTP client, its gate, what its models refuse and which are given up."""
+    """One provider in one event loop: its HTTP client, its places in flight, and what it knows of its models.
+
+    concurrency: calls in flight at most; fewer where the registry gives the provider fewer.
+    """
 
     def __init__(self, provider: Provider, concurrency: int):
-        self.provider = provider
-        self.pace = Pace(provider)
-        self.gate = Gate(min(concurrency, provider.concurrency), self.pace)
-        self.places = asyncio.Semaphore(self.gate.most)  # calls with their retries; the gate holds attempts back
-        self.refused: dict[str, dict] = {}
-        self.thinking: dict[str, bool] = {}  # id of a model that was not marked as such: whether its server has room
-        self.breakers: dict[str, Breaker] = defaultdict(Breaker)  # by model id
+        self.provider, self.pace = provider, Pace(provider)
+        self.most = min(concurrency, provider.concurrency)
+        if self.most < concurrency and not provider.embedded:
+            warnings.warn(
+                f"At most {self.most} calls to `{provider.name}` are in flight at a time, and not {concurrency}: its "
+                "`concurrency` in the registry says so.",
+                stacklevel=3,
+            )
+        self.limit, self.in_flight = float(self.most), 0
+        self.throttled, self.open_at = 0, 0.0
+        self.known: dict[str, Known] = defaultdict(Known)  # by model id
+        self._waiting: list[tuple[asyncio.Future, Known]] = []
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
+    # who is next ------------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def place(self, model: Model):
+        """Hold a place in flight for one call with its attempts, first come, first served.
+
+        Raises `Failure("given_up", detail)` where the model is not worth another call.
+        """
+        known = self.known[model.id]
+        try:
+            await self._enter(known, len(self._waiting))
+            if known.given_up:
+                raise Failure("given_up", known.given_up)
+            yield
+        finally:
+            self._leave(known)
+
+    async def _enter(self, known: Known, position: int) -> None:
+        ticket = asyncio.get_running_loop().create_future()
+        self._waiting.insert(position, (ticket, known))
+        self._admit()
+        try:
+            await ticket
+        except asyncio.CancelledError:
+            if ticket.cancelled():
+                self._waiting.remove((ticket, known))
+                self._count(known, 1)  # whoever comes also leaves
+            raise
+
+    def _leave(self, known: Known) -> None:
+        self._count(known, -1)
+        self._admit()
+
+    def _count(self, known: Known, change: int) -> None:
+        self.in_flight += change
+        known.in_flight += change
+
+    def _admit(self) -> None:
+        """Let those in who may be asked now: at the end of a call, of a pause, and when somebody comes."""
+        now = time.monotonic()
+        while self.in_flight < int(self.limit) and now >= self.open_at:
+            for ticket, known in self._waiting:
+                if known.allows(now) and not ticket.done():
+                    break
+            else:
+                return
+            self._waiting.remove((ticket, known))
+            self._count(known, 1)
+            ticket.set_result(None)
+
+    def _admit_at(self, at: float) -> None:
+        asyncio.get_running_loop().call_at(at + 0.01, self._admit)  # never before its time
+
+    def _throttle(self, wait: float | None) -> None:
+        """Pause until the provider's time, or for a growing while if it named none, and halve the calls in flight."""
+        now = time.monotonic()
+        if now >= self.open_at:  # the first of a volley; the others were sent before we knew
+            self.throttled += 1
+            self.limit = max(1.0, self.limit / 2)
+        if wait is None:
+            wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
+        self.open_at = max(self.open_at, now + wait)
+        self._admit_at(self.open_at)
+
+    async def _turn(self, known: Known, tokens: int) -> None:
+        """Wait for the end of a pause, and until the rates allow one request more of so many tokens."""
+        while True:
+            if self.open_at > time.monotonic():  # our place goes to the first who may be asked then: it may be fewer
+                self._leave(known)
+                await self._enter(known, 0)
+            await self.pace.wait(tokens)
+            if self.open_at <= time.monotonic():
+                break
+            self.pace.settle(-tokens)
+        if known.given_up:
+            raise Failure("given_up", known.given_up)
+
+    # what is sent -----------------------------------------------------------------------------------------------------
+
     def allowed(self, model: Model, parameters: dict) -> dict:
         """Return parameters as the model is sent them: with room for thinking where it thinks."""
-        return model.with_room(parameters) if model.reasoning or self.thinking.get(model.id) else parameters
+        return model.with_room(parameters) if model.reasoning or self.known[model.id].thinks else parameters
 
     def make_room(self, model: Model, parameters: dict) -> bool:
         """Give a model room for thinking from now on; return whether that changes what it is sent."""
-        no_room = self.provider.embedded or self.thinking.get(model.id) is False
-        if no_room or model.with_room(parameters) == parameters:
+        known = self.known[model.id]
+        if self.provider.embedded or known.thinks is False or model.with_room(parameters) == parameters:
             return False
-        if model.id not in self.thinking:
-            self.thinking[model.id] = True
+        if known.thinks is None:
+            known.thinks = True
             warnings.warn(
                 f"{model.id!r} spent a whole reply on thinking and is given {model.reasoning_tokens} tokens more from "
                 "now on; mark it `reasoning: true` in the registry to spare that request.",
@@ -74,62 +180,93 @@ class Endpoint:
             )
         return True
 
+    def _take_room(self, model: Model) -> None:
+        if self.thinking.get(model.id):
+            self.thinking[model.id] = False
+            warnings.warn(
+                f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} tokens more; "
+                "set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
+                stacklevel=2,
+            )
+
+    def _take_room(self, model: Model) -> None:
+        if self.known[model.id].thinks:
+            self.known[model.id].thinks = False
+            warnings.warn(
+                f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} tokens more; "
+                "set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
+                stacklevel=2,
+            )
+
     async def ask(
         self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None, allowed=None
     ) -> Response:
-        """Return the model's response, or raise `transport.Failure`; allowed: the parameters with room for thinking."""
+        """Return the model's response, or raise the last `Failure`; call it inside of a place of the model.
 
-        def told(failure: Failure) -> None:
-            failure.detail = self._redact(failure.detail)  # some providers echo the key in their refusal
-            note(failure)
-
+        The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
+        does not count. note: told of every failed attempt. allowed: the parameters with room for thinking.
+        """
         await self._connect()  # imports and the start of our own server are not the reply's latency
-        allowed, no_room = allowed or parameters, False
+        known, room = self.known[model.id], allowed or parameters
+        given, spent, attempts, failures = room, 0.0, 0, Counter()
         while True:
-            refused = {k: new for k, new in self.refused.get(model.id, {}).items() if k in parameters}
-            body = {refused.get(k, k): v for k, v in allowed.items() if refused.get(k, k)}
-            room = {refused.get(k, k): v for k, v in allowed.items() if v != parameters[k]}
-            body = {"model": model.api_name, "messages": messages, **body}
-            content, tokens = json.dumps(body).encode(), sum(estimate(messages, body, model))
+            sent, adapted = _sent(known.refused, parameters, given)
+            tokens = sum(estimate(messages, sent, model))
+            await self._turn(known, tokens)
+            attempts, left, started = attempts + 1, self.provider.deadline - spent, time.monotonic()
             try:
-                reply = await call(
-                    lambda data=content: self._send(model, data), self.gate, self.provider.deadline, told, tokens
-                )
-            except Failure as failure:
-                rejected = failure.outcome == "rejected"
-                if rejected and (change := _adaptation(failure.detail, body)):
-                    self.refused[model.id] = self.refused.get(model.id, {}) | change
-                elif rejected and room and not model.reasoning:
-                    allowed, no_room = parameters, True
-                else:
-                    if rejected and room:
-                        failure.detail += f"; {model.reasoning_tokens} tokens were added for thinking: the registry's "
-                        failure.detail += f"`reasoning_tokens` of {model.id!r} sets how many"
-                    self.breakers[model.id].failed(failure.outcome, failure.detail)
-                    raise
+                # Half of the time for the first attempt: a hung connection leaves room for a second one.
+                seconds = left / 2 if attempts == 1 else left
+                answer = await self._post({"model": model.api_name, "messages": messages, **sent}, seconds)
+                latency = round(time.monotonic() - started, 3)
+                response = read_reply(answer, model, latency=latency, attempts=attempts, adapted=adapted)
+                break
+            except Failure as error:
+                failure = error
+            spent += time.monotonic() - started
+            self.pace.settle(-tokens)
+            note(failure)
+            rejected = failure.outcome == "rejected"
+            if rejected and (change := adaptation(failure.detail, sent)):
+                known.refused |= change
+            elif rejected and given != parameters and not model.reasoning:
+                given = parameters
             else:
-                if no_room and self.thinking[model.id]:
-                    self.thinking[model.id] = False
-                    warnings.warn(
-                        f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} "
-                        "tokens more; set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
-                        stacklevel=2,
-                    )
-                self.breakers[model.id].succeeded()
-                response = self._without_key(read_reply(reply, model, refused | room or None))
-                self.pace.settle(response.tokens() - tokens if response.usage else 0)
-                return response
+                failures[failure.outcome] += 1
+                pause = self._pause(failure, failures[failure.outcome], self.provider.deadline - spent)
+                if pause is None:
+                    known.learn(failure)
+                    self._admit_at(known.open_at)
+                    failure.detail += f" (after {attempts} attempt{'s' * (attempts > 1)})"
+                    raise failure
+                await asyncio.sleep(pause)
+                spent += pause
+        self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
+        self.pace.settle(response.tokens() - tokens if response.usage else 0)
+        known.learn(None)
+        if given != room:
+            self._take_room(model)
+        return response
 
-    async def _send(self, model: Model, content: bytes):
-        import aiohttp
-        import httpx2
+    def _pause(self, failure: Failure, count: int, left: float) -> float | None:
+        """Return the seconds until the next attempt, None where there is none; what was throttled pauses everybody."""
+        if (failure.wait or 0) > MAX_PAUSE:
+            failure.outcome = "fatal"
+            failure.detail += f"; it asks to wait {failure.wait:.0f} s"
+        if failure.outcome == "throttled":
+            self._throttle(failure.wait)
+        if count >= ATTEMPTS.get(failure.outcome, 1) or left <= 0:
+            return None
+        return min(30.0, 2.0 ** (count - 2), left / 2) * random.uniform(0.5, 1) * (failure.outcome == "transient")
 
-        if given_up := self.breakers[model.id].given_up:
-            raise Failure("given_up", given_up)
-        client = await self._connect()
+    async def _post(self, body: dict, seconds: float):
+        client, content = await self._connect(), json.dumps(body).encode()
         try:
-            return await client.post(self._url, content=content)
-        except (httpx2.HTTPError, httpx2.InvalidURL, aiohttp.ClientError, OSError, RuntimeError) as error:
+            async with asyncio.timeout(seconds):
+                return await client.post(self._url, content=content)
+        except TimeoutError as error:
+            raise Failure("transient", f"no complete reply within {seconds:.0f} s") from error
+        except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
             if self.provider.on_loopback and _is_refused(error):
@@ -138,34 +275,22 @@ class Endpoint:
 
     async def _connect(self):
         """Return the HTTP client: the SDK's own, without its layer that builds every request's headers anew."""
-        if self._client:
-            return self._client
         import httpx2
         import openai
 
         async with self._connecting:
             if self._client is None:
-                provider = self.provider
-                url = await asyncio.to_thread(embedded.url, provider) if provider.embedded else provider.url
-                headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
+                own, key = self.provider.embedded, self.provider.key
+                url = await asyncio.to_thread(embedded.url, self.provider) if own else self.provider.url
                 self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
+                headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
                 self._client = openai.DefaultAioHttpClient(
-                    headers=headers | ({"Authorization": f"Bearer {provider.key}"} if provider.key else {}),
-                    limits=httpx2.Limits(max_connections=self.gate.most, max_keepalive_connections=self.gate.most),
+                    headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
+                    limits=httpx2.Limits(max_connections=self.most, max_keepalive_connections=self.most),
                     timeout=None,
-                    trust_env=not provider.embedded,  # no proxy between us and our own server
+                    trust_env=not own,  # no proxy between us and our own server
                 )
             return self._client
-
-    def _redact(self, text: str) -> str:
-        key = self.provider.key or ""  # `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets
-        secret = len(key) >= SHORTEST and (re.search(r"\d", key) or len(key) >= 2 * SHORTEST)
-        return text.replace(key, "[key]") if secret else text
-
-    def _without_key(self, response: Response) -> Response:
-        """Return the reply of a server that echoes the key without it: it is about to be stored."""
-        text = json.dumps(response.to_dict())
-        return response if self._redact(text) == text else Response.from_dict(json.loads(self._redact(text)))
 
     async def close(self) -> None:
         """Close the HTTP client and the file of the rates."""
@@ -173,6 +298,14 @@ class Endpoint:
         client, self._client = self._client, None
         if client:
             await client.aclose()
+
+
+def _sent(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
+    """Return the parameters that are sent, and what of them is otherwise than asked."""
+    names = {k: new for k, new in refused.items() if k in parameters}
+    sent = {names.get(k, k): v for k, v in allowed.items() if names.get(k, k)}
+    room = {names.get(k, k): v for k, v in allowed.items() if v != parameters[k]}
+    return sent, names | room or None
 
 
 def _is_refused(error: BaseException | None) -> bool:
@@ -185,103 +318,3 @@ def _not_running(provider: Provider) -> str:
     name, variable = SERVERS.get(provider.name, f"`{provider.name}`"), provider.base_url_env
     where = f"set {variable} to where it is" if variable else "correct its `base_url` in the registry"
     return f"Is {name} running? Nothing answers at {provider.address}; start it, or {where}"
-
-
-REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
-
-
-def _adaptation(message: str, body: dict) -> dict | None:
-    """Return {parameter: new name, or None for leaving it out} where an error says that the model refuses one."""
-    if not REFUSES.search(message):
-        return None
-    if "max_tokens" in body and "max_completion_tokens" in message:
-        return {"max_tokens": "max_completion_tokens"}
-    parameters = ("temperature", "top_p", "seed", "logprobs", "reasoning_effort")
-    dropped = next((k for k in parameters if k in body and k in message), None)
-    if dropped is None:
-        return None
-    return {"logprobs": None, "top_logprobs": None} if dropped == "logprobs" else {dropped: None}
-
-
-def read_reply(reply: Reply, model: Model, adapted: dict | None = None) -> Response:
-    """Return the response that a raw body holds; what is not of the usual shape around the text is passed over."""
-    body, choice = reply.body, reply.body["choices"][0]
-    message = choice["message"]
-    content, refusal, finish = message.get("content") or "", message.get("refusal"), choice.get("finish_reason")
-    if isinstance(content, list):  # some endpoints answer in parts
-        content = "".join(str(_dict(part).get("text") or "") for part in content)
-    thought, content = _apart(content)
-    if refusal:
-        content, status = content or str(refusal), "refusal"
-    elif finish == "content_filter":
-        status = "filtered"
-    elif finish == "length":
-        status = "length"
-    else:
-        status = "ok" if content.strip() else "empty"
-    raw = _dict(body.get("usage"))
-    usage = _usage(raw)
-    return Response(
-        text=content,
-        status=status,
-        finish_reason=_text(finish),
-        usage=usage,
-        cost=_cost(raw, usage, model),
-        served_model=_text(body.get("model")),
-        served_by=_text(body.get("provider")),
-        request_id=_text(body.get("id")) or reply.request_id,
-        latency=round(reply.latency, 3),
-        attempts=reply.attempts,
-        reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
-        logprobs=_logprobs(_dict(choice.get("logprobs")).get("content"), content),
-        adapted=adapted,
-    )
-
-
-def _apart(content: str) -> tuple[str | None, str]:
-    """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
-    found = THOUGHT.match(content)
-    return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
-
-
-def _dict(value) -> dict:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _usage(raw: dict) -> dict:
-    counts = {
-        "prompt": raw.get("prompt_tokens"),
-        "completion": raw.get("completion_tokens"),
-        "cached": _dict(raw.get("prompt_tokens_details")).get("cached_tokens"),
-        "reasoning": _dict(raw.get("completion_tokens_details")).get("reasoning_tokens"),
-    }
-    return {name: count for name, count in counts.items() if is_count(count)}
-
-
-def _cost(raw: dict, usage: dict, model: Model) -> float | None:
-    if model.provider.embedded:
-        return 0.0
-    if is_amount(raw.get("cost")):
-        return float(raw["cost"])
-    if model.price is None or "prompt" not in usage or "completion" not in usage:
-        return None
-    return (usage["prompt"] * model.price["input"] + usage["completion"] * model.price["output"]) / 1e6
-
-
-def _logprobs(tokens, content: str) -> list | None:
-    """Return the tokens of a reply, without those of thinking before its content."""
-    try:
-        found = [
-            (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
-        ]
-        start = "".join(token for token, *_ in found).rfind(content)
-        if start <= 0:  # nothing before it, or tokens that are parts of characters
-            return found or None
-        ends = accumulate(len(token) for token, *_ in found)
-        return [each for each, end in zip(found, ends, strict=True) if end > start] or None
-    except (TypeError, KeyError, AttributeError):
-        return None

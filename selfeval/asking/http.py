@@ -1,28 +1,27 @@
-"""One HTTP call that ends: every outcome classified, one gate per provider, a deadline, every attempt counted.
+"""What an HTTP response says: a reply, or a classified failure.
 
-The OpenAI SDK returns HTTP 200 with an error body, HTML or broken JSON as if it were a reply, and retries each call by
-itself, so that a rate limit turns into a storm. Here its retries are off, the raw body is read, and all callers of a
-provider wait together until the time that the provider named.
+The OpenAI SDK returns HTTP 200 with an error body, HTML or broken JSON as if it were a reply; here the raw body counts.
 """
 
-import asyncio
 import email.utils
 import json
 import math
-import random
 import re
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from itertools import accumulate
 
-from selfeval.asking.sharing import Pace
+from selfeval.asking.recordings import is_amount, is_count
+from selfeval.asking.request import Response, readable
+from selfeval.models import Model
+from selfeval.secrets import SHORTEST, redact
 
-MAX_ATTEMPTS = 6  # transient failures of one call
-MAX_THROTTLED = 10  # rate-limit answers to one call
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
+REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
 DIGITS = 300  # of a whole number; longer ones are none that a reply needs, and Python refuses to read the longest
-MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
+# <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
+THOUGHT = re.compile(
+    r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
+)
 
 
 def _finite(text: str) -> float | None:
@@ -39,159 +38,55 @@ DECODER = json.JSONDecoder(
 
 class Failure(Exception):
     """An attempt that brought no reply. outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or
-    `given_up` (nothing was sent, the model had failed before)."""
+    `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for."""
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
-        super().__init__()
-        self.outcome, self.detail, self.wait = outcome, detail, wait
-
-    def __str__(self) -> str:
-        return self.detail
+        self.outcome, self.detail, self.wait = outcome, readable(redact(detail)), wait  # some echo the key
+        super().__init__(self.detail)
 
 
-class Gate:
-    """Bound the calls in flight to one provider and hold all of them back while it is throttling."""
+def read_reply(response, model: Model, **more) -> Response:
+    """Return the reply in an HTTP response, with `more` of its fields; raise `Failure` where there is none.
 
-    def __init__(self, limit: int, pace: Pace | None = None):
-        self.most, self.limit, self.pace = limit, float(limit), pace
-        self.in_flight, self.throttled, self.open_at = 0, 0, 0.0
-        self._waiting: deque[asyncio.Future] = deque()
-
-    async def enter(self, tokens: int = 0) -> None:
-        """Wait for a place in flight, for the end of a pause, and until the rates allow so many tokens more."""
-        await self._take_place()
-        while self.pace:
-            try:
-                await self.pace.wait(tokens)
-            except BaseException:
-                self.leave()
-                raise
-            if self.open_at <= time.monotonic():
-                return
-            self.leave()  # closed in the meantime
-            self.settle(-tokens)
-            await self._take_place()
-
-    def settle(self, tokens: int) -> None:
-        """Correct what was counted against the rate of tokens by so many."""
-        if self.pace:
-            self.pace.settle(tokens)
-
-    async def _take_place(self) -> None:
-        try:
-            while (pause := self.open_at - time.monotonic()) > 0 or self.in_flight >= int(self.limit):
-                if pause > 0:
-                    await asyncio.sleep(pause)
-                else:
-                    waiter = asyncio.get_running_loop().create_future()
-                    self._waiting.append(waiter)
-                    await waiter
-        except asyncio.CancelledError:
-            self._wake()  # a place offered to us goes to the next
-            raise
-        self.in_flight += 1
-
-    def leave(self) -> None:
-        """Free a place in flight."""
-        self.in_flight -= 1
-        self._wake()
-
-    def _wake(self) -> None:
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-
-    def succeeded(self) -> None:
-        """Open a little further after a reply."""
-        self.throttled = 0
-        if self.limit < self.most:
-            self.limit = min(self.most, self.limit + 1 / self.limit)
-            self._wake()
-
-    def throttle(self, wait: float | None) -> None:
-        """Close until the provider's time, or for a growing while if it named none, and halve the calls in flight."""
-        now = time.monotonic()
-        if now >= self.open_at:  # the first of a volley; the others were sent before we knew
-            self.throttled += 1
-            self.limit = max(1.0, self.limit / 2)
-        if wait is None:
-            wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
-        self.open_at = max(self.open_at, now + wait)
-
-
-@dataclass
-class Reply:
-    """A raw body that holds a choice, with the number of HTTP attempts and the last one's seconds."""
-
-    body: dict
-    request_id: str | None
-    attempts: int
-    latency: float
-
-
-async def call(
-    send: Callable[[], Awaitable],
-    gate: Gate,
-    deadline: float,
-    note: Callable[[Failure], None] = lambda failure: None,
-    tokens: int = 0,
-) -> Reply:
-    """Send until there is a reply, or raise the last `Failure`.
-
-    send: makes one HTTP attempt and returns its response. deadline: seconds that attempts and back-off may take in all
-    (a pause that the provider asked for, or that its rates need, does not count). note: told of every failed attempt.
-    tokens: what an attempt counts against the provider's rate until its reply tells more.
+    What is not of the usual shape around the text is passed over.
     """
-    spent, attempts, throttled, transient = 0.0, 0, 0, 0
-    while True:
-        await gate.enter(tokens)
-        attempts += 1
-        started = time.monotonic()
-        try:
-            # Half of the time for the first attempt: a hung connection leaves room for a second one.
-            async with asyncio.timeout((deadline - spent) / (2 if attempts == 1 else 1)):
-                response = await send()
-            body = read_body(response)
-        except TimeoutError:
-            failure = Failure("transient", f"no complete reply within {time.monotonic() - started:.0f} s")
-        except Failure as error:
-            if error.outcome == "given_up":
-                raise
-            failure = error
-        else:
-            gate.succeeded()
-            return Reply(body, response.headers.get("x-request-id"), attempts, time.monotonic() - started)
-        finally:
-            gate.leave()
-        gate.settle(-tokens)
-        note(failure)
-        spent += time.monotonic() - started
-        if failure.outcome == "throttled":
-            throttled += 1
-            if (failure.wait or 0) > MAX_PAUSE:
-                raise Failure("fatal", f"{failure.detail}; it asks to wait {failure.wait:.0f} s")
-            gate.throttle(failure.wait)
-        elif failure.outcome == "transient":
-            transient += 1
-            pause = min(30.0, 0.5 * 2 ** (transient - 1)) * random.uniform(0.5, 1)
-            if transient < MAX_ATTEMPTS and spent + pause < deadline:
-                await asyncio.sleep(pause)
-                spent += pause
-        if (
-            failure.outcome in ("fatal", "rejected")
-            or throttled >= MAX_THROTTLED
-            or transient >= MAX_ATTEMPTS
-            or spent >= deadline
-        ):
-            raise Failure(failure.outcome, f"{failure.detail} (after {attempts} attempt{'s' * (attempts > 1)})")
+    body = read_body(response, model.provider.key or "")
+    choice = body["choices"][0]
+    message, finish = choice["message"], choice.get("finish_reason")
+    content, refusal = message.get("content") or "", message.get("refusal")
+    if isinstance(content, list):  # some endpoints answer in parts
+        content = "".join(str(_dict(part).get("text") or "") for part in content)
+    thought, content = _apart(content)
+    if refusal:
+        content, status = content or str(refusal), "refusal"
+    elif finish in ("content_filter", "length"):
+        status = "length" if finish == "length" else "filtered"
+    else:
+        status = "ok" if content.strip() else "empty"
+    usage = _usage(_dict(body.get("usage")))
+    return Response(
+        text=content,
+        status=status,
+        finish_reason=_text(finish),
+        usage=usage,
+        cost=_cost(_dict(body.get("usage")), usage, model),
+        served_model=_text(body.get("model")),
+        served_by=_text(body.get("provider")),
+        request_id=_text(body.get("id")) or response.headers.get("x-request-id"),
+        reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
+        logprobs=_logprobs(_dict(choice.get("logprobs")).get("content"), content),
+        **more,
+    )
 
 
-def read_body(response) -> dict:
-    """Return the parsed body of an HTTP response that holds a choice; raise a classified `Failure` for any other."""
+def read_body(response, key: str = "") -> dict:
+    """Return the parsed body of an HTTP response that holds a choice; raise a classified `Failure` for any other.
+
+    key: the provider's, which does not come back in the body.
+    """
     try:
-        body = DECODER.decode(response.content.decode("utf-8-sig"))
+        text = response.content.decode("utf-8-sig")
+        body = _without(key, DECODER.decode(text), text)
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
@@ -204,6 +99,17 @@ def read_body(response) -> dict:
     if status == 200:  # an error that travels as a success carries its own number
         status = int(error["code"]) if str(error.get("code", "")).isdigit() else 502
     raise classify(status, error, response.headers)
+
+
+def _without(key: str, body, text: str):
+    """Return a body without the key, where a server echoes it: it is about to be stored.
+
+    `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets.
+    """
+    if len(key) < SHORTEST or not (re.search(r"\d", key) or len(key) >= 2 * SHORTEST):
+        return body
+    part = max(re.findall(r"[A-Za-z0-9]+", key), key=len, default="")  # which JSON can write in one way alone
+    return json.loads(json.dumps(body).replace(key, "[key]")) if part in text else body
 
 
 def _with_choice(body) -> dict:
@@ -255,3 +161,65 @@ def retry_after(headers, error: dict) -> float | None:
     except (TypeError, ValueError, AttributeError):
         pass  # an unreadable time is the same as none
     return None
+
+
+def adaptation(message: str, body: dict) -> dict | None:
+    """Return {parameter: new name, or None for leaving it out} where an error says that the model refuses one."""
+    if not REFUSES.search(message):
+        return None
+    if "max_tokens" in body and "max_completion_tokens" in message:
+        return {"max_tokens": "max_completion_tokens"}
+    parameters = ("temperature", "top_p", "seed", "logprobs", "reasoning_effort")
+    dropped = next((k for k in parameters if k in body and k in message), None)
+    if dropped is None:
+        return None
+    return {"logprobs": None, "top_logprobs": None} if dropped == "logprobs" else {dropped: None}
+
+
+def _apart(content: str) -> tuple[str | None, str]:
+    """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
+    found = THOUGHT.match(content)
+    return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
+
+
+def _dict(value) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _usage(raw: dict) -> dict:
+    counts = {
+        "prompt": raw.get("prompt_tokens"),
+        "completion": raw.get("completion_tokens"),
+        "cached": _dict(raw.get("prompt_tokens_details")).get("cached_tokens"),
+        "reasoning": _dict(raw.get("completion_tokens_details")).get("reasoning_tokens"),
+    }
+    return {name: count for name, count in counts.items() if is_count(count)}
+
+
+def _cost(raw: dict, usage: dict, model: Model) -> float | None:
+    if model.provider.embedded:
+        return 0.0
+    if is_amount(raw.get("cost")):
+        return float(raw["cost"])
+    if model.price is None or "prompt" not in usage or "completion" not in usage:
+        return None
+    return (usage["prompt"] * model.price["input"] + usage["completion"] * model.price["output"]) / 1e6
+
+
+def _logprobs(tokens, content: str) -> list | None:
+    """Return the tokens of a reply, without those of thinking before its content."""
+    try:
+        found = [
+            (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
+        ]
+        start = "".join(token for token, *_ in found).rfind(content)
+        if start <= 0:  # nothing before it, or tokens that are parts of characters
+            return found or None
+        ends = accumulate(len(token) for token, *_ in found)
+        return [each for each, end in zip(found, ends, strict=True) if end > start] or None
+    except (TypeError, KeyError, AttributeError):
+        return None

@@ -1,14 +1,18 @@
 """What is asked, what comes back, and what it may cost."""
 
+import inspect
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from urllib.parse import urlsplit
 
 from selfeval.asking import dryrun, embedded
 from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of
-from selfeval.errors import InputError, ProviderError
+from selfeval.errors import InputError, ProviderError, SelfevalError
 from selfeval.models import Model
 
+SURROGATES = re.compile("[\ud800-\udfff]")
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 
 
@@ -73,6 +77,11 @@ def read_again(text: str) -> tuple[list[str], int]:
     return statuses, (times or [1])[0]
 
 
+def readable(text: str) -> str:
+    """Return a text with U+FFFD for each lone surrogate, which no file and no database takes."""
+    return text if text.isascii() else SURROGATES.sub("\ufffd", text)
+
+
 @dataclass(frozen=True)
 class Response:
     """One reply. status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
@@ -99,6 +108,9 @@ class Response:
     error: str | None = None
     earlier: list[str] = field(default_factory=list)
 
+    def __post_init__(self):
+        vars(self).update({name: readable(value) for name, value in vars(self).items() if isinstance(value, str)})
+
     def to_dict(self) -> dict:
         """Return the fields that hold something, for JSON."""
         return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
@@ -123,6 +135,21 @@ class Response:
 def is_computed(model: Model) -> bool:
     """Tell whether the reply is computed in this process: a simulated model or a callable of the user's."""
     return model.call is not None or model.provider.name == "sim"
+
+
+async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
+    """Return the response of a plain or asynchronous Python callable that answers with a Response or a text.
+
+    An exception of its own is a response with status `error`: it does not cost the other replies of the batch.
+    """
+    try:
+        answer = function(messages, **parameters)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except SelfevalError:
+        raise
+    except Exception as error:
+        return Response(status="error", error=f"{type(error).__name__}: {error}")
+    return answer if isinstance(answer, Response) else Response(str(answer), "ok" if str(answer).strip() else "empty")
 
 
 def require(model: Model) -> None:
