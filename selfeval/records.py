@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TextIO
 import pandas as pd
 
 from selfeval import DATA, foreign
-from selfeval.asking import dryrun
 from selfeval.errors import InputError
 from selfeval.files import tell_sweep, write_whole
 from selfeval.foreign import PREDICTION_FIELDS
@@ -31,7 +30,7 @@ SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothi
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = dryrun.shadow(_below(DATA, path))
+    path = _below(DATA, path)
     if path.is_file():
         tell_sweep("read", path)
     return path
@@ -40,7 +39,7 @@ def data_path(path: str | Path) -> Path:
 def corpus_file(corpus: str) -> Path:
     """Return the file of a corpus: a name below `data/corpora/`, or a path to a folder or file."""
     path = _below(DATA / "corpora", corpus)
-    return dryrun.shadow(path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl")
+    return path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl"
 
 
 def _below(folder: Path, name: str | Path) -> Path:
