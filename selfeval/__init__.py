@@ -25,11 +25,8 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "data"
+DATA = Path(os.environ.get("SELFEVAL_DATA") or ROOT / "data")  # a dry run has a shadow of it
 FIGURES = ROOT / "figures"
-
-if os.environ.get("SELFEVAL_PLAN"):  # before anything else of the package, or of a notebook, writes
-    import_module("selfeval.asking.dryrun").guard()
 
 _HOME = {
     "Client": "asking.client",

@@ -15,7 +15,6 @@ import pandas as pd
 import yaml
 
 from selfeval import DATA
-from selfeval.asking import dryrun
 from selfeval.asking.messages import blocks, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
@@ -66,7 +65,7 @@ MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = dryrun.shadow(_below(DATA, path))
+    path = _below(DATA, path)
     if path.is_file():
         tell_sweep("read", path)
     return path
@@ -75,7 +74,7 @@ def data_path(path: str | Path) -> Path:
 def corpus_file(corpus: str) -> Path:
     """Return the file of a corpus: a name below `data/corpora/`, or a path to a folder or file."""
     path = _below(DATA / "corpora", corpus)
-    return dryrun.shadow(path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl")
+    return path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl"
 
 
 def _below(folder: Path, name: str | Path) -> Path:
