@@ -35,8 +35,8 @@ if not _session:
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 
-# Files that start processes, kernels or the embedded model come first: so no core waits for the last of them.
-SLOW = ("test_faults_sweep", "test_faults", "test_chain", "test_sweep", "test_engine", "test_cluster", "test_right_n")
+# Files that start processes, kernels or the embedded model, and notebooks: first, so that no core waits at the end.
+SLOW = ("test_faults_sweep", "test_faults", "test_chain", "test_sweep", "test_engine", "test_cluster", "test_right_n", "0")
 
 
 class Notebooks:
