@@ -1,4 +1,4 @@
-"""The whole path from texts to results: with the embedded model, from recordings, and against a server that misbehaves."""
+"""The whole path: with the embedded model, from recordings, and against a server that misbehaves."""
 
 import json
 import re
