@@ -35,6 +35,31 @@ if not _session:
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 
+# Files that start processes, kernels or the embedded model, and notebooks: first, so that no core waits at the end.
+SLOW = "test_faults_sweep test_faults test_chain test_sweep test_engine test_cluster test_right_n 0".split()
+
+
+class Notebooks:
+    """What nbval executes runs on the recordings, and without progress bars; the tests do not."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        for name in ("SELFEVAL_REPLAY", "TQDM_DISABLE"):
+            if item.path.suffix == ".ipynb":
+                os.environ[name] = "1"
+            else:
+                os.environ.pop(name, None)
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Notebooks())  # a conftest's own hooks are for the tests beside it alone
+
+
+def pytest_collection_modifyitems(items):
+    ranks = {prefix: rank for rank, prefix in enumerate((*SLOW, ""))}
+    items.sort(key=lambda item: min(rank for prefix, rank in ranks.items() if item.path.stem.startswith(prefix)))
+
+
 def pytest_sessionfinish(session):
     """Fail where anything that the tests wrote holds a key; a test that plants one on purpose removes it again."""
     folder = getattr(session.config, "_tmp_path_factory", None) and session.config._tmp_path_factory._basetemp

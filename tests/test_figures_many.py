@@ -126,10 +126,9 @@ def jury(size, width):
     return jury_figures(pd.DataFrame(rows), table, width)
 
 
-@pytest.mark.parametrize("width", [SINGLE, DOUBLE])
-@pytest.mark.parametrize(("draw", "size"), [
-    *((recognition, size) for size in (3, 10, 40)), (identity, 3), (identity, 40), (existence, 3), (existence, 40),
-    (jury, 3),
+@pytest.mark.parametrize(("draw", "size", "width"), [
+    (recognition, 3, SINGLE), (recognition, 10, DOUBLE), (recognition, 40, SINGLE), (identity, 3, SINGLE),
+    (identity, 40, DOUBLE), (existence, 3, SINGLE), (existence, 40, DOUBLE), (jury, 3, SINGLE), (jury, 3, DOUBLE),
 ])  # fmt: skip
 def test_every_label_is_readable(draw, size, width):
     drawn = draw(size, width)
