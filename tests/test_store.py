@@ -23,12 +23,12 @@ from test_client import ask, questions, said
 
 from selfeval import ROOT
 from selfeval.asking.client import Client
+from selfeval.asking.messages import user
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.request import Request
 from selfeval.asking.store import Store, own_name
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
-from selfeval.recognition.prompts import user
 
 GOLDEN = Path(__file__).parent / "golden" / "store"
 CODE = """if True:
@@ -36,7 +36,7 @@ CODE = """if True:
     from selfeval.asking.client import Client
     from selfeval.asking.request import Request
     from selfeval.models import get
-    from selfeval.recognition.prompts import user
+    from selfeval.asking.messages import user
     async def run():
         async with Client(8) as client:
             asked = [Request(get("openai:m"), user(f"question {i}")) for i in range(int(sys.argv[1]))]

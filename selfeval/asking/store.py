@@ -39,8 +39,8 @@ from selfeval.asking.recordings import (
     read_store,
     request_key,
 )
-from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.files import below_root
 
 VERSION = 1  # of the tables, in the file's `user_version`; files of selfeval 0.1 have 0
 TABLES = {
@@ -296,7 +296,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 # the store ------------------------------------------------------------------------------------------------------------
 
 
-class Store(Ledger, Rich):
+class Store(Ledger):
     """Replies on disk, with a read-only second layer of recorded replies.
 
     path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
