@@ -124,7 +124,7 @@ class Ledger:
         self.host: Ledger | None = None  # where ceilings are booked, in the same transaction: attached as `host`
         self._connection: sqlite3.Connection | None = None
         self._turn = threading.RLock()
-        self._checkpointed, self._waiting = 0.0, 0.0
+        self._checkpointed = self._waiting = self._refused = 0.0
 
     @contextlib.contextmanager
     def _in_words(self, done: str) -> Iterator[None]:
@@ -192,9 +192,12 @@ class Ledger:
 
     def _try(self, step: Callable) -> None:
         """Take a step unless the file cannot be written now."""
-        if not self._waiting:  # or many calls that are broken off would wait for it one after the other
-            with contextlib.suppress(StoreError):
-                self._once(step)
+        if time.monotonic() > self._refused:  # or many calls that are broken off would wait one after the other
+            try:
+                with self.change() as connection:
+                    step(connection)
+            except StoreError:
+                self._refused = time.monotonic() + 1
 
     def attach(self, host: "Ledger") -> None:
         """Book in the ledger of the host too, each time in one transaction."""
@@ -426,7 +429,7 @@ class Store(Ledger):
             return None, holders
         if holder:
             self._note(connection, key, "abandoned", f"in flight when {holder[0]} ended")
-        values = (key, own_name(), time.time(), amount, purse and purse.name)
+        values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
         connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
         _held.add(held)
         return None, ()
