@@ -1,5 +1,6 @@
 """The `selfeval` command: what it prints, and one sentence with exit status 1 for what is wrong."""
 
+import asyncio
 import subprocess
 import sys
 
@@ -42,8 +43,9 @@ def test_statistics_show_no_number_where_there_is_none(tmp_path, monkeypatch):
     replies = Store()
     for model, response in (("counted", {"text": "x", "usage": {"prompt": 7}}), ("uncounted", {"text": "x"})):
         request = canonical({"model": model, "messages": [], "provider": {"provider": "mine"}})
-        replies.put(key_of(request), request, response).result()
-    replies._reader.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
+        asyncio.run(replies.put(key_of(request), request, response))
+    with replies.change() as connection:
+        connection.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
     replies.close()
     lines = [line.split() for line in selfeval("store", "stats").output.splitlines()[1:3]]
     assert lines == [["mine", "counted", "1", "7", "?", "?"], ["mine", "uncounted", "1", "?", "?", "?"]]

@@ -1,5 +1,6 @@
 """Stores of several hosts merged into one, and a sweep on a cluster of three hosts of which one is killed."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -35,13 +36,14 @@ def fill(path, names, reply="text"):
     store = Store(path, recorded=path.parent / "none")
     for name in names:
         request = canonical({"model": name, "messages": [], "provider": {"provider": "openai"}})
-        store.put(key_of(request), request, {"text": f"{reply} {name}", "usage": {}}).result()
-    store.record_attempt(key_of(str(names)), "throttled", f"once for {names}").result()
+        asyncio.run(store.put(key_of(request), request, {"text": f"{reply} {name}", "usage": {}}))
+    store.record_attempt(key_of(str(names)), "throttled", f"once for {names}")
     return store
 
 
 def contents(store):
-    rows = store._reader.execute("SELECT key, outcome, detail FROM attempts ORDER BY 1, 2, 3").fetchall()
+    with store.read() as connection:
+        rows = connection.execute("SELECT key, outcome, detail FROM attempts ORDER BY 1, 2, 3").fetchall()
     return [(key, response) for key, _, response in store.rows()], rows
 
 

@@ -26,19 +26,9 @@ from urllib.parse import quote
 import psutil
 
 from selfeval import DATA, ROOT
-from selfeval.asking import dryrun
+from selfeval.asking import dryrun, recordings
 from selfeval.asking.embedded import host_folder
-from selfeval.asking.recordings import (
-    MOST_AGAIN,
-    STORED,
-    UNANSWERED,
-    difference,
-    export_line,
-    numbered,
-    read_jsonl,
-    read_store,
-    request_key,
-)
+from selfeval.asking.recordings import MOST_AGAIN, STORED, UNANSWERED, export_line, numbered, request_key
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.files import below_root
 
@@ -333,9 +323,14 @@ class Store(Ledger):
     # reading ---------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _recorded(self) -> dict[str, tuple[str, str]]:
-        files = sorted(self.recorded_folder.glob("*.jsonl"))
-        return {key: (request, response) for file in files for key, request, response in read_jsonl(file)}
+    def _recorded(self) -> dict[str, tuple[Path, int, bytes]]:
+        """The lines of recorded replies by their keys; each is checked when it is served."""
+        found = {}
+        for file in sorted(self.recorded_folder.glob("*.jsonl")):
+            for line in recordings.read_lines(file):
+                begins = recordings.KEY.match(line[2])
+                found[begins[1].decode() if begins else recordings.read_line(*line)[0]] = line
+        return found
 
     def get(self, key: str) -> dict | None:
         """Return the stored reply to a request, or None; see `look_up`."""
@@ -355,9 +350,11 @@ class Store(Ledger):
         served: dict[str, dict] = {}
         for key in dict.fromkeys(keys):
             for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
-                if text := found.get(each) or self._recorded.get(each, ("", ""))[1]:
+                if each not in found and each in self._recorded:
+                    found[each] = recordings.read_line(*self._recorded[each])[2]
+                if each in found:
                     with self._in_words("read"):
-                        served[key] = json.loads(text)
+                        served[key] = json.loads(found[each])
                     if served[key].get("status", "ok") not in UNANSWERED:
                         break
         return served
@@ -365,8 +362,8 @@ class Store(Ledger):
     def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
-            recorded = [json.loads(each) for each, _ in self._recorded.values()]
-            raise ReplayMiss(difference(json.loads(request), recorded))
+            recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
+            raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
@@ -529,7 +526,7 @@ class Store(Ledger):
 
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file; return how many were new and how many were there already."""
-        rows = [(*row, time.time()) for row in read_jsonl(path)]
+        rows = [(*row, time.time()) for row in recordings.read_jsonl(path)]
         new = self._add(rows, [])
         return new, len(rows) - new
 
@@ -541,10 +538,10 @@ class Store(Ledger):
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        for _ in read_store(path, BATCH):  # nothing of a file is added unless all of it can be
+        for _ in recordings.read_store(path, BATCH):  # nothing of a file is added unless all of it can be
             pass
         new = total = 0
-        for rows, attempts in read_store(path, BATCH):
+        for rows, attempts in recordings.read_store(path, BATCH):
             new, total = new + self._add(rows, attempts), total + len(rows)
         for file in rescued_beside(path):
             more, known = self.import_file(file)
