@@ -84,10 +84,10 @@ def is_left(owner: str, since: float, held: str) -> bool:
     """Tell whether a claim is left over, and nobody will give it back. held: what its own process calls it."""
     if owner == own_name():
         return held not in _held
-    host, pid, _ = owner.rsplit(":", 2)
-    if host != socket.gethostname():
-        return time.time() > since + ABROAD
     try:
+        host, pid, _ = owner.rsplit(":", 2)
+        if host != socket.gethostname():
+            return time.time() > since + ABROAD
         process = psutil.Process(int(pid))
         return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
     except (psutil.Error, ValueError):
