@@ -204,7 +204,7 @@ def test_a_suite_of_ones_own_is_read_from_a_file_and_a_folder(write):
         ({"arms": ["true", "true"]}, "each once"),
         ({"arms": [True]}, '"true" in quotes'),
         ({"arms": "true"}, "`arms` must be a list"),
-        ({"presure": []}, "unknown field `presure`; did you mean `pressure`"),
+        ({"presure": []}, "unknown field 'presure'; did you mean 'pressure'"),
         ({"expect": "anything"}, "`expect` must be one of"),
         ({"language": "english"}, "code of two letters"),
         ({"twin": "two"}, "`twin` names no other template"),
