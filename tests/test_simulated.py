@@ -112,5 +112,5 @@ def test_a_role_that_nothing_imported_plays_is_one_sentence_that_names_the_impor
     with pytest.raises(InputError, match="'sim/poet' has the unknown simulation role 'poet'; known are recognition"):
         Simulated(get("sim/poet"))
     monkeypatch.setattr("selfeval.asking.simulated.ROLES", {})
-    with pytest.raises(InputError, match="role 'recognition'.* after an import of .*selfeval.recognition, "):
+    with pytest.raises(InputError, match=r"role 'recognition'.* after an import of .*selfeval.recognition, "):
         Simulated(get("sim/good"))
