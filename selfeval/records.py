@@ -484,18 +484,20 @@ READ = {  # field: how other forms of a value are read
     "candidates": _listed,
     "asked_again": _listed,
 }
-RULES = (  # field, in which records, what must hold of a value, in words
-    ("text_id", "all", lambda value: not pd.isna(value), "must say which text was judged"),
-    ("true_model", "all", _text, "must be a non-empty text"),
-    ("evaluator_model", "all", _text, "must be a non-empty text"),
-    ("task_type", "all", TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
-    ("predicted_model", "naming", _text, "must be a text or null"),
-    ("predicted_self", "claiming", _truths, "must be true, false or null (a bare YES or A belongs in `reply`)"),
-    ("score", "scored", _share, "must be a number from 0 to 1, P(the text is its own), or null"),
-    ("other_model", "pairs", _text, "must name the author of the pair's other text"),
-    ("position", "placed", place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
-    ("position", "lineups", _number, "must be the place of the text in the lineup, from 1"),
+NAMING, CLAIMING, PAIRS = ("exact_model", "lineup"), ("binary_self", "pairwise_self"), ("pairwise_self",)
+RULES = (  # field, tasks, what must hold of a value, in words
+    ("task_type", (), TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
+    ("text_id", TASKS, lambda value: not pd.isna(value), "must say which text was judged"),
+    ("true_model", TASKS, _text, "must be a non-empty text"),
+    ("evaluator_model", TASKS, _text, "must be a non-empty text"),
+    ("predicted_model", NAMING, _text, "must be a text or null"),
+    ("predicted_self", CLAIMING, _truths, "must be true, false or null (a bare YES or A belongs in `reply`)"),
+    ("score", TASKS, _share, "must be a number from 0 to 1, P(the text is its own), or null"),
+    ("other_model", PAIRS, _text, "must name the author of the pair's other text"),
+    ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
+    ("position", ("lineup",), _number, "must be the place of the text in the lineup, from 1"),
 )
+NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the last only where there is no reply to read
 
 
 def _check_values(path: Path, frame: pd.DataFrame) -> None:
@@ -508,19 +510,11 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
     def there(name: str) -> pd.Series:
         return frame[name].notna() if name in frame else pd.Series(False, frame.index)
 
-    task, replied = frame["task_type"], there("reply") | there("returned_text")
-    pairs, naming = task.eq("pairwise_self"), task.isin(["exact_model", "lineup"])
-    where = {
-        "all": pd.Series(True, frame.index),
-        "naming": naming & there("predicted_model"),
-        "claiming": ~naming & there("predicted_self"),
-        "scored": there("score"),
-        "pairs": pairs,
-        "placed": pairs & (replied | there("position")),
-        "lineups": task.eq("lineup") & replied,
-    }
-    for name, kind, ok, rule in RULES:
-        rows = where[kind]
+    replied = there("reply") | there("returned_text")
+    for name, tasks, ok, rule in RULES:
+        rows = frame["task_type"].isin(tasks) | (not tasks)
+        if name in NULLABLE:
+            rows &= there(name) | (replied if name == "position" else False)
         if name not in frame and rows.any():
             raise InputError(f"{path} lacks the field {name}: it {rule}; {WHERE}")
         wrong = rows.index[rows][[not right for right in _each(frame[name][rows], ok)]] if rows.any() else []
@@ -528,9 +522,9 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
             [value] = frame[name][wrong[:1]].tolist()
             shown = "null" if pd.isna(value) else f"{value!r:.80}"
             raise InputError(f"{path}, record {wrong[0] + 1}: `{name}` is {shown}, and {rule}; {MEND}")
-    if pairs.any():
+    if "other_model" in frame:
         own, other = (frame[name].eq(frame["evaluator_model"]) for name in ("true_model", "other_model"))
-        for at in frame.index[pairs & other & ~own][:1]:
+        for at in frame.index[frame["task_type"].isin(PAIRS) & other & ~own][:1]:
             raise InputError(
                 f"{path}, record {at + 1}: the evaluator {frame['evaluator_model'][at]!r} wrote the pair's other text; "
                 "`true_model`, `text_id` and `position` must be its own, `other_model` and `other_text_id` those of "
