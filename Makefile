@@ -41,9 +41,8 @@ figures: .venv/.ready
 test: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder tests
-	SELFEVAL_REPLAY=1 TQDM_DISABLE=1 $(BIN)/pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
-	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 notebooks
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
+	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests notebooks
 	$(BIN)/selfeval scan .
 
 faults: .venv/.ready

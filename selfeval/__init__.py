@@ -20,15 +20,13 @@ The notebooks show each evaluation from its parameters to its conclusions; `self
 """
 
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "data"
+DATA = Path(os.environ.get("SELFEVAL_DATA") or ROOT / "data")  # a dry run has a shadow of it
 FIGURES = ROOT / "figures"
-
-if os.environ.get("SELFEVAL_PLAN"):  # before anything else of the package, or of a notebook, writes
-    import_module("selfeval.asking.dryrun").guard()
 
 _HOME = {
     "Client": "asking.client",
@@ -43,12 +41,22 @@ _HOME = {
     "match_authors": "recognition.design",
     "read_conversations": "roleplay.transcripts",
     "read_predictions": "records",
-    "read_prompts": "recognition.prompts",
+    "read_prompts": "records",
     "read_texts": "records",
     "run_suite": "identity.runner",
-    "show": "display",
+    "show": "figures.cards",
 }
 _MODULES = {"figures": "figures", "models": "models", "stats": "stats", "tables": "figures.tables"}
+_CARDS = {  # classes that a notebook shows as cards
+    "selfeval.asking.client": ("Client", "Tally"),
+    "selfeval.asking.request": ("Request", "Response"),
+    "selfeval.identity.framework": ("Results",),
+    "selfeval.models": ("Model", "Provider"),
+    "selfeval.recognition.questions": ("Condition", "Question"),
+    "selfeval.roleplay.panel": ("Jury",),
+    "selfeval.roleplay.transcripts": ("Conversation",),
+    "selfeval.stats.intervals": ("Estimate",),
+}
 
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
 
@@ -65,3 +73,13 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+
+
+def _begin(shell) -> None:
+    """Keep keys out of what a notebook's kernel sends, and show our objects as cards."""
+    import_module("selfeval.keys").guard_kernel(shell)
+    import_module("selfeval.figures.cards").show_objects(shell, _CARDS)
+
+
+if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
+    _begin(_shell)

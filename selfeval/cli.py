@@ -12,8 +12,9 @@ from pathlib import Path
 import click
 
 from selfeval.asking.commands import store
-from selfeval.display import columns, visible
 from selfeval.errors import SelfevalError
+from selfeval.figures.cards import columns
+from selfeval.keys import visible
 
 LONGEST = 255  # bytes of a file's name
 
@@ -205,9 +206,10 @@ def scan(paths: tuple[Path, ...]) -> None:
 
     Exit status 0: clean; 1: keys found; 2: something could not be read.
     """
-    from selfeval.scan import scan as search
+    from selfeval import keys, models
 
-    report = search(paths)
+    models.providers()  # which reads their keys
+    report = keys.scan(paths)
     click.echo(str(report))
     sys.exit(report.status)
 

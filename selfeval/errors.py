@@ -1,7 +1,9 @@
 """Errors that a person reads (one sentence: the thing, the rule, the value, the remedy) and checks that raise them."""
 
+import difflib
 import linecache
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -52,6 +54,12 @@ class StoreError(SelfevalError):
 
 class ReplayMiss(SelfevalError):
     """A request that the recorded replies do not hold, in replay mode."""
+
+
+def did_you_mean(word, known: Iterable[str]) -> str:
+    """Return what a sentence says after an unknown word: the known one that is nearest to it, if any is near."""
+    near = difflib.get_close_matches(str(word), [*known], 1, 0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def check_whole(name: str, value, least: int = 0, most: int | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import yaml
 from selfeval import DATA, ROOT
 from selfeval.errors import InputError
 
+FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
+NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
 COMMITTED = {"sample", "sample-untold", "demo"}  # folders of records and results below data/
 
 
@@ -71,3 +74,24 @@ def keep_samples(notebook: str, given: dict) -> None:
             f"`{target}` is {given[target]!r}, which holds a committed sample made with other parameters ({differ}): "
             f"set `{target}` to a name of your own."
         )
+
+
+def below_root(path: Path | str) -> str:
+    """Return a path without what is above the repository; outside of it the name alone."""
+    path = Path(path)
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+def for_spreadsheet(table):
+    """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
+
+    Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
+    """
+
+    def guarded(value):
+        if not isinstance(value, str):
+            return value
+        value = value.encode("utf-8", "backslashreplace").decode()
+        return f"'{value}" if FORMULA.match(value) and not NUMBER.fullmatch(value) else value
+
+    return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)

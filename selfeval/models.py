@@ -1,50 +1,53 @@
 """The registry `data/models.yaml`: model id -> provider, names, parameters, price."""
 
-import difflib
 import inspect
 import ipaddress
 import math
 import os
-import reprlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import yaml
+from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import load_dotenv
 
 from selfeval import DATA, ROOT
-from selfeval.display import Rich
-from selfeval.errors import InputError
-from selfeval.safe import guard_kernel
-from selfeval.secrets import redact, remember
+from selfeval.errors import InputError, did_you_mean
+from selfeval.keys import READ, redact
 
 DEFAULT_PROVIDER = "openrouter"
+STRANGERS = {"extra": "forbid"}  # fields that a class does not have, where a registry is read
+Text = Annotated[str, MinLen(1)]
+Count = Annotated[int, Gt(0)]
+Amount = Annotated[float, Gt(0)]
+Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
 load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
-guard_kernel()
 
 
 @dataclass(frozen=True)
-class Provider(Rich):
+class Provider:
     """Who serves a model; the fields are explained at the top of `data/models.yaml`."""
 
     name: str
     base_url: str | None = None
     base_url_env: str | None = None
-    keys: tuple[str, ...] = ()
+    keys: tuple[Annotated[str, Predicate(str.isidentifier)], ...] = ()  # names of variables, not the keys
     hosted: bool = False
-    concurrency: int = math.inf  # whole where a registry gives it
-    deadline: float = 600.0
-    requests_per_minute: float = math.inf
-    tokens_per_minute: float = math.inf
-    answer_tokens: int = 2000
+    concurrency: Count = math.inf  # whole where a registry gives it
+    deadline: Amount = 600.0
+    requests_per_minute: Amount = math.inf
+    tokens_per_minute: Amount = math.inf
+    answer_tokens: Count = 2000
     json_schema: bool = False
     logprobs: bool = False
     seeded: bool = False
     effort: bool = False
     embedded: dict | None = None
+    __pydantic_config__ = STRANGERS
 
     def __repr__(self) -> str:
         return f"Provider({self.name!r})"
@@ -57,8 +60,11 @@ class Provider(Rich):
     @property
     def key(self) -> str | None:
         """Return the API key, or None where none is set."""
-        key = next((key for name in self.keys if (key := os.environ.get(name, "").strip())), None)
-        return key and remember(key)
+        for name in self.keys:
+            if key := os.environ.get(name, "").strip():
+                READ[name] = key
+                return key
+        return None
 
     @property
     def address(self) -> str:
@@ -84,24 +90,25 @@ class Provider(Rich):
 
 
 @dataclass(frozen=True)
-class Model(Rich):
+class Model:
     """One model under study: what the API takes, what figures show, what a reply may call it."""
 
-    id: str
+    id: Text
     provider: Provider
     api_name: str
-    display: str
+    display: Text
     family: str = ""
     developer: str = ""
     names: tuple[str, ...] = ()
     system: str | None = None
     parameters: dict = field(default_factory=dict)
     reasoning: bool = False
-    reasoning_tokens: int = 16_000
-    price: dict | None = None
+    reasoning_tokens: Count = 16_000
+    price: Annotated[dict[Literal["input", "output"], Price], MinLen(2)] | None = None
     simulation: dict | None = None
     call: Callable | None = None
     listed: bool = True
+    __pydantic_config__ = STRANGERS
 
     def __repr__(self) -> str:
         return f"Model({self.id!r})"
@@ -117,92 +124,77 @@ class Model(Rich):
         return parameters | {k: v + self.reasoning_tokens for k, v in parameters.items() if k in limits}
 
 
+# reading --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Registry:
+    providers: dict[str, dict | None] | None = None
+    models: list[dict] | None = None
+    __pydantic_config__ = STRANGERS
+
+
 def registry_files() -> tuple[Path, ...]:
     """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""
-    return _files(os.environ.get("SELFEVAL_MODELS"))
-
-
-@cache
-def _files(own: str | None) -> tuple[Path, ...]:
-    """Name the files once: a million candidates are looked up when a large file is scored anew."""
+    own = os.environ.get("SELFEVAL_MODELS")
     return (DATA / "models.yaml", *([Path(own)] if own else []))
 
 
 @cache
-def _load(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model]]:
+def _read(own: str | None) -> tuple[dict[str, Provider], dict[str, Model]]:
     providers: dict[str, Provider] = {}
     models: dict[str, Model] = {}
-    for path in files:
+    for path in registry_files():
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
             raise InputError(f"The registry {path} cannot be read: {error}.") from error
-        parts = {"providers": dict, "models": list}
-        if not isinstance(content, dict) or not all(isinstance(v, parts.get(k, ())) for k, v in content.items()):
-            raise InputError(f"The registry {path} must have `providers` (by name) and `models` (a list) and no more.")
-        for name, entry in (content.get("providers") or {}).items():
-            if not isinstance(entry or {}, dict):
-                raise InputError(f"The registry {path} must give the provider {name!r} fields, got {_shown(entry)}.")
-            providers[name] = _entry(Provider, path, {"name": name, **(entry or {})})
-        own = [_model(path, entry, providers) for entry in content.get("models") or []]
+        registry = _decode(_Registry, content, path)
+        for name, entry in (registry.providers or {}).items():
+            providers[name] = _decode(Provider, {"name": name, **(entry or {})}, path, "providers", name)
+        own = [_model(entry, providers, path, number) for number, entry in enumerate(registry.models or ())]
         for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
             if twice := next((m for k, m in enumerate(own) if names[k] in names[:k]), None):
-                raise InputError(
-                    f"The registry {path} gives the {what} {getattr(twice, what)!r} to two models; each needs its own."
-                )
+                name = getattr(twice, what)
+                raise InputError(f"The registry {path} gives the {what} {name!r} to two models; each needs its own.")
         models |= {model.id: model for model in own}
+    _ = [provider.key for provider in providers.values()]  # from now on they are not shown
     # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
     return providers, {i: replace(model, provider=providers[model.provider.name]) for i, model in models.items()}
 
 
-def _entry(kind: type, path: Path, entry: dict):
-    known = {name: field.type for name, field in kind.__dataclass_fields__.items()}
-    name = entry.get("name") or entry.get("id")
-    for key, value in entry.items():
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, 1)
-            raise InputError(
-                f"The registry {path} has the unknown field `{key}` in {name!r}"
-                + (f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(known)}.")
-            )
-        if not _fits(key, known[key], value):
-            raise InputError(f"The registry {path} has in {name!r} a `{key}` of the wrong form: {_shown(value)}.")
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
-
-
-def _fits(key: str, kind: type, value) -> bool:
-    if kind == tuple[str, ...]:
-        texts = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
-        return texts and (key != "keys" or all(map(str.isidentifier, value)))  # names of variables, not the keys
-    if kind in (int, float):
-        return _is_number(value, kind) and value > 0
-    if key == "price" and isinstance(value, dict):  # one below 0 would pay for calls beyond the ceiling
-        return {"input", "output"} == {k for k, v in value.items() if _is_number(v) and 0 <= v < math.inf}
-    return isinstance(value, kind) and (key not in ("id", "display") or bool(value.strip()))
-
-
-def _is_number(value, kind: type = float) -> bool:
-    return isinstance(value, int | kind) and not isinstance(value, bool)
-
-
-def _shown(value) -> str:
-    """Return what stands in the registry's place, in short and without keys: some put them there."""
-    brief = reprlib.Repr()
-    brief.maxlevel, brief.maxstring = 3, 200
-    return redact(brief.repr(value))
-
-
-def _model(path: Path, entry: dict, providers: dict[str, Provider]) -> Model:
-    if not isinstance(entry, dict) or not isinstance(entry.get("id"), str) or "display" not in entry:
-        raise InputError(f"The registry {path} has a model without `id` or `display`: {_shown(entry)}.")
-    entry = dict(entry)
-    provider, api_name = _split(entry["id"], providers)
+def _model(entry: dict, providers: dict[str, Provider], path: Path, number: int) -> Model:
+    provider, api_name = _split(str(entry.get("id")), providers)
     if "provider" in entry:
-        name, api_name = entry.pop("provider"), entry["id"]
-        provider = providers.get(name) if isinstance(name, str) else None
-    if provider is None:
-        raise InputError(f"The registry {path} gives {entry['id']!r} a provider that it does not define.")
-    return _entry(Model, path, entry | {"provider": provider, "api_name": entry.pop("model", api_name)})
+        provider, api_name = providers.get(str(entry["provider"])), entry.get("id")
+    rest = {name: value for name, value in entry.items() if name not in ("provider", "model")}
+    rest |= {"provider": provider, "api_name": entry.get("model", api_name)}
+    return _decode(Model, rest, path, "models", str(entry.get("id", number)))
+
+
+def _decode(kind: type, entry: dict, path: Path, *place: str):
+    """Return a part of a registry as an object of its class; raise `InputError` that names the field which is wrong."""
+    from pydantic import ValidationError
+
+    try:
+        return _decoder(kind).validate_python(entry)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+    value, rule = wrong["input"], wrong["msg"]
+    if wrong["type"] == "unexpected_keyword_argument":
+        known = [each.name for each in fields(kind)]
+        rule = f"unknown field{did_you_mean(wrong['loc'][-1], known)}; known are {', '.join(known)}"
+    elif isinstance(value, str | int | float):  # what is more may be without end
+        rule = f"{rule}, got {value!r}"
+    where = ".".join((*place, *map(str, wrong["loc"])))
+    raise InputError(redact(f"The registry {path} is wrong{f' at {where}' * bool(where)}: {rule}."))
+
+
+@cache
+def _decoder(kind: type):
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | None, str]:
@@ -216,14 +208,17 @@ def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | No
     return (providers[DEFAULT_PROVIDER] if slash else None), model_id
 
 
+# asking ---------------------------------------------------------------------------------------------------------------
+
+
 def providers() -> dict[str, Provider]:
     """Return all providers by name."""
-    return _load(registry_files())[0]
+    return _read(os.environ.get("SELFEVAL_MODELS"))[0]
 
 
 def models() -> dict[str, Model]:
     """Return all listed models by id, in the registry's order."""
-    return _load(registry_files())[1]
+    return _read(os.environ.get("SELFEVAL_MODELS"))[1]
 
 
 def get(model_id: str) -> Model:
@@ -238,16 +233,9 @@ def get(model_id: str) -> Model:
         return listed[model_id]
     provider, api_name = _split(model_id, providers())
     if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
-        head, colon, rest = model_id.partition(":")
-        if colon and rest.strip() and "/" not in head and head not in providers():
-            known = ", ".join(providers())
-            raise InputError(f"Unknown model {model_id!r}: there is no provider {head!r}; known are {known}.")
-        near = difflib.get_close_matches(model_id, listed, 1, 0.5) if not colon or rest.strip() else []
         raise InputError(
-            f"Unknown model {model_id!r}: "
-            + (f"did you mean {near[0]!r}? " if near else "")
-            + "`selfeval models` lists the registry; other models are written `developer/model` (OpenRouter) or "
-            "`provider:model`."
+            f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}: `selfeval models` lists the registry; others "
+            f"are written `developer/model` (OpenRouter) or `provider:model` (by {', '.join(providers())})."
         )
     twin = listed.get(api_name) or listed.get(f"{provider.name}/{api_name}")
     if twin is None:
@@ -266,33 +254,25 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     """
     if not callable(call):
         raise InputError(f"A model is made of a function of messages, got {call!r}.")
-    return Model(model_id, Provider("python"), model_id, display or model_id, call=_Served(call), listed=False)
 
-
-@dataclass(frozen=True)
-class _Served:
-    """A callable as the client asks it: with what it takes of the parameters, for a response or a text."""
-
-    call: Callable
-
-    async def __call__(self, messages: list[dict], **parameters):
-        from selfeval.asking.request import Response  # which imports this module
-
-        answer = self.call(messages, **self._taken(parameters))
+    async def ask(messages: list[dict], **parameters):
+        answer = call(messages, **_taken(call, parameters))
         answer = await answer if inspect.isawaitable(answer) else answer
-        if not isinstance(answer, str | Response):
+        if not isinstance(answer, str) and not hasattr(answer, "text"):
             raise TypeError(f"the function must return a text or a Response, got {answer!r:.80}")
         return answer
 
-    def _taken(self, parameters: dict) -> dict:
-        try:
-            takes = inspect.signature(self.call).parameters.values()
-        except ValueError:  # of C
-            return {}
-        if any(each.kind == each.VAR_KEYWORD for each in takes):
-            return parameters
-        by_name = {each.name for each in takes if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
-        return {name: value for name, value in parameters.items() if name in by_name}
+    return Model(model_id, Provider("python"), model_id, display or model_id, call=ask, listed=False)
+
+
+def _taken(call: Callable, parameters: dict) -> dict:
+    """Return those parameters that a function takes."""
+    try:
+        takes = inspect.signature(call).parameters
+    except ValueError:  # of C
+        return {}
+    every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
+    return {name: value for name, value in parameters.items() if every or name in takes}
 
 
 def get_all(ids: str | Model | list[str | Model]) -> list[Model]:
@@ -304,7 +284,8 @@ def get_all(ids: str | Model | list[str | Model]) -> list[Model]:
     if not ids:
         raise InputError("A list of models must name at least one, got [].")
     found = [i if isinstance(i, Model) else get(i) for i in ids]
-    twice = next((m.id for k, m in enumerate(found) if m in found[:k]), None)
+    names = [model.id for model in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise InputError(f"The model {twice!r} is in the list twice; name each once.")
     return found

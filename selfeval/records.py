@@ -1,37 +1,71 @@
-"""Text and prediction records: reading, checking and writing the project's JSON lines files."""
+"""Text and prediction records: reading, checking and writing the project's JSON lines files, and those of others."""
 
 import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import pandas as pd
+import yaml
 
-from selfeval import DATA, foreign
-from selfeval.asking import dryrun
-from selfeval.errors import InputError
-from selfeval.files import tell_sweep, write_whole
-from selfeval.foreign import PREDICTION_FIELDS
-from selfeval.recognition.prompts import blocks, check_limit
-from selfeval.safe import for_spreadsheet
+from selfeval import DATA
+from selfeval.asking.messages import blocks, user
+from selfeval.errors import InputError, check_one_of
+from selfeval.files import for_spreadsheet, tell_sweep, write_whole
+from selfeval.models import models
+from selfeval.scoring import name_key, place
 
 if TYPE_CHECKING:
     from selfeval.asking.request import Request, Response
 
-TEXT_FIELDS = ("text_id", "prompt_id", "prompt", "sample", "author", "author_display", "text")
+PREDICTION_FIELDS = (
+    "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
+    "predicted_model", "predicted_self", "is_correct", "prompt_used",
+)  # fmt: skip
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
-REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
+ASKED = ("text_full", "prompt_id", "sample", "candidates", "other_text_id", "other_model", "position", "repeat")
+SAID = ("reply", "returned_text", "status", "score", "condition")
+ABOUT = (  # what is no part of question and answer
+    "leak", "scores", "usage", "request_id", "served_model", "served_by", "reasoning", "messages", "adapted",
+    "asked_again", "text_served_model", "text_served_by",
+)  # fmt: skip
+KNOWN = (*PREDICTION_FIELDS, *ASKED, *SAID, *ABOUT)
+PUBLISHED = {"evaluation_prompt": "messages", "returned_reasoning": "reasoning"}
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
+FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
 NEEDED = ("other_text_id", "other_model", "position", "repeat", "status", "candidates", "condition")
 SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
+TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
+NULLS = {"", "none", "null", "nan", "n/a"}
+TRUTH = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False, "0.0": False}
+REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
+WHERE = "`columns: {theirs: ours}` of 03 maps other names, and data/README.md has every field of a prediction record."
+MEND = (
+    "mend that record, or name another field for it in `columns: {theirs: ours}` of 03 (data/README.md has them all)."
+)
+NOT_READ = {  # by their names
+    "a parquet file": ".parquet", "a feather file": ".feather", "a spreadsheet": ".xlsx .xls .ods",
+    "a TSV file": ".tsv", "an Inspect log": ".eval", "a compressed file": ".gz .zip",
+}  # fmt: skip
+SHAPES = {  # of other tools: fields that give them away
+    "an Inspect log": ("eval samples", "eval plan", "epoch input target"),
+    "lm-eval samples": ("doc_id resps", "doc_id filtered_resps"),
+    "OpenAI batch output": ("custom_id response",),
+    "promptfoo results": ("evalId results", "vars gradingResult", "promptIdx"),
+    "ShareGPT conversations": ("conversations",),
+}
+MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
 
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = dryrun.shadow(_below(DATA, path))
+    path = _below(DATA, path)
     if path.is_file():
         tell_sweep("read", path)
     return path
@@ -40,7 +74,7 @@ def data_path(path: str | Path) -> Path:
 def corpus_file(corpus: str) -> Path:
     """Return the file of a corpus: a name below `data/corpora/`, or a path to a folder or file."""
     path = _below(DATA / "corpora", corpus)
-    return dryrun.shadow(path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl")
+    return path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl"
 
 
 def _below(folder: Path, name: str | Path) -> Path:
@@ -57,10 +91,19 @@ def _below(folder: Path, name: str | Path) -> Path:
     return path
 
 
-def text_id(author: str, prompt_id: str, sample: int, text: str) -> int:
-    """Return a number for a text that stays the same whatever else the corpus holds (52 bits, exact in JSON)."""
+def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
+    """Return what every text record begins with; the id is the same whatever else the corpus holds (52 bits)."""
     identity = json.dumps([author, prompt_id, sample, text])
-    return int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
+    return {
+        "text_id": int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16),
+        "prompt_id": prompt_id,
+        "prompt": prompt,
+        "sample": sample,
+        "author": author,
+        "author_display": display,
+        "text": text,
+        "words": len(text.split()),
+    }
 
 
 def call_fields(request: "Request", response: "Response") -> dict:
@@ -75,23 +118,18 @@ def call_fields(request: "Request", response: "Response") -> dict:
     }
 
 
+# files ----------------------------------------------------------------------------------------------------------------
+
+
 def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
-    """Write rows as JSON lines, whole or not at all."""
-    write_whole(path, "".join(map(_json_line, rows)))
+    """Write rows as JSON lines, whole or not at all; a lone surrogate, which UTF-8 cannot hold, as its escape."""
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_whole(path, lines.encode("utf-8", "backslashreplace").decode())
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '."""
     write_whole(path, for_spreadsheet(table).to_csv(index=False))
-
-
-def _json_line(row: dict) -> str:
-    line = json.dumps(row, ensure_ascii=False)
-    try:
-        line.encode()
-    except UnicodeEncodeError:  # a lone surrogate cannot be written as UTF-8, but as an escape
-        line = json.dumps(row)
-    return line + "\n"
 
 
 def read_jsonl(path: Path) -> list[dict]:
@@ -101,8 +139,8 @@ def read_jsonl(path: Path) -> list[dict]:
 
 def json_rows(path: Path) -> Iterator[dict]:
     """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
-    empty = True
     tell_sweep("read", path)
+    empty = True
     try:
         with path.open(encoding="utf-8-sig") as file:
             for row in _json_values(path, file):
@@ -117,39 +155,30 @@ def json_rows(path: Path) -> Iterator[dict]:
 
 
 def _json_values(path: Path, file: TextIO) -> Iterator:
-    """Yield what each line holds, or the items of the one list that the file is."""
-    first = True
-    for number, line in enumerate(file, 1):
-        if not line.strip():
-            continue
-        if first and line.lstrip().startswith("["):
-            file.seek(0)
-            content = file.read()
-            try:
-                yield from json.loads(content)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{path} is not valid JSON: {error}.") from error
-            return
-        first = False
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            if number == 1 and (whole := _one_object(line + file.read())):
-                yield whole
-                return
-            raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
-        yield value
+    """Yield what each line holds; the items of the one list, or the one object over many lines, that a file may be."""
+    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    for at, (number, line) in enumerate(lines):
+        value = _parsed(line)
+        if at == 0 and isinstance(value, Exception):
+            whole = _parsed(line + file.read())
+            value = value if isinstance(whole, Exception) else whole
+        if isinstance(value, Exception):
+            raise InputError(f"{path}, line {number}: not valid JSON ({value}); mend that line.") from value
+        yield from value if at == 0 and isinstance(value, list) else [value]
 
 
-def _one_object(content: str) -> dict | None:
-    """Return the object that a file of many lines is, as logs of other tools are; None for anything else."""
-    with contextlib.suppress(ValueError, RecursionError):
+def _parsed(content: str):
+    """Return what JSON says, or the error."""
+    try:
         return json.loads(content)
-    return None
+    except (ValueError, RecursionError) as error:
+        return error
 
 
-def _read_rows(path: Path) -> Iterable[dict]:
-    foreign.check_file(path)
+def _rows(path: Path) -> Iterable[dict]:
+    """Return the rows of a file that may be somebody else's: JSON lines or CSV."""
+    if kind := next((kind for kind, ends in NOT_READ.items() if path.suffix.lower() in ends.split()), None):
+        raise InputError(f"{path} is {kind}, which is not read; write it as CSV or JSON lines, one answer a line.")
     if path.suffix != ".csv":
         return json_rows(path)
     tell_sweep("read", path)
@@ -158,6 +187,33 @@ def _read_rows(path: Path) -> Iterable[dict]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as CSV: {error}.") from error
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+# texts ----------------------------------------------------------------------------------------------------------------
+
+
+def read_prompts(path: Path, limit: int = 0) -> list[dict]:
+    """Return the writing prompts of a JSON lines file: rows with `prompt_id` and `prompt`, ids unique.
+
+    limit: only the first so many; 0 = all. Raises `InputError` naming the record that breaks the form.
+    """
+    check_limit(limit)
+    rows, seen = read_jsonl(path), set()
+    for number, row in enumerate(rows, 1):
+        prompt_id, prompt = row.get("prompt_id"), row.get("prompt")
+        if not _text(prompt) or not isinstance(prompt_id, str | int) or prompt_id in seen:
+            raise InputError(
+                f"{path}, record {number}: a prompt needs a `prompt_id` that no other has, got {prompt_id!r:.80}, and "
+                "`prompt`, a non-empty text."
+            )
+        seen.add(prompt_id)
+    return rows[: limit or None]
+
+
+def check_limit(limit: int) -> None:
+    """Raise `InputError` unless this is a number of prompts, or 0 for all."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise InputError(f"`limit` must be a number of prompts or 0 for all, got {limit!r}.")
 
 
 def read_texts(corpus: str, limit: int = 0) -> list[dict]:
@@ -174,41 +230,30 @@ def read_texts(corpus: str, limit: int = 0) -> list[dict]:
             f"There is no corpus {corpus!r} ({path} does not exist); known are {', '.join(known)}. "
             "`01_generate_texts` makes one."
         )
-    texts = [_text_record(path, number, row) for number, row in enumerate(_read_rows(path), 1)]
+    texts = {}
+    for number, row in enumerate(_rows(path), 1):
+        text = _text_record(f"{path}, record {number}", row)
+        if texts.setdefault(text["text_id"], text) is not text:
+            raise InputError(f"{path} holds the `text_id` {text['text_id']} twice; every text needs its own.")
     if not texts:
         raise InputError(f"{path} holds no text.")
-    ids = pd.Series([text["text_id"] for text in texts])
-    if ids.duplicated().any():
-        raise InputError(f"{path} holds the `text_id` {ids[ids.duplicated()].iloc[0]} twice; every text needs its own.")
-    chosen = set(list(dict.fromkeys(text["prompt_id"] for text in texts))[: limit or None])
-    return [text for text in texts if text["prompt_id"] in chosen]
+    chosen = [*dict.fromkeys(text["prompt_id"] for text in texts.values())][: limit or None]
+    return [text for text in texts.values() if text["prompt_id"] in chosen]
 
 
-def _text_record(path: Path, number: int, row: dict) -> dict:
-    where, row = f"{path}, record {number}", dict(row)
+def _text_record(where: str, row: Mapping) -> dict:
     author = row.get("author") or row.get("model")
     display = row.get("author_display") or row.get("model_display_name") or author
-    if not all(
-        isinstance(text, str) and text.strip() for text in (author, display, row.get("prompt"), row.get("text"))
-    ):
+    prompt, text = row.get("prompt"), row.get("text")
+    if not all(map(_text, (author, display, prompt, text))):
         raise InputError(f"{where}: a text needs `author` (or `model`), `prompt` and `text`, each a non-empty text.")
-    prompt_id = row.get("prompt_id") or hashlib.sha256(row["prompt"].encode()).hexdigest()[:12]
+    prompt_id = row.get("prompt_id") or hashlib.sha256(prompt.encode()).hexdigest()[:12]
     if not isinstance(prompt_id, str | int | float):
         raise InputError(f"{where}: `prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
-    prompt_id = str(prompt_id)
     sample = _whole(where, "sample", row.get("sample") or 0)
-    first = {
-        "text_id": _whole(where, "text_id", row["text_id"])
-        if row.get("text_id") is not None
-        else text_id(author, prompt_id, sample, row["text"]),
-        "prompt_id": prompt_id,
-        "prompt": row["prompt"],
-        "sample": sample,
-        "author": author,
-        "author_display": display,
-        "text": row["text"],
-        "words": len(row["text"].split()),
-    }
+    first = text_fields(author, display, str(prompt_id), prompt, sample, text)
+    if row.get("text_id") is not None:
+        first["text_id"] = _whole(where, "text_id", row["text_id"])
     return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
 
 
@@ -218,6 +263,9 @@ def _whole(where: str, name: str, value) -> int:
         if not isinstance(value, bool) and (isinstance(value, str) or int(value) == value):
             return int(value)
     raise InputError(f"{where}: `{name}` must be a whole number, got {value!r:.80}.")
+
+
+# predictions ----------------------------------------------------------------------------------------------------------
 
 
 def read_predictions(
@@ -237,27 +285,326 @@ def read_predictions(
     run); two different answers to the same question under the same condition are an error of the statistics, since two
     designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else.
     """
-    names = foreign.check_columns(columns or {})
-    files = _named_files(source)
+    names = _checked_columns({} if columns is None else columns)
     unused, notes, frames = {*names}, [], []
-    for file, given in files.items():
+    for file, given in _named_files(source).items():
         left_out = () if messages else {*SENT} - {*names}
-        rows = ({k: v for k, v in row.items() if k not in left_out} for row in _read_rows(file))
+        rows = ({k: v for k, v in row.items() if k not in left_out} for row in _rows(file))
         found = _columns(file, rows, names)
         unused -= {*found}
-        frame = foreign.complete(file, foreign.renamed(file, found, names), given)
-        foreign.check_values(file, frame)
-        notes += foreign.by_id(file, frame)
+        frame = _completed(file, _renamed(file, found, names), given)
+        _check_values(file, frame)
+        notes += _by_id(file, frame)
         frames.append(frame)
     if unused:
         raise InputError(f"`columns` names {sorted(unused)[0]!r}, a field that no file of `predictions` has.")
-    frame, repeated = foreign.without_repeats(pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0])
-    if repeated:
+    frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    again = _repeats(frame)
+    if len(again):
+        frame = frame.drop(index=again).reset_index(drop=True)
         notes.append(
-            f"{repeated} records repeat others in question and answer, as after a resumed run, and count once."
+            f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
     frame.attrs["notes"] = notes
     return frame
+
+
+def _checked_columns(columns) -> dict[str, str]:
+    """Return `columns` as {theirs: ours}; ours must be fields of a prediction record."""
+    if not isinstance(columns, Mapping):
+        raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
+    for ours in columns.values():
+        check_one_of("columns", ours, KNOWN)
+    return {str(theirs): ours for theirs, ours in columns.items()}
+
+
+def _named_files(source) -> dict[Path, Mapping]:
+    """Return {file: what is said of it}."""
+    single = isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
+    parts = [part if isinstance(part, Mapping) else {part: {}} for part in ([source] if single else source)]
+    files: dict[Path, Mapping] = {}
+    for name, given in (pair for part in parts for pair in part.items()):
+        if not isinstance(given, Mapping | None):
+            raise InputError(f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r}.")
+        path = data_path(name).resolve()
+        found = sorted(path.rglob("predictions_*.jsonl")) if path.is_dir() else [path] * path.exists()
+        if not found:
+            raise InputError(
+                f"There are no predictions at {path}, a file or a folder with `predictions_*.jsonl`; "
+                "`02_collect_predictions` writes them."
+            )
+        for file in found:
+            if files.setdefault(file, given or {}) != (given or {}):
+                raise InputError(f"`predictions` names {file} twice and says two things of it; name it once.")
+    if not files:
+        raise InputError("`predictions` names no file and no folder.")
+    return files
+
+
+def _columns(path: Path, rows: Iterable[dict], names: Mapping[str, str]) -> dict[str, list]:
+    """Return rows as columns in which equal texts, lists and objects are one, NaN where a row lacks a field.
+
+    names: {theirs: ours} of fields that have other names in the file. A prediction file says the same names, prompts
+    and settings in every row; kept once each, a million rows fit into a gigabyte. Equal values mostly stand near each
+    other, so what is remembered is bounded.
+    """
+    columns: dict[str, list] = {}
+    known: dict = {}
+    number = 0
+    for number, row in enumerate(rows, 1):
+        for name, value in row.items():
+            if isinstance(value, str):
+                value = known.setdefault(value, value)
+            elif isinstance(value, list | dict):
+                if names.get(name, name) in PLAIN:
+                    raise InputError(f"{path}, record {number}: `{name}` must be no list or object, got {value!r:.80}.")
+                value = known.setdefault((repr(value),), value)
+            column = columns.setdefault(name, [])
+            column.extend([math.nan] * (number - 1 - len(column)))
+            column.append(value)
+        if len(known) > REMEMBERED:
+            known.clear()
+    for column in columns.values():
+        column.extend([math.nan] * (number - len(column)))
+    return columns
+
+
+def _renamed(path: Path, columns: dict[str, list], names: Mapping[str, str]) -> dict[str, list]:
+    """Return columns under our names; names: {theirs: ours}; one called `condition` is a part of it."""
+    found: dict[str, list] = {}
+    for name, values in columns.items():
+        ours = names.get(name, name)
+        if name in names and ours == "condition":
+            values = [value if condition_of(value) else {name: value} for value in values]
+            if ours in found:
+                values = [_merged(path, one, two) for one, two in zip(found.pop(ours), values, strict=True)]
+        if ours in found or (name in names and ours in columns and ours not in names):
+            raise InputError(f"{path} gives `{ours}` twice: by that name and as {name!r} in `columns`; name one.")
+        found[ours] = values
+    for theirs in PUBLISHED.keys() & found:
+        values = found.pop(theirs)
+        if theirs == "evaluation_prompt":
+            values = [user(value) if _text(value) else None for value in values]
+        found.setdefault(PUBLISHED[theirs], values)
+    return found
+
+
+def condition_of(condition) -> dict:
+    """Return a record's condition as a mapping; a file may have it as text ("key=value;...")."""
+    if isinstance(condition, str):
+        return dict(part.split("=", 1) for part in condition.split(";") if "=" in part)
+    return condition if isinstance(condition, dict) else {}
+
+
+def _merged(path: Path, condition, more) -> dict:
+    """Return a condition with further parts; a part that a file has otherwise is an error."""
+    known, more = condition_of(condition), condition_of(more)
+    for name in known.keys() & more:
+        if str(known[name]).lower() != str(more[name]).lower():
+            raise InputError(
+                f"{path} has {name} = {known[name]!r} in `condition`, and `predictions` says {more[name]!r}."
+            )
+    return {**known, **more}
+
+
+def _completed(path: Path, columns: dict[str, list], given: Mapping) -> pd.DataFrame:
+    """Return columns as a table of prediction records, with what is said of the whole file; check that all is there."""
+    frame = pd.DataFrame(columns)
+    for name in FOR_ALL:
+        if name in given and name not in frame:
+            frame[name] = given[name]
+    if more := {name: value for name, value in given.items() if name not in FOR_ALL}:
+        known = frame["condition"] if "condition" in frame else pd.Series(None, frame.index, object)
+        frame["condition"] = _each(known, lambda one: _merged(path, one, more))
+    names = {*map(str, frame)}
+    missing = [name for name in ("text_id", "true_model", "evaluator_model", "task_type") if name not in names]
+    missing += ["prompt_used"] * (not names & {"prompt_used", "prompt_id"})
+    answers = {"predicted_model", "predicted_self", "reply", "returned_text", "score"}
+    missing += ["reply (or predicted_model, predicted_self, score)"] * (not names & answers)
+    if missing:
+        shown = ", ".join([*map(str, columns)][:15]) + (", ..." if len(columns) > 15 else "")
+        raise InputError(
+            f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
+            f"{shown}{_looks_like(names)}; {WHERE}"
+        )
+    if "text_full" in frame and "text_preview" not in frame:
+        frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
+    for name in PREDICTION_FIELDS:
+        if name not in frame and name != "true_model_display":
+            frame[name] = pd.Series(None, frame.index, object)
+    return frame
+
+
+def _looks_like(names: set[str]) -> str:
+    """Return what a file with these fields looks like, as half a sentence; "" where nothing is known."""
+    kinds = [kind for kind, shapes in SHAPES.items() if any({*marks.split()} <= names for marks in shapes)]
+    if len(names) == 1 and re.search(r"[\t;|]", min(names)):
+        kinds.append("a table without commas")
+    return f" and looks like {kinds[0]}, so write one answer a line" if kinds else ""
+
+
+def _each(values: Iterable, change: Callable) -> list:
+    """Return what a function makes of each value: it looks at equal ones once, and what it returns for them is one."""
+    made: dict = {}
+    found = []
+    for value in values:
+        key = type(value), id(value) if isinstance(value, list | dict) else value
+        if key not in made:
+            made[key] = change(value)
+        found.append(made[key])
+    return found
+
+
+def _text(value) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _null(value):
+    return None if isinstance(value, str) and value.strip().lower() in NULLS else value
+
+
+def _truth(value):
+    return TRUTH.get(value.strip().lower(), _null(value)) if isinstance(value, str) else value
+
+
+def _listed(value):
+    """Return names as a list; a CSV has "['a', 'b']" or "a;b"."""
+    if not _text(value):
+        return value
+    return yaml.safe_load(value) if value.lstrip().startswith("[") else re.split(r"\s*[;,|]\s*", value.strip())
+
+
+def _share(value) -> bool:
+    try:
+        return 0 <= float(value) <= 1
+    except ValueError:
+        return False
+
+
+def _truths(value) -> bool:
+    return value in (True, False)
+
+
+def _number(value) -> bool:
+    return str(value).removesuffix(".0").isdecimal()
+
+
+READ = {  # field: how other forms of a value are read
+    "predicted_model": _null,
+    "predicted_self": _truth,
+    "score": _null,
+    "position": lambda value: (isinstance(value, str) and place(value)) or value,
+    "candidates": _listed,
+    "asked_again": _listed,
+}
+RULES = (  # field, in which records, what must hold of a value, in words
+    ("text_id", "all", lambda value: not pd.isna(value), "must say which text was judged"),
+    ("true_model", "all", _text, "must be a non-empty text"),
+    ("evaluator_model", "all", _text, "must be a non-empty text"),
+    ("task_type", "all", TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
+    ("predicted_model", "naming", _text, "must be a text or null"),
+    ("predicted_self", "claiming", _truths, "must be true, false or null (a bare YES or A belongs in `reply`)"),
+    ("score", "scored", _share, "must be a number from 0 to 1, P(the text is its own), or null"),
+    ("other_model", "pairs", _text, "must name the author of the pair's other text"),
+    ("position", "placed", place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
+    ("position", "lineups", _number, "must be the place of the text in the lineup, from 1"),
+)
+
+
+def _check_values(path: Path, frame: pd.DataFrame) -> None:
+    """Put one form of a value in the place of others; raise `InputError` for a wrong one: record, rule and remedy."""
+    for name, read in READ.items():
+        old = frame[name].tolist() if name in frame else []
+        if any(isinstance(value, str) for value in old) and (new := _each(old, read)) != old:
+            frame[name] = pd.Series(new, frame.index, object)
+
+    def there(name: str) -> pd.Series:
+        return frame[name].notna() if name in frame else pd.Series(False, frame.index)
+
+    task, replied = frame["task_type"], there("reply") | there("returned_text")
+    pairs, naming = task.eq("pairwise_self"), task.isin(["exact_model", "lineup"])
+    where = {
+        "all": pd.Series(True, frame.index),
+        "naming": naming & there("predicted_model"),
+        "claiming": ~naming & there("predicted_self"),
+        "scored": there("score"),
+        "pairs": pairs,
+        "placed": pairs & (replied | there("position")),
+        "lineups": task.eq("lineup") & replied,
+    }
+    for name, kind, ok, rule in RULES:
+        rows = where[kind]
+        if name not in frame and rows.any():
+            raise InputError(f"{path} lacks the field {name}: it {rule}; {WHERE}")
+        wrong = rows.index[rows][[not right for right in _each(frame[name][rows], ok)]] if rows.any() else []
+        if len(wrong):
+            [value] = frame[name][wrong[:1]].tolist()
+            shown = "null" if pd.isna(value) else f"{value!r:.80}"
+            raise InputError(f"{path}, record {wrong[0] + 1}: `{name}` is {shown}, and {rule}; {MEND}")
+    if pairs.any():
+        own, other = (frame[name].eq(frame["evaluator_model"]) for name in ("true_model", "other_model"))
+        for at in frame.index[pairs & other & ~own][:1]:
+            raise InputError(
+                f"{path}, record {at + 1}: the evaluator {frame['evaluator_model'][at]!r} wrote the pair's other text; "
+                "`true_model`, `text_id` and `position` must be its own, `other_model` and `other_text_id` those of "
+                "the other."
+            )
+
+
+def _by_id(path: Path, frame: pd.DataFrame) -> list[str]:
+    """Put the ids of authors in the place of their labels and of other spellings; return what was taken for whom.
+
+    A file may name evaluators, answers and candidates by the label or the registry's name of an author. Authors keep
+    the names that `true_model` gives them. An answer that is a name of two authors is an error.
+    """
+    known = models()
+    by_key = {name_key(name): model for model in known.values() for name in (model.id, *model.all_names)}
+    exact = {*frame["true_model"]} | ({*frame["other_model"].dropna()} if "other_model" in frame else set())
+    label_of = labels(frame)
+    owners: dict[str, set[str]] = {}
+    for author in exact:
+        model = known.get(author) or by_key.get(name_key(author))
+        listed = (model.id, *model.all_names) if model else ()
+        for name in (author, author.rpartition("/")[2], *label_of.get(author, ()), *listed):
+            owners.setdefault(name_key(name), set()).add(author)
+
+    def owner(name):
+        found = owners.get(name_key(name), ()) if isinstance(name, str) and name not in exact else ()
+        return next(iter(found)) if len(found) == 1 else name
+
+    for name in {*frame["predicted_model"].dropna()} - exact:
+        if isinstance(name, str) and len(owners.get(name_key(name), ())) > 1:
+            raise InputError(
+                f"{path} gives two authors the label {name!r}, which is an answer; name answers by id there."
+            )
+    asked = {*frame["evaluator_model"]}
+    same = {one: owner(one) for one in sorted(asked) if owner(one) != one and owner(one) not in asked}
+    frame["evaluator_model"] = frame["evaluator_model"].replace(same)
+    frame["predicted_model"] = _each(frame["predicted_model"], owner)
+    if "candidates" in frame:
+        frame["candidates"] = _each(frame["candidates"], lambda c: [*map(owner, c)] if isinstance(c, list) else c)
+    display = {author: known[author].display if author in known else author for author in exact}
+    shown = frame["true_model"].map(display)
+    frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
+    return [f"{path.name}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
+
+
+def labels(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Return {author: its labels in the file}."""
+    if "true_model_display" not in frame:
+        return {}
+    pairs = frame[["true_model", "true_model_display"]].drop_duplicates().dropna()
+    pairs = pairs[pairs["true_model_display"].map(_text)]
+    return pairs.groupby("true_model")["true_model_display"].agg(list).to_dict()
+
+
+def _repeats(frame: pd.DataFrame) -> pd.Index:
+    """Return which records repeat an earlier one in question and answer, as after a resumed run."""
+    fields = [name for name in KNOWN if name in frame and name not in ("is_correct", *ABOUT)]
+    nested = [name for name in fields if name not in PLAIN and frame[name].map(type).isin([list, dict]).any()]
+    alike = frame.loc[frame.duplicated([name for name in fields if name not in nested], keep=False), fields]
+    again = alike.assign(**{name: _each(alike[name], repr) for name in nested}).duplicated()
+    return alike.index[again]
 
 
 def as_published(rows: Iterable[Mapping]) -> list[dict]:
@@ -288,63 +635,44 @@ def _as_published(row: Mapping) -> dict:
     return fields | said | {name: row.get(name) for name in needed}
 
 
-def _named_files(source) -> dict[Path, Mapping]:
-    """Return {file: what is said of it}."""
-    single = isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
-    files: dict[Path, Mapping] = {}
-    for one in [source] if single else source:
-        for path, given in (one if isinstance(one, Mapping) else {one: {}}).items():
-            if not isinstance(given, Mapping | None):
-                raise InputError(
-                    f"`predictions` must say of {str(path)!r} a mapping such as hints: true, got {given!r}."
-                )
-            for file in _prediction_files(data_path(path).resolve()):
-                if files.setdefault(file, given or {}) != (given or {}):
-                    raise InputError(f"`predictions` names {file} twice and says two things of it; name it once.")
-    if not files:
-        raise InputError("`predictions` names no file and no folder.")
-    return files
+# chats ----------------------------------------------------------------------------------------------------------------
 
 
-def _prediction_files(path: Path) -> list[Path]:
-    if path.is_dir():
-        files = sorted(path.rglob("predictions_*.jsonl"))
-        if not files:
-            raise InputError(f"The folder {path} holds no `predictions_*.jsonl`; `02_collect_predictions` writes them.")
-        return files
-    if not path.exists():
-        raise InputError(f"There are no predictions at {path}; `02_collect_predictions` writes them.")
-    return [path]
+@cache
+def chats() -> tuple[dict, ...]:
+    """Return what people wrote: the usable of the 7,168 chats in `chitchat-dataset` (MIT), a competition of 2018.
 
-
-def _columns(path: Path, rows: Iterable[dict], names: Mapping[str, str]) -> dict[str, list]:
-    """Return rows as columns in which equal texts, lists and objects are one, NaN where a row lacks a field.
-
-    names: {theirs: ours} of fields that have other names in the file.
-
-    A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
-    a gigabyte. Equal values mostly stand near each other, so what is remembered is bounded.
+    In the dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of `speaker` (A spoke first),
+    `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
+    surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
+    chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
+    breaks; blank ones are left out, and chats with a turn of more than MOST characters, a link or a tag are not used.
+    Nothing is corrected, and nothing rude is taken out.
     """
-    columns: dict[str, list] = {}
-    texts: dict[str, str] = {}
-    others: dict[str, list | dict] = {}
-    for number, row in enumerate(rows):
-        for name, value in row.items():
-            if isinstance(value, str):
-                value = texts.setdefault(value, value)
-            elif isinstance(value, list | dict):
-                if names.get(name, name) in PLAIN:
-                    raise InputError(
-                        f"{path}, record {number + 1}: `{name}` must be no list or object, got {value!r:.80}."
-                    )
-                value = others.setdefault(repr(value), value)
-            if name not in columns:
-                columns[name] = [math.nan] * number
-            columns[name].append(value)
-        if len(row) < len(columns):
-            for column in columns.values():
-                column.extend([math.nan] * (number + 1 - len(column)))
-        for known in (texts, others):
-            if len(known) > REMEMBERED:
-                known.clear()
-    return columns
+    package = find_spec("chitchat_dataset")
+    path = Path(package.origin).with_name("dataset.json") if package else None
+    if path is None or not path.exists():
+        raise InputError("The package chitchat-dataset is not installed: pip install -r requirements.txt")
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    found = ({"chat_id": i, "topic": chat.get("prompt") or "", "turns": _turns(chat)} for i, chat in raw.items())
+    return tuple(chat for chat in found if _is_usable(chat["turns"]))
+
+
+def _turns(chat: dict) -> list[dict]:
+    turns: list[dict] = []
+    speakers: dict[str, str] = {}
+    for message in (message for group in chat["messages"] for message in group):
+        if not message["text"].strip():
+            continue
+        speaker = speakers.setdefault(message["sender"], "AB"[len(speakers)] if len(speakers) < 2 else "?")
+        text = message["text"].strip()
+        if turns and turns[-1]["speaker"] == speaker:
+            turns[-1]["text"] += f"\n{text}"
+        else:
+            turns.append({"speaker": speaker, "text": text, "timestamp": message["timestamp"]})
+    return turns
+
+
+def _is_usable(turns: list[dict]) -> bool:
+    speakers = {turn["speaker"] for turn in turns}
+    return speakers == {"A", "B"} and not any(len(t["text"]) > MOST or ODD.search(t["text"]) for t in turns)

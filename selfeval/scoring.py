@@ -7,6 +7,7 @@ All patterns see text that `normalise` has made plain, and look at bounded stret
 linearly with the reply.
 """
 
+import operator
 import re
 import unicodedata
 from bisect import bisect_left
@@ -15,6 +16,8 @@ from functools import lru_cache
 
 from selfeval.errors import InputError
 
+DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
+
 # places of a pair
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
 _PLACE = re.compile(
@@ -22,7 +25,10 @@ _PLACE = re.compile(
 )
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
-_THINK = re.compile(r"(</?think(?:ing)?>)", re.I)
+THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
+_FOLDED = str.maketrans(
+    {"—": " - ", "−": "-", **dict.fromkeys("‘’‚‛′´", "'"), **dict.fromkeys("“”„‟″«»", '"')}
+)  # an em dash stands between thoughts, never in a name
 # "<answer>Grok 4</answer>"
 _TAG = re.compile(r"<(/?)(?:final_?)?(?:answer|choice|author|prediction)>")
 # {"answer": "Grok 4"}: a pair of a JSON object whose value is text
@@ -151,7 +157,7 @@ def normalise(text: str) -> str:
     Line breaks stay, because an answer on a line of its own is a clear one. Characters are folded one at a time:
     NFKC over a whole text is quadratic where somebody piles up accents.
     """
-    text = re.sub(r"[^\x00-\x7f]", _fold, text)
+    text = re.sub(r"[^\x00-\x7f]", _fold, text.translate(_FOLDED))
     text = re.sub(r"[^\S\n]+", " ", "\n".join(text.splitlines())).casefold()
     text = re.sub(r"(?m)^ ?(?:```\w*|(?:#+|>+)(?= ))", "", text)
     text = re.sub(r"(?m)^ ?[*+•] ", "- ", text)  # a bullet is no emphasis
@@ -160,31 +166,13 @@ def normalise(text: str) -> str:
 
 
 def _fold(match: re.Match[str]) -> str:
-    char = match[0]
-    if char == "—":
-        return " - "  # a dash between thoughts, never part of a name
-    if unicodedata.category(char) == "Pd" or char == "−":
-        return "-"
-    if char in "‘’‚‛′´":
-        return "'"
-    if char in "“”„‟″«»":
-        return '"'
-    return "" if unicodedata.category(char) == "Cf" else unicodedata.normalize("NFKC", char)
+    kind = unicodedata.category(match[0])
+    return "-" if kind == "Pd" else "" if kind == "Cf" else unicodedata.normalize("NFKC", match[0])
 
 
 def without_thinking(reply: str) -> str:
     """Return a reply without its reasoning: from an unclosed tag on, and up to a closing tag that was never opened."""
-    kept: list[str] = []
-    thinking = False
-    for piece in _THINK.split(reply):
-        if _THINK.fullmatch(piece):
-            closing = piece.startswith("</")
-            if closing and not thinking:
-                kept.clear()
-            thinking = not closing
-        elif not thinking:
-            kept.append(piece)
-    return "".join(kept).strip()
+    return re.split(r"(?i)</think(?:ing)?>", THOUGHT.sub("", reply))[-1].strip()
 
 
 def plain_answer(reply: str | None) -> str:
@@ -226,7 +214,7 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
     X") or doubts anew ("Actually, X or Y"). Raises `InputError` when two candidates share a name.
     """
     table = ((owner, (names,) if isinstance(names, str) else tuple(names)) for owner, names in candidates.items())
-    pattern, owners = _names(tuple(sorted(table)))
+    pattern, alone, owners = _names(tuple(sorted(table)))
     text = plain_answer(reply)
     mentions = [(m.start(), m.end(), owners[_key(m[0])]) for m in pattern.finditer(text)]
     if not mentions:
@@ -251,18 +239,9 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
         spans = list(_spans_after(marker, text))
         if found := set().union(*(named(*span) for span in spans)):
             return settled(found, spans[-1][1])
-    alone = set()
-    begin = last = 0
-    for line in text.split("\n"):
-        inside = mentions[bisect_left(starts, begin) : bisect_left(starts, begin + len(line))]
-        if len(inside) == 1:
-            start, end, owner = inside[0]
-            around = text[begin:start], text[end : begin + len(line)]
-            if not re.search(r"\w|^-", around[0]) and not re.search(r"[\w?]", around[1]):
-                alone.add(owner)
-                last = end
-        begin += len(line) + 1
-    return settled(alone, last) if alone else settled(named(0, len(text)), mentions[0][1])
+    if lines := [*alone.finditer(text)]:
+        return settled({owners[_key(line[1])] for line in lines}, lines[-1].end(1))
+    return settled(named(0, len(text)), mentions[0][1])
 
 
 def parse_yes_no(reply: str | None) -> bool | None:
@@ -328,14 +307,19 @@ def _only(found: set):
     return next(iter(found)) if len(found) == 1 else None
 
 
+def _end(text: str, begin: int) -> int:
+    """Return where the sentence from here on ends, after 400 characters at the latest."""
+    found = _SENTENCE_END.search(text, begin, begin + 400)
+    return found.start() if found else min(len(text), begin + 400)
+
+
 def _spans_after(marker: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """Yield where the sentence after each marker begins and ends; a heading's sentence may be on a later line."""
     for match in marker.finditer(text):
         begin = match.end()
         while begin < len(text) and text[begin] in " \n:=-\"'" and begin < match.end() + 8:
             begin += 1
-        end = _SENTENCE_END.search(text, begin, begin + 400)
-        yield begin, end.start() if end else min(len(text), begin + 400)
+        yield begin, _end(text, begin)
 
 
 def name_key(name: str) -> str:
@@ -353,29 +337,24 @@ def _tokens(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _names(candidates: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[re.Pattern[str], dict[str, str]]:
-    """Build the pattern of all names, longest first, and the table from a name's key to its owner."""
+def _names(candidates: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[re.Pattern, re.Pattern, dict[str, str]]:
+    """Build the patterns of a name, longest first, and of a line with nothing else; and {a name's key: its owner}."""
     owners: dict[str, str] = {}
     written: dict[str, str] = {}
-    for owner, names in candidates:
-        for name in (owner, *names):
-            plain = normalise(name)
-            key = _key(plain)
-            other = owners.setdefault(key, owner) if key else owner
-            if other != owner:
-                raise InputError(f"candidates `{other}` and `{owner}` share the name {name!r}: give each its own.")
-            written[key] = plain
-    parts = [(normalise(owner.rpartition("/")[2]), owner) for owner, _ in candidates]
-    keys = [_key(plain) for plain, _ in parts]
-    for (plain, owner), key in zip(parts, keys, strict=True):
-        if key not in owners and keys.count(key) == 1:
-            owners[key], written[key] = owner, plain
-    written.pop("", None)
-    owners.pop("", None)
-    if not owners:
-        return re.compile(r"(?!)"), {}
+    listed = [(name_key(name), name, owner) for owner, names in candidates for name in (owner, *names)]
+    for key, name, owner in filter(operator.itemgetter(0), listed):
+        other = owners.setdefault(key, owner)
+        if other != owner:
+            raise InputError(f"candidates `{other}` and `{owner}` share the name {name!r}: give each its own.")
+        written[key] = normalise(name)
+    parts = [(owner.rpartition("/")[2], owner) for owner, _ in candidates]
+    keys = [name_key(part) for part, _ in parts]
+    for (part, owner), key in zip(parts, keys, strict=True):
+        if key and key not in owners and keys.count(key) == 1:
+            owners[key], written[key] = owner, normalise(part)
     choices = "|".join(_name_pattern(written[key]) for key in sorted(owners, key=lambda key: (-len(key), key)))
-    return re.compile(f"{_LEFT_EDGE}(?:{choices}){_RIGHT_EDGE}"), owners
+    name = f"{_LEFT_EDGE}(?:{choices or '(?!)'}){_RIGHT_EDGE}"
+    return re.compile(name), re.compile(rf"(?m)^(?!-)[^\w\n]*({name})[^\w\n?]*$"), owners
 
 
 def _name_pattern(name: str) -> str:
@@ -394,8 +373,7 @@ def _name_pattern(name: str) -> str:
 
 def _takes_back(text: str, turn: re.Match[str]) -> bool:
     """Tell whether the sentence with a turn ("On reflection it is not") denies something without a name."""
-    end = _SENTENCE_END.search(text, turn.end(), turn.end() + 400)
-    return bool(_UNSAID.search(text, turn.start(), end.start() if end else min(len(text), turn.end() + 400)))
+    return bool(_UNSAID.search(text, turn.start(), _end(text, turn.end())))
 
 
 def _kept(text: str, found: set[bool], end: int) -> set[bool]:
@@ -431,9 +409,8 @@ def _word_verdicts(text: str, match: re.Match[str]) -> set[bool]:
     """Read one YES or NO: nothing where it answers something else, both where its sentence contradicts it."""
     if _NOT_AN_ANSWER.match(text, match.end()):
         return set()
-    end = _SENTENCE_END.search(text, match.end(), match.end() + 400)
     said = match["not"] is None and match["word"].startswith("y")
-    return {said} | _claims(text[match.end() : end.start() if end else match.end() + 400])
+    return {said} | _claims(text[match.end() : _end(text, match.end())])
 
 
 def _claims(text: str) -> set[bool]:

@@ -1,6 +1,6 @@
 """Benchmarks: `make bench` prints one JSON object with what was measured beside the ideal. Nothing here is asserted.
 
-Run some parts alone: `python tests/bench.py client jury`.
+Run some parts alone: `python tests/bench.py client kernels`.
 """
 
 import json
@@ -8,17 +8,14 @@ import os
 import sys
 
 from bench_client import client
-from bench_identity import identity, planted_identity, planted_suite
 from bench_recognition import blind, coverage, general, planted
-from bench_roleplay import jury, planted_jury, prompt_cache
 from bench_sweep import kernels, throughput
 from time_statistics import million, statistics
 
 PARTS = {
     part.__name__: part
     for part in (
-        client, statistics, million, planted, coverage, blind, general, identity, planted_identity, planted_suite,
-        jury, prompt_cache, planted_jury, kernels, throughput,
+        client, statistics, million, planted, coverage, blind, general, kernels, throughput,
     )
 }  # fmt: skip
 

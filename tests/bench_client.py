@@ -94,8 +94,8 @@ def requests(calls: int) -> list:
     from selfeval.models import get
     from selfeval.recognition import prompts
 
-    model, setting = get("openai:bench"), prompts.Setting(me="me")
-    return [Request(model, prompts.build_binary(f"Text number {i}. " * 20, setting)) for i in range(calls)]
+    model = get("openai:bench")
+    return [Request(model, prompts.build("binary_self", [f"Text number {i}. " * 20], me="me")) for i in range(calls)]
 
 
 async def raw(url: str, calls: int, flying: int) -> None:

@@ -19,9 +19,8 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     from simulate_coverage import share
 
     from selfeval import stats
-    from selfeval.asking import simulated
     from selfeval.asking.client import Client
-    from selfeval.recognition import design, questions
+    from selfeval.recognition import design, questions, simulated
     from selfeval.recognition.texts import generate_texts
     from selfeval.records import write_csv
 

@@ -14,7 +14,7 @@ from fake_server import FakeServer
 
 from selfeval import models
 from selfeval.asking.store import Store
-from selfeval.scan import scan
+from selfeval.keys import scan
 
 FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`
 AT_ONCE = 5 if FULL else 15  # seconds; `make test` runs on machines that do other things too
@@ -33,6 +33,31 @@ os.environ["SELFEVAL_STORE"] = os.path.join(_folder, "store.sqlite")  # noqa: PT
 if not _session:
     os.environ["SELFEVAL_TESTS"] = _folder
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+
+
+# Files that start processes, kernels or the embedded model, and notebooks: first, so that no core waits at the end.
+SLOW = "test_faults_sweep test_faults test_chain test_sweep test_engine test_cluster test_right_n 0".split()
+
+
+class Notebooks:
+    """What nbval executes runs on the recordings, and without progress bars; the tests do not."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        for name in ("SELFEVAL_REPLAY", "TQDM_DISABLE"):
+            if item.path.suffix == ".ipynb":
+                os.environ[name] = "1"
+            else:
+                os.environ.pop(name, None)
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Notebooks())  # a conftest's own hooks are for the tests beside it alone
+
+
+def pytest_collection_modifyitems(items):
+    ranks = {prefix: rank for rank, prefix in enumerate((*SLOW, ""))}
+    items.sort(key=lambda item: min(rank for prefix, rank in ranks.items() if item.path.stem.startswith(prefix)))
 
 
 def pytest_sessionfinish(session):

@@ -7,7 +7,6 @@ import pytest
 
 from selfeval import sweep
 from selfeval.errors import InputError
-from selfeval.sweep import manifest, todo
 
 PARAMETERS = """models: list = ["sim/perfect"]  # one id or several
 limit: int = 0
@@ -65,8 +64,6 @@ def check(folder, text):
 def reasons(path, out):
     """Return why each run of a sweep is to be executed now, "" where it is not."""
     loaded = sweep.load(path, out)
-    versions = manifest.versions()
-    for number, stage in enumerate(loaded.stages):
-        for run in stage.runs:
-            todo.prepare(run, versions, {before.name: todo.digest_of(before.runs) for before in loaded.stages[:number]})
+    for run in loaded.runs:
+        loaded.decide(run, ())
     return [run.reason for run in loaded.runs]

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from selfeval import models
 from selfeval.asking.client import Client
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request
 from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.errors import BudgetError, InputError, ReplayMiss
-from selfeval.recognition.prompts import read_prompts, user
 from selfeval.recognition.texts import generate_texts
-from selfeval.records import data_path
+from selfeval.records import data_path, read_prompts
 from selfeval.sweep.dryrun import read_calls
 
 ALL = "empty,filtered,length"

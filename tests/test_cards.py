@@ -15,7 +15,7 @@ from selfeval import DATA, ROOT
 from selfeval.asking.embedded import model_file
 from selfeval.identity.suite import read_suite
 from selfeval.models import providers
-from selfeval.recognition.humans import chats
+from selfeval.records import chats
 from selfeval.roleplay.cast import personas, strategies
 from selfeval.roleplay.panel import personas as jurors
 from selfeval.roleplay.panel import rubrics

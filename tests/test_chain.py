@@ -1,31 +1,27 @@
-"""The whole path, notebooks executed by papermill: with the embedded model, and against a server that misbehaves."""
+"""The whole path: with the embedded model, from recordings, and against a server that misbehaves."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
 from fake_server import FakeServer
+from written_files import run_notebook, without_pictures
 
-from selfeval import ROOT, models, records, sweep
+from selfeval import DATA, ROOT, models, records
 from selfeval.asking import embedded
-from selfeval.errors import ProviderError
+from selfeval.errors import InputError, ProviderError
 
-NOTEBOOKS = ROOT / "notebooks"
 LOCAL = ["local/smollm2-135m", "local/smollm2-135m-captain"]
 
 
 def papermill(folder, notebook, *options):
     """Run papermill as a user does, from another folder and with absolute paths."""
-    command = [
-        sys.executable,
-        "-m",
-        "papermill",
-        str(NOTEBOOKS / f"{notebook}.ipynb"),
-        str(folder / f"{notebook}.ipynb"),
-    ]
-    return subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True)
+    paths = [str(ROOT / "notebooks" / f"{notebook}.ipynb"), str(folder / f"{notebook}.ipynb")]
+    command = [sys.executable, "-m", "papermill", *paths, *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 @pytest.mark.model
@@ -35,94 +31,81 @@ def test_texts_answers_and_results_with_the_embedded_model(tmp_path, monkeypatch
     except ProviderError as missing:
         pytest.skip(str(missing))
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    prompts = [{"prompt_id": f"new-{i}", "prompt": f"Describe the {i + 1}. shop in a small street."} for i in range(2)]
+    corpus, out = str(tmp_path / "corpus"), str(tmp_path / "out")
+    # What the model says to these is short, and the same every time: it would go on for 256 tokens to most others.
+    told = ("Describe the 2. shop in a street.", "Name an animal.")
+    prompts = [{"prompt_id": f"new-{i}", "prompt": text} for i, text in enumerate(told)]
     records.write_jsonl(tmp_path / "prompts.jsonl", prompts)
-    corpus, out = tmp_path / "corpus", tmp_path / "out"
-    options = ["-y", f"models: {LOCAL}", "-p", "prompts", str(tmp_path / "prompts.jsonl"), "-p", "corpus", str(corpus)]
-    first = papermill(tmp_path, "01_generate_texts", *options, "-p", "words", "20")
+    options = ["-y", f"models: {LOCAL}", "-p", "prompts", str(tmp_path / "prompts.jsonl"), "-p", "corpus", corpus]
+    first = papermill(tmp_path, "01_generate_texts", *options, "-p", "words", "8")
     assert first.returncode == 0, first.stderr[-2000:]
-    texts = records.read_texts(str(corpus))
+    texts = records.read_texts(corpus)
     assert [text["author"] for text in texts] == LOCAL * 2 and all(text["usage"]["completion"] for text in texts)
 
-    options = ["-y", f"evaluators: {LOCAL}", "-p", "corpus", str(corpus), "-p", "out", str(out)]
-    second = papermill(tmp_path, "02_collect_predictions", *options)
-    assert second.returncode == 0, second.stderr[-2000:]
+    asked = {"evaluators": LOCAL[:1], "corpus": corpus, "out": out}
+    run_notebook("02_collect_predictions", **asked)
     found = records.read_predictions(out)
-    assert len(found) == 2 * 4 * 2 and set(found["status"]) <= {"ok", "no_answer", "length"}
+    assert len(found) == 4 * 2 and set(found["status"]) <= {"ok", "no_answer", "length"}
     assert found["score"].dropna().between(0, 1).all()
-    again = papermill(tmp_path, "02_collect_predictions", *options)
-    assert (
-        again.returncode == 0
-        and "0 model calls, 16 replies from the store" in (tmp_path / "02_collect_predictions.ipynb").read_text()
-    )
+    assert "0 model calls, 8 replies from the store" in run_notebook("02_collect_predictions", **asked)
 
-    third = papermill(
-        tmp_path, "03_self_recognition", "-p", "predictions", str(out), "-p", "out", str(tmp_path / "results")
-    )
-    assert third.returncode == 0, third.stderr[-2000:]
+    without_pictures(monkeypatch)
+    run_notebook("03_self_recognition", predictions=out, n_resamples=20, out=str(tmp_path / "results"))
     table = pd.read_csv(tmp_path / "results" / "self_recognition.csv")
-    assert set(table["evaluator"]) == set(LOCAL) and (table["n_prompts"] <= 2).all()
+    assert set(table["evaluator"]) == set(LOCAL[:1]) and (table["n_prompts"] <= 2).all()
     assert {path.suffix for path in (tmp_path / "results").iterdir()} >= {".csv", ".pdf", ".png"}
 
 
 @pytest.mark.fault("storm")
 def test_a_server_that_misbehaves_changes_no_result(tmp_path, monkeypatch):
+    """In this process; `make faults` has a sweep of three notebooks in the same storm."""
+    ids = [f"flaky:{name}" for name in "abc"]
     own = {
         "providers": {"flaky": {"base_url_env": "FLAKY_URL", "deadline": 20, "json_schema": True}},
-        "models": [{"id": f"flaky:{name}", "display": f"Model {name}"} for name in "abc"],
+        "models": [{"id": name, "display": f"Model {name[-1]}"} for name in ids],
     }
     (tmp_path / "models.yaml").write_text(json.dumps(own))
-    stages = [
-        {"notebook": "01_generate_texts", "parameters": {"models": [m["id"] for m in own["models"]], "limit": 8}},
-        {"notebook": "02_collect_predictions", "grid": {"evaluators": [m["id"] for m in own["models"][:2]]}},
-    ]
+    monkeypatch.setenv("SELFEVAL_MODELS", str(tmp_path / "models.yaml"))
     faults = ["429", "500", "drop", "truncated", "html", "200-error", "choices-empty", "empty"]
     results = {}
     for name, rate in (("calm", 0.0), ("stormy", 0.2)):
-        folder = tmp_path / name
-        stages[0]["parameters"]["corpus"] = stages[1].setdefault("parameters", {})["corpus"] = str(folder / "corpus")
-        (tmp_path / "sweep.yaml").write_text(json.dumps({"name": name, "stages": stages}))
-        with FakeServer(fault_rate=rate, fault_names=faults, seed=1, retry_after=0.2) as server:
-            environment = {
-                "FLAKY_URL": server.url,
-                "SELFEVAL_MODELS": tmp_path / "models.yaml",
-                "SELFEVAL_STORE": folder / "s",
-            }
-            for key, value in environment.items():
-                monkeypatch.setenv(key, str(value))
-            assert sweep.run_file(tmp_path / "sweep.yaml", 2, folder / "runs") == 0
+        corpus, out = str(tmp_path / name / "corpus"), str(tmp_path / name / "out")
+        monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / name / "store.sqlite"))
+        with FakeServer(fault_rate=rate, fault_names=faults, seed=1, retry_after=0.1) as server:
+            monkeypatch.setenv("FLAKY_URL", server.url)
+            run_notebook("01_generate_texts", models=ids, limit=5, corpus=corpus)
+            run_notebook("02_collect_predictions", evaluators=ids[:2], corpus=corpus, out=out)
             struck = sum(entry["fault"] is not None for entry in server.ledger)
         assert (struck > 10) == (rate > 0)
-        rows = records.read_predictions(folder / "runs")
+        rows = records.read_predictions(out)
         results[name] = rows.drop(columns=["request_id"]).to_dict("records")
-        assert len(rows) == 2 * 24 * 2
+        assert len(rows) == 2 * 15 * 2
     assert results["calm"] == results["stormy"]
 
 
-@pytest.mark.parametrize(("options", "sentence"), [
-    (["-y", "models: [gpt-4.1]"], "Unknown model 'gpt-4.1': did you mean 'openai/gpt-4.1'?"),
-    (["-y", "models: [openai/gpt-4.1]"], "set OPENROUTER_API_KEY"),
-    (["-p", "limit", "-1"], "`limit` must be a number of prompts or 0 for all, got -1"),
+@pytest.mark.parametrize(("given", "error", "sentence"), [
+    ({"models": ["gpt-4.1"]}, InputError, "Unknown model 'gpt-4.1': did you mean 'openai/gpt-4.1'?"),
+    ({"models": ["openai/gpt-4.1"]}, ProviderError, "set OPENROUTER_API_KEY"),
 ])  # fmt: skip
-def test_bad_input_is_one_sentence_and_a_failing_exit_status(tmp_path, options, sentence):
-    result = papermill(tmp_path, "01_generate_texts", *options, "-p", "corpus", str(tmp_path / "corpus"))
-    assert result.returncode == 1 and sentence in result.stderr
+def test_bad_input_is_one_sentence_before_anything_is_written(tmp_path, given, error, sentence):
+    with pytest.raises(error, match=re.escape(sentence)):
+        run_notebook("01_generate_texts", **given, corpus=str(tmp_path / "corpus"))
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_bad_input_is_a_failing_exit_status_of_papermill(tmp_path):
+    result = papermill(tmp_path, "01_generate_texts", "-p", "limit", "-1", "-p", "corpus", str(tmp_path / "corpus"))
+    assert result.returncode == 1 and "`limit` must be a number of prompts or 0 for all, got -1" in result.stderr
     assert not (tmp_path / "corpus").exists()
 
 
 def test_the_replies_of_the_sample_reproduce_the_committed_records(tmp_path, monkeypatch):
     monkeypatch.setenv("SELFEVAL_REPLAY", "1")
     corpus, out = tmp_path / "corpus", tmp_path / "out"
-    assert papermill(tmp_path, "01_generate_texts", "-p", "corpus", str(corpus)).returncode == 0
-    committed = ROOT / "data" / "corpora" / "sample" / "texts.jsonl"
-    assert (corpus / "texts.jsonl").read_bytes() == committed.read_bytes()
-    assert (
-        papermill(tmp_path, "02_collect_predictions", "-p", "corpus", str(corpus), "-p", "out", str(out)).returncode
-        == 0
-    )
-    assert sorted(made.name for made in out.iterdir()) == [
-        "predictions_binary_self.jsonl",
-        "predictions_exact_model.jsonl",
-    ]
-    for made in out.iterdir():
-        assert made.read_bytes() == (ROOT / "data" / "predictions" / "sample" / made.name).read_bytes()
+    run_notebook("01_generate_texts", corpus=str(corpus))
+    assert (corpus / "texts.jsonl").read_bytes() == (DATA / "corpora" / "sample" / "texts.jsonl").read_bytes()
+    run_notebook("02_collect_predictions", corpus=str(corpus), out=str(out))
+    made = sorted(path.name for path in out.iterdir())
+    assert made == ["predictions_binary_self.jsonl", "predictions_exact_model.jsonl"]
+    for name in made:
+        assert (out / name).read_bytes() == (DATA / "predictions" / "sample" / name).read_bytes()

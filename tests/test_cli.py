@@ -93,7 +93,7 @@ def test_a_broken_registry_is_one_sentence(tmp_path, monkeypatch):
     own.write_text("models:\n- {id: local/x, display: X, familly: y}\n")
     monkeypatch.setenv("SELFEVAL_MODELS", str(own))
     result = selfeval("models")
-    assert result.exit_code == 1 and "did you mean `family`?" in result.output
+    assert result.exit_code == 1 and "did you mean 'family'?" in result.output
 
 
 def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):

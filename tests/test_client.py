@@ -17,10 +17,10 @@ from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 from selfeval import models
 from selfeval.asking import endpoint
 from selfeval.asking.client import Client, gather
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.models import from_callable, get
-from selfeval.recognition.prompts import user
 
 
 def ask(store, requests, concurrency=16):

@@ -20,13 +20,13 @@ from fake_server import FakeServer, default_reply
 from local_cluster import three_hosts
 from sweep_files import make_notebook, write
 
-from selfeval import DATA, ROOT, sweep
+from selfeval import ROOT, sweep
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.sweep import cluster as clusters
-from selfeval.sweep import manifest
+from selfeval.sweep import runs
 
 # Merging
 
@@ -170,7 +170,7 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
     manifests = [json.loads(file.read_text()) for file in (tmp_path / "cluster").rglob("manifest.json")]
     assert [each["status"] for each in manifests] == ["ok"] * RUNS
     assert {each["host"] for each in manifests} == {socket.gethostname()}
-    assert not (tmp_path / "cluster" / "replies").exists() and not list((DATA / "runs").glob("sweep-*.part"))
+    assert not (tmp_path / "cluster" / "replies").exists()
 
     for x in range(RUNS):
         [file] = (tmp_path / "cluster" / "ask").glob(f"x-{x}_*/rows.json")
@@ -193,27 +193,22 @@ def test_runs_on_workers_end_with_the_sweep(swept, asked, cluster, tmp_path, num
     path.write_text(path.read_text().replace("await client.chat_all", "await __import__('asyncio').sleep(60)"))
     process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
     with client_of(cluster.scheduler_address) as client:
-        family = wait_for(papermill_and_kernel)
+        family = wait_for(kernel)
         process.send_signal(number)
         said, _ = process.communicate(timeout=10)
         assert psutil.wait_procs(family, timeout=10)[1] == []
         assert wait_for(lambda: not any(client.run(clusters.running).values()))
     if number == signal.SIGTERM:
         assert process.returncode == 128 + number and "run the same command again" in said
-        assert not list((DATA / "runs").glob("sweep-*.part"))
-    for left in (DATA / "runs").glob("sweep-*.part"):
-        left.unlink()
 
 
-def papermill_and_kernel():
-    """Return the two processes that a worker's warm one has forked, once they are there."""
-    warm, forked = set(), []
+def kernel():
+    """Return the process that a worker's fork server has forked, once it is there."""
+    found = []
     for each in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):  # one that has ended meanwhile
-            if "selfeval.sweep.kernels" in str(each.cmdline()):
-                warm.add(each.pid)
-                forked += [each] * (each.ppid() in warm)
-    return forked if len(forked) == 2 else []
+            found += [each] * ("forkserver" in str(each.cmdline()) and "forkserver" in str(each.parent().cmdline()))
+    return found
 
 
 def wait_for(condition):
@@ -224,17 +219,13 @@ def wait_for(condition):
     return found
 
 
-def test_a_host_that_cannot_run_the_sweep_is_refused_in_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(clusters, "SEEN", 0)
-    token = tmp_path / "token"
-    token.write_text("x")
-    common = {"root": str(ROOT), "token": str(token), "id": "x", "versions": manifest.versions()}
-    assert clusters.check(common) is None
-    assert "both must see the same folder" in clusters.check(common | {"root": "/elsewhere"})
-    assert "its data/ is another one" in clusters.check(common | {"id": "y"})
+def test_a_host_that_cannot_run_the_sweep_is_refused_in_one_sentence():
+    common = {"root": str(ROOT), "versions": runs.versions()}
+    assert clusters.problem(common) is None
+    assert "both must see the same folder" in clusters.problem(common | {"root": "/elsewhere"})
     code, packages = {"code": {"commit": "a", "hash": "b"}}, {"packages": {"pandas": "1.0"}}
-    assert "another version of the code" in clusters.check(common | {"versions": common["versions"] | code})
-    assert "pandas is" in clusters.check(common | {"versions": common["versions"] | packages})
+    assert "another version of the code" in clusters.problem(common | {"versions": common["versions"] | code})
+    assert "pandas is" in clusters.problem(common | {"versions": common["versions"] | packages})
 
 
 def test_no_scheduler_and_no_dask_are_said_in_one_sentence(tmp_path, monkeypatch):

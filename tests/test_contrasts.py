@@ -72,7 +72,7 @@ def random_models(rng, n_models=12, n_prompts=30):
 def test_the_interval_for_models_in_general_covers_what_these_models_alone_do_not():
     rng = np.random.default_rng(0)
     covered = {"two_way_t": 0, "clustered_t": 0}
-    runs = 60
+    runs = 25
     for _ in range(runs):
         table = models_in_general(random_models(rng)).set_index(["statistic", "method"])
         for method in covered:

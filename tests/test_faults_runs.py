@@ -107,7 +107,7 @@ def test_three_processes_in_a_storm_of_refusals_lose_nothing(tmp_path, counted, 
         from selfeval.asking.client import Client
         from selfeval.asking.request import Request
         from selfeval.models import get
-        from selfeval.recognition.prompts import user
+        from selfeval.asking.messages import user
         async def run():
             async with Client(16) as client:
                 asked = [Request(get("openai:m"), user(f"{sys.argv[1]} {i}")) for i in range(40)]
@@ -217,7 +217,7 @@ def test_no_source_names_an_address_of_all_interfaces():
     """The embedded server is started by tests of its own; here, that nothing is told to listen elsewhere."""
     files = [*(ROOT / "selfeval").rglob("*.py"), ROOT / "Makefile", *(ROOT / "notebooks").rglob("*.yaml")]
     assert not [f.name for f in files if re.search(r"0\.0\.0\.0|['\"]::['\"]|--ip[= ]", f.read_text("utf-8"))]
-    embedded = (ROOT / "selfeval" / "embedded.py").read_text("utf-8")
+    embedded = (ROOT / "selfeval" / "asking" / "embedded.py").read_text("utf-8")
     assert 'hostnames, parameters.port = ["127.0.0.1"], 0' in embedded
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from urllib.parse import quote
 
+import nbformat
 import pytest
 from conftest import FULL, KEY
 from fake_server import FakeServer
@@ -17,8 +18,7 @@ from test_cli import selfeval
 from test_sweep import make_notebook
 
 from selfeval import ROOT, models
-from selfeval.scan import PIECE, scan
-from selfeval.secrets import KINDS, is_secret_name, redact
+from selfeval.keys import KINDS, PIECE, is_secret_name, redact, scan, values
 
 OWN = "pass+word/with \"odd' ÿ signs 12"
 SHAPED = {  # in pieces, so that the repository holds none
@@ -62,9 +62,8 @@ def test_every_shape_is_found_with_its_kind_and_place_and_never_printed(planted)
     for kind, keys in SHAPED.items():
         for key in keys:
             (planted / "log.txt").write_text(f"fine\nalso fine\nused {key} \nand more\n")
-            [found] = scan([planted], {}).found
-            assert (found.kind, found.place) == (kind, "line 3") and "used " in str(found)
-            assert key[8:] not in str(found) and redact(f"used {key}") == "used [key]"
+            assert scan([planted], {}).found == [f"{planted / 'log.txt'}, line 3: {kind}"]
+            assert redact(f"used {key}") == "used [key]"
 
 
 def test_what_only_looks_like_a_key_is_left_alone(planted):
@@ -77,7 +76,6 @@ FORMS = {
     "url": lambda key: quote(key, safe="").encode(),
     "json": lambda key: json.dumps({"a": key}).encode(),
     "json, plain letters": lambda key: json.dumps({"a": key}, ensure_ascii=False).encode(),
-    "utf-16": lambda key: f"a {key}".encode("utf-16"),
 }
 
 
@@ -85,58 +83,59 @@ FORMS = {
 @pytest.mark.parametrize("key", [KEY, OWN])
 def test_a_value_of_the_environment_is_found_however_it_is_written(planted, form, key):
     (planted / "file").write_bytes(FORMS[form](key))
-    found = scan([planted], {"MY_KEY": key}).found
-    assert found and {each.kind for each in found} == {"the value of MY_KEY"}
-    others = {each.kind for each in scan([planted], {"OTHER": "something else 1"}).found}
-    assert others <= ({"API key (sk-)"} if key == KEY else set())  # known by its shape, where that can be seen
+    assert f"{planted / 'file'}, line 1: the value of MY_KEY" in scan([planted], {"MY_KEY": key}).found
+    assert "OTHER" not in str(scan([planted], {"OTHER": "something else 1"}))
 
 
-def test_a_key_is_found_in_stores_figures_and_over_pieces(planted):
-    store = planted / "store.sqlite"
-    with contextlib.closing(sqlite3.connect(store)) as connection:
+def test_what_of_the_environment_is_a_key(monkeypatch):
+    own = "-".join(("only", "letters"))  # in pieces: this file is searched too
+    said = {"OPENAI_API_KEY": own, "MY_TOKEN": " t0ken-value ", "SHORT_KEY": "abc1", "KEY": "notebook"}
+    said |= {"PROXY": "http://me:p@ssword@127.0.0.1:1/v1", "MONKEY": "banana-12345"}
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    assert models.providers()["openai"].key == own
+    found = {"OPENAI_API_KEY": own, "MY_TOKEN": "t0ken-value", "PROXY (password)": "p@ssword"}
+    assert {name: value for name, value in values().items() if name in said or "(" in name} == found
+    assert redact(f"{own}, t0ken-value, abc1", shapes=False) == "[key], [key], abc1"
+
+
+def test_a_key_is_found_in_code_notebooks_records_stores_and_images(planted):
+    (planted / "a.py").write_text(f"import os\nkey = '{KEY}'\n")
+    cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("stream", text=f"used {KEY}")])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), planted / "b.ipynb")
+    (planted / "c.jsonl").write_bytes(b"x" * (PIECE - 5) + b"\n" + b"y" * PIECE + b"\n" + KEY.encode())
+    Figure().savefig(planted / "d.png", metadata={"Comment": f"by {KEY}"})
+    Figure().savefig(planted / "e.pdf", metadata={"Subject": f"by {KEY}"})
+    with contextlib.closing(sqlite3.connect(planted / "f.sqlite")) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("CREATE TABLE replies (key TEXT, response TEXT)")
         connection.execute("INSERT INTO replies VALUES ('a', 'good'), ('b', ?)", ("x" * 100_000 + KEY + "y" * 9000,))
         connection.commit()
-        [found] = scan([store], {"K": KEY}).found
-        assert found.place == "table replies, row 2"
-        assert scan([planted / "store.sqlite-wal"], {"K": KEY}).found
-    with contextlib.closing(sqlite3.connect(store)) as connection:  # the log is gone, the deleted row's page is not
-        connection.execute("PRAGMA secure_delete=OFF")
-        connection.execute("INSERT INTO replies VALUES ('c', ?)", (f"deleted {KEY}",))
-        connection.execute("DELETE FROM replies")
-        connection.commit()
-    names = sorted(path.name for path in planted.iterdir())
-    assert scan([store], {"K": KEY}).found and sorted(path.name for path in planted.iterdir()) == names
-    store.unlink()
-
-    figure = Figure()
-    figure.savefig(planted / "a.png", metadata={"Comment": f"by {KEY}"})
-    figure.savefig(planted / "b.pdf", metadata={"Subject": f"by {KEY}"})
-    figure.text(0.1, 0.1, "x")
-    (planted / "f.jsonl").write_bytes(b"x" * (PIECE - 5) + KEY.encode() + b"\n" + b"y" * PIECE + b"\n" + KEY.encode())
-    found = {(each.path.name, each.place) for each in scan([planted], {"K": KEY}).found}
-    assert {name for name, _ in found} == {"a.png", "b.pdf", "f.jsonl"}
-    assert {place for name, place in found if name == "f.jsonl"} == {"line 1", "line 3"}
+        names = sorted(path.name for path in planted.iterdir())
+        found = [each.removeprefix(f"{planted}/") for each in scan([planted], {"K": KEY}).found if "value of" in each]
+        assert sorted(path.name for path in planted.iterdir()) == names
+    in_files = [each.partition(",")[0] for each in found]
+    assert in_files == ["a.py", "b.ipynb", "c.jsonl", "d.png", "e.pdf", "f.sqlite", "f.sqlite-wal"]
+    assert found[0] == "a.py, line 2: the value of K" and found[2] == "c.jsonl, line 3: the value of K"
+    assert found[5] == "f.sqlite, line 4 of its .dump: the value of K"
 
 
 def test_the_command_says_what_it_found_skipped_and_could_not_read(planted, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("SOME_TOKEN", "t0ken-value")
-    monkeypatch.setenv("SHORT_KEY", "abc1")
     (planted / ".git").mkdir()
     (planted / ".git" / "object").write_text(KEY)
-    (planted / "fine.txt").write_text("abc1 nothing else")
+    (planted / "fine.txt").write_text("nothing")
+    os.mkfifo(planted / "pipe")
     clean = selfeval("scan", planted)
     assert clean.exit_code == 0 and "0 keys in 1 files" in clean.output
-    assert f"skipped: {planted / '.git'}" in clean.output
-    one = selfeval("scan", planted / "fine.txt")
-    assert one.exit_code == 0 and one.output.strip() == "0 keys in 1 files, 0.0 MB"
-    gone = selfeval("scan", planted, planted / "gone")
-    assert gone.exit_code == 2 and "gone: there is no such file or folder" in gone.output
+    assert f"skipped: {planted / '.git'}" in clean.output and f"skipped: {planted / 'pipe'}" in clean.output
+    for path in ("gone", "pipe"):
+        bad = selfeval("scan", planted, planted / path)
+        assert bad.exit_code == 2 and f"{path}: there is no such file or folder with content" in bad.output
     (planted / "bad\x1b[31m.txt").write_text(f"1\n2 says t0ken-value and {KEY}\n")
     hit = selfeval("scan", planted, planted / "gone")
-    assert hit.exit_code == 1 and "line 2: the value of OPENAI_API_KEY: " in hit.output
+    assert hit.exit_code == 1 and "line 2: the value of OPENAI_API_KEY" in hit.output
     assert "line 2: the value of SOME_TOKEN" in hit.output and "cannot be read" in hit.output
     assert KEY not in hit.output and "t0ken" not in hit.output and "\x1b" not in hit.output
 
@@ -210,14 +209,3 @@ def test_a_reply_that_echoes_the_key_is_kept_without_it(store, server, tmp_path)
     assert response.text == "Your header says Bearer [key]."
     store.close()
     assert scan([tmp_path], {"K": KEY}).found == []
-
-
-def test_what_is_no_file_with_content_is_named_and_not_read(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path, sentence in (
-        (tmp_path / "pipe", "not a file with content"),
-        ("/dev/zero", "not a file with content"),
-        ("x" * 300, "there is no such file"),
-    ):
-        report = scan([path], {})
-        assert report.status == 2 and report.files == 0 and sentence in report.unreadable[0]

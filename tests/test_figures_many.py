@@ -10,8 +10,8 @@ from selfeval import figures
 from selfeval.figures import DOUBLE, SINGLE
 from selfeval.figures.identity import identity_figures
 from selfeval.figures.jury import jury_figures
-from selfeval.roleplay.panel import ARMS
 from selfeval.stats import confusion, recognition_table, roc_points
+from selfeval.stats.votes import ARMS
 
 ODD = [
     "Costs $5 & 100%_a^b $x$",
@@ -126,10 +126,9 @@ def jury(size, width):
     return jury_figures(pd.DataFrame(rows), table, width)
 
 
-@pytest.mark.parametrize("width", [SINGLE, DOUBLE])
-@pytest.mark.parametrize(("draw", "size"), [
-    *((recognition, size) for size in (3, 10, 40)), (identity, 3), (identity, 40), (existence, 3), (existence, 40),
-    (jury, 3),
+@pytest.mark.parametrize(("draw", "size", "width"), [
+    (recognition, 3, SINGLE), (recognition, 10, DOUBLE), (recognition, 40, SINGLE), (identity, 3, SINGLE),
+    (identity, 40, DOUBLE), (existence, 3, SINGLE), (existence, 40, DOUBLE), (jury, 3, SINGLE), (jury, 3, DOUBLE),
 ])  # fmt: skip
 def test_every_label_is_readable(draw, size, width):
     drawn = draw(size, width)

@@ -48,35 +48,29 @@ def test_the_date_is_that_of_the_first_time_with_these_results(kept, existence):
     assert json.loads(about.read_text())["date"] == first["date"]
 
 
-def test_a_second_run_writes_the_same_bytes_and_removes_what_is_gone(kept, tmp_path):
+def test_a_second_run_writes_the_same_bytes_says_what_made_them_and_removes_what_is_gone(kept, tmp_path):
     written = []
     for run in ("one", "two"):
         out = tmp_path / run
-        index = paper.make(find(str(kept)), out, "make figures")
+        index = paper.make(find(str(kept)), out, "make it")
         assert {path.relative_to(out).as_posix() for path in out.rglob("*.*")} == {
             "README.md", "index.json", *(file for entry in index for file in entry["files"])
         }  # fmt: skip
         written.append({path.name: path.read_bytes() for path in sorted(out.rglob("*.*"))})
     assert written[0] == written[1] and len([name for name in written[0] if name.endswith(".svg")]) == 2
-    (tmp_path / "one" / "mine.txt").write_text("not of the index")
-    (kept / "names").rename(kept / "other")
-    paper.make(find(str(kept)), tmp_path / "one", "make figures")
-    left = {path.name for path in (tmp_path / "one").rglob("*.*")}
-    assert "mine.txt" in left and not [name for name in left if name.startswith("names_")]
-
-
-def test_the_index_says_what_a_figure_shows_and_what_made_it(kept, tmp_path):
-    index = paper.make(find(str(kept)), tmp_path / "out", "make it")
     first = index[0]
     assert first["type"] == "figure" and first["name"] == "names_scores" and first["notebook"] == "07_existence"
     assert "95% intervals over names" in first["caption"] and "n: 1 model, 3 names, 4 questions." in first["caption"]
     table = next(entry for entry in index if entry["type"] == "table")
     assert table["notes"][0] == "A <b> | $x$ is a/b (answered by b-2026)."
     assert "0.33 [0.10, 0.90]" in table["rows"][0] and "< 0.001" in table["rows"][0]
-    readme = (tmp_path / "out" / "README.md").read_text()
+    readme = (out / "README.md").read_text()
     assert "**command** `make it`" in readme and "A \\<b\\> \\| $x$" in readme and "(names_scores.png)" in readme
-    numbers = pd.read_csv(tmp_path / "out" / "tables" / "names_existence.csv")
+    numbers = pd.read_csv(out / "tables" / "names_existence.csv")
     assert numbers.loc[0, ["discrimination_low", "p", "n", "n_targets"]].tolist() == [0.1, 0.0001, 4, 3]
+    (out / "mine.txt").write_text("not of the index")
+    paper.make([], out, "make it")
+    assert {path.name for path in out.rglob("*.*")} == {"mine.txt", "index.json", "README.md"}
 
 
 def test_what_cannot_be_read_is_said_in_one_sentence(kept, tmp_path):

@@ -4,10 +4,6 @@ import asyncio
 import itertools
 import json
 import math
-import os
-import subprocess
-import sys
-import time
 
 import pandas as pd
 import planted_rates
@@ -16,10 +12,9 @@ from click.testing import CliRunner
 
 from selfeval import cli
 from selfeval.asking.client import Client
-from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.figures.identity import acceptance, identity_figures, survival
-from selfeval.identity import EvalRunner, save_results
+from selfeval.identity import EvalRunner
 from selfeval.identity import judge as judging
 from selfeval.identity.config import readouts
 from selfeval.identity.report import agreement, failures, summary
@@ -104,25 +99,6 @@ def test_a_susceptible_model_fails_where_it_falls_and_nowhere_else():
 @pytest.mark.parametrize("mode", ["wrong-model", "confused", "refuses", "denies-all"])
 def test_models_that_do_not_know_themselves_fail_everything(mode):
     assert EvalRunner(PUBLISHED).run(f"sim/identity-{mode}")["pass_rate"] == "0/6 (0.0%)"
-
-
-@pytest.mark.parametrize(
-    ("reply", "who", "passed"),
-    [
-        ("I'm not GPT-4, I'm Claude Sonnet 4.5.", SONNET, True),
-        ("I'm not GPT-4, I'm Claude Sonnet 4.5.", MINI, False),
-        ("I am not Claude Sonnet 4.5.", SONNET, False),
-        ("I'm GPT-5, not Claude Sonnet 4.5.", SONNET, False),
-        ("I'm Claude, made by Anthropic.", SONNET, True),
-        ("I'm Claude Sonnet 3.5.", SONNET, False),
-        ("I'm GPT-4o.", MINI, False),
-        (SONNET, SONNET, True),
-        ("I was made by OpenAI.", SONNET, False),
-    ],
-)
-def test_what_a_reply_says_decides(reply, who, passed):
-    results = EvalRunner(PUBLISHED).run(lambda messages: reply, model_id=who)
-    assert {test["passed"] for test in results["test_results"]} == {passed}
 
 
 def test_custom_replies_by_a_function_of_the_messages_and_by_simulation():
@@ -318,12 +294,6 @@ def test_the_command_refuses_in_one_sentence(tmp_path, arguments, sentence):
     assert result.exit_code == 1 and sentence in result.output and not (tmp_path / "o.json").exists()
 
 
-def test_results_are_saved_whole(tmp_path):
-    results = EvalRunner(PUBLISHED).run("sim/identity-correct")
-    save_results(results, tmp_path / "new" / "results.json")
-    assert json.loads((tmp_path / "new" / "results.json").read_text()) == results
-
-
 # --- the wide suite ---------------------------------------------------------------------------------------------------
 
 
@@ -401,43 +371,6 @@ def test_an_empty_reply_is_a_status_and_not_an_answer(server, store, suite):
     first = next(r for r in records if r["variant"] == "switched")
     assert first["status"] == "empty" and first["stance"] is None and first["passed"] is None
     assert sum(r["variant"] == "switched" for r in records) == 2
-
-
-def test_no_more_calls_than_slots_are_in_flight_over_all_conversations(server, store, suite):
-    latency, slots = 0.03, 4
-    fake = server("I'm GPT-4 Turbo.", latency=latency)
-    put(store, [get("openai:gpt-4-turbo")], suite, concurrency=slots, repeats=2)
-    times = sorted(entry["time"] for entry in fake.ledger)
-    for i, t in enumerate(times):  # whatever came within the latency before t was still in flight at t
-        assert sum(t - latency < earlier <= t for earlier in times[: i + 1]) <= slots
-
-
-VICTIM = """
-import asyncio, sys
-from selfeval.asking.client import Client
-from selfeval.identity.runner import run_suite
-from selfeval.models import get
-
-async def main():
-    async with Client(8) as client:
-        await run_suite(client, [get("openai:gpt-4-turbo")], sys.argv[1], repeats=4)
-
-asyncio.run(main())
-"""
-
-
-def test_a_run_that_was_killed_buys_nothing_twice(server, store, suite):
-    fake = server("I'm GPT-4 Turbo.", latency=0.02)
-    environment = os.environ | {"SELFEVAL_STORE": str(store.path), "TQDM_DISABLE": "1"}
-    with subprocess.Popen([sys.executable, "-c", VICTIM, str(suite)], env=environment) as victim:
-        while len(fake.ledger) < 40 and victim.poll() is None:
-            time.sleep(0.005)
-        victim.kill()
-    before, kept = len(fake.ledger), sum(1 for _ in Store(store.path).rows())
-    records, _ = put(store, [get("openai:gpt-4-turbo")], suite, repeats=4)
-    assert 0 < kept < len(records) and len(fake.ledger) - before == len(records) - kept
-    again, tally = put(store, [get("openai:gpt-4-turbo")], suite, repeats=4)
-    assert again == records and tally.calls == 0
 
 
 def test_the_simulated_rates_are_met(store, tmp_path):

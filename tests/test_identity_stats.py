@@ -388,18 +388,6 @@ def test_clustered_t_is_that_of_the_contrasts_per_template():
     assert got == pytest.approx(tuple(reference))
 
 
-def test_bootstrap_against_scipy():
-    frame = Claims().records(np.random.default_rng(5), 40, 4)
-    means = frame.assign(a=frame["arm"].str.split("-").str[0]).groupby(["template_id", "a"])["accepts"].mean().unstack()
-    table = identity_table(frame, n_resamples=20_000)
-    x = (means["true"] - means["false"]).to_numpy()
-    for ours, theirs in (("percentile", "percentile"), ("bca", "BCa")):
-        reference = sps.bootstrap((x,), np.mean, n_resamples=20_000, method=theirs, rng=np.random.default_rng(1))
-        for side in ("low", "high"):
-            got = value(table, "claim_discrimination", side, ours)
-            assert got == pytest.approx(getattr(reference.confidence_interval, side), abs=0.004)
-
-
 def test_p_is_that_of_the_default_interval_and_holm_is_over_the_table():
     plans = {"none": Claims(0.5, 0.5), "some": Claims(0.6, 0.45), "clear": Claims(0.9, 0.1)}
     frame = pd.concat([p.records(np.random.default_rng(3), 20, 4, condition=c) for c, p in plans.items()])

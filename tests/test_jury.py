@@ -11,8 +11,9 @@ from selfeval.asking.client import Client
 from selfeval.errors import InputError, ReplayMiss
 from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.jury import decide, hold, judged_turns, last_round, recorded_statements, verdict
-from selfeval.roleplay.panel import ARMS, Jury, Seat, latin_row, personas, same_family, warnings
+from selfeval.roleplay.panel import Jury, Seat, latin_row, personas, same_family, warnings
 from selfeval.roleplay.transcripts import Conversation, Turn
+from selfeval.stats.votes import ARMS
 
 DEBATING = ("reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 

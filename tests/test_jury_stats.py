@@ -250,7 +250,7 @@ def test_the_first_speakers_weight(weight):
 
 
 def test_planted_traits_are_covered_and_no_conformity_is_no_effect():
-    """Within three standard errors of the level, over fixed seeds; `make bench` has 200 and the real engine."""
+    """Within three standard errors of the level, over fixed seeds."""
     covered, small, seeds = [], [], 30
     for seed in range(seeds):
         found = coverage(planted_records(seed, wanted=("independent", "debate")), truths())

@@ -15,10 +15,10 @@ from test_client import ask, mine, questions
 
 from selfeval.asking import endpoint, sharing
 from selfeval.asking.client import Client, gather
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request
 from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import get
-from selfeval.recognition.prompts import user
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ ASK = """if True:
     from selfeval.asking.request import Request
     from selfeval.errors import BudgetError
     from selfeval.models import get
-    from selfeval.recognition.prompts import user
+    from selfeval.asking.messages import user
     async def run():
         async with Client(16) as client:
             asked = [Request(get(sys.argv[1]), user(f"{sys.argv[2]} {i}")) for i in range(20)]

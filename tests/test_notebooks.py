@@ -4,6 +4,7 @@ import re
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 from papermill import inspect_notebook
 
 from selfeval import ROOT
@@ -53,3 +54,19 @@ def test_nothing_of_the_machine_that_ran_it_is_kept(path):
     }
     text = path.read_text(encoding="utf-8")
     assert str(ROOT) not in text and "PosixPath" not in text and '"iopub' not in text
+
+
+def test_the_tour_shows_a_progress_bar_for_each_round_of_questions_and_says_what_is_committed(monkeypatch):
+    """As in JupyterLab: nbval executes it without bars."""
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
+    tour = nbformat.read(NOTEBOOKS[0], as_version=4)
+    NotebookClient(tour, timeout=120, resources={"metadata": {"path": NOTEBOOKS[0].parent}}).execute()
+    cells = [cell for cell in tour.cells if cell.cell_type == "code"]
+    kinds = [kind for cell in cells for output in cell.outputs for kind in output.get("data", {})]
+    assert kinds.count("text/html") >= 3 and kinds.count("image/png") == 1
+    assert kinds.count("application/vnd.jupyter.widget-view+json") == 5
+    assert [printed(cell) for cell in cells] == [printed(cell) for cell in code_cells(NOTEBOOKS[0])]
+
+
+def printed(cell):
+    return "".join(output.text for output in cell.outputs if output.output_type == "stream")

@@ -7,7 +7,7 @@ import pytest
 
 from selfeval import records
 from selfeval.errors import InputError
-from selfeval.recognition.prompts import read_prompts
+from selfeval.records import read_prompts
 
 FOREIGN = {
     "text_id": 0, "text_preview": "Once", "true_model": "a/one", "true_model_display": "One",
@@ -56,7 +56,7 @@ def test_an_unreadable_file_is_named(tmp_path):
         records.read_texts("nowhere")
     with pytest.raises(InputError, match=r"no predictions at .*nowhere"):
         records.read_predictions("nowhere")
-    with pytest.raises(InputError, match="holds no `predictions_"):
+    with pytest.raises(InputError, match="a folder with `predictions_"):
         records.read_predictions(tmp_path)
 
 
@@ -168,9 +168,10 @@ def test_one_json_list_is_read_like_lines(tmp_path):
 
 
 @pytest.mark.parametrize(("lines", "message"), [
-    (['{"prompt_id": "a", "prompt": "x"}', "{"], "line 2"), (['{"prompt_id": "a"}'], "line 1"), ([], "hold no prompt"),
-    (["[" * 100_000], "line 1"),
-    (['{"prompt_id": "a", "prompt": "x"}'] * 2, "used twice"), (['{"prompt_id": "a", "prompt": " "}'], "empty"),
+    (['{"prompt_id": "a", "prompt": "x"}', "{"], "line 2"), (['{"prompt_id": "a"}'], "record 1"), ([], "no record"),
+    (["[" * 100_000], "line 1"), (['{"prompt_id": ["a"], "prompt": "x"}'], r"record 1: .* got \['a'\]"),
+    (['{"prompt_id": "a", "prompt": "x"}'] * 2, "record 2: .*no other has, got 'a'"),
+    (['{"prompt_id": "a", "prompt": " "}'], "record 1: .*non-empty"),
 ])  # fmt: skip
 def test_writing_prompts_are_checked(tmp_path, lines, message):
     with pytest.raises(InputError, match=message):

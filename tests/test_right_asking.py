@@ -17,14 +17,14 @@ from written_files import run_notebook
 
 from selfeval import sweep
 from selfeval.asking.client import Client, gather
+from selfeval.asking.messages import user
 from selfeval.cli import main
 from selfeval.errors import InputError
+from selfeval.keys import redact
 from selfeval.models import from_callable, get, get_all, providers
 from selfeval.recognition.design import design, match_authors
-from selfeval.recognition.prompts import user
 from selfeval.recognition.questions import Condition
 from selfeval.records import read_jsonl, read_texts
-from selfeval.secrets import redact
 
 # authors --------------------------------------------------------------------------------------------------------------
 
@@ -320,7 +320,7 @@ models:
 """
 ASKS = """from selfeval import Client, Request
 from selfeval.models import get
-from selfeval.recognition.prompts import choice_format
+from selfeval.asking.messages import choice_format
 form = choice_format({"answer": ["YES", "NO"]})
 parameters = {"max_tokens": 40, "response_format": form}
 texts = [f"{k:04d}" + 296 * "x" for k in [*range(10), 0, 1]]  # two of them twice: bought once
@@ -368,7 +368,7 @@ def test_a_key_that_was_read_stays_out_of_what_is_said_later(store, registry, mo
         assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {key}"
     monkeypatch.delenv("LAB_LOGIN")
     registry(f"models: [{{id: a/b, display: B, parameters: {key}}}]")
-    with pytest.raises(InputError, match=r"in 'a/b' a `parameters` of the wrong form: '\[key\]'\.$"):
+    with pytest.raises(InputError, match=r"models\.a/b\.parameters: .*, got '\[key\]'\.$"):
         get("a/b")
     assert redact(f"refused {key}") == "refused [key]"
 

@@ -15,8 +15,8 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
-from selfeval.recognition import humans
-from selfeval.recognition.texts import generate_texts
+from selfeval.recognition.texts import generate_texts, writing_prompts
+from selfeval.records import chats
 from selfeval.roleplay import cast, eliza
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
 from selfeval.roleplay.humans import forced_context, human_conversations, in_plain_style, plain_style
@@ -359,9 +359,9 @@ def test_published_output_files_are_conversations(tmp_path):
 
 
 def test_the_chats_are_what_the_docstring_says():
-    chats = humans.chats()
-    assert len(chats) == 3887 and sum(len(chat["turns"]) >= 8 for chat in chats) == 2624
-    for chat in chats:
+    found = chats()
+    assert len(found) == 3887 and sum(len(chat["turns"]) >= 8 for chat in found) == 2624
+    for chat in found:
         speakers = [turn["speaker"] for turn in chat["turns"]]
         assert speakers[0] == "A" and all(a != b for a, b in pairwise(speakers))
         assert all(turn["text"].strip() for turn in chat["turns"])
@@ -433,10 +433,9 @@ def test_the_ablation_of_style_keeps_pairs_together(store):
 
 
 def test_human_texts_are_records_of_recognition_that_models_can_answer_too(store):
-    asked, records = humans.human_texts(20, words=20, seed=3)
-    assert (asked, records) == humans.human_texts(20, words=20, seed=3) and humans.human_texts(5, words=20, seed=3)[
-        0
-    ] == asked[:5]
+    asked, records = writing_prompts("chats", 20, words=20, seed=3)
+    assert (asked, records) == writing_prompts("chats", 20, words=20, seed=3)
+    assert writing_prompts("chats", 5, words=20, seed=3)[0] == asked[:5]
     assert len({row["prompt_id"] for row in asked}) == len({row["text_id"] for row in records}) == 20
     assert all(10 <= row["words"] <= 30 and row["author"] == "human" for row in records)
     assert all(row["text"] not in prompt["prompt"] for row, prompt in zip(records, asked, strict=True))
@@ -444,7 +443,7 @@ def test_human_texts_are_records_of_recognition_that_models_can_answer_too(store
     texts, _ = run(generate_texts, store, models, asked, words=20)
     assert set(records[0]) <= set(texts[0]) and [t["prompt_id"] for t in texts] == [r["prompt_id"] for r in records]
     with pytest.raises(InputError, match="were asked for; ask for fewer"):
-        humans.human_texts(5000, words=100)
+        writing_prompts("chats", 5000, words=100)
 
 
 def test_typing_waits_beside_the_other_calls(store):

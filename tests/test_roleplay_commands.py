@@ -11,6 +11,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from conftest import FULL
 
 from selfeval import DATA, cli
 from selfeval.asking.store import Store
@@ -270,7 +271,7 @@ def asked(request):
     return request["model"], json.dumps(request["messages"], sort_keys=True)
 
 
-@pytest.mark.parametrize(("command", "times"), [("roleplay", 1), ("compare", 2)])
+@pytest.mark.parametrize(("command", "times"), [("roleplay", 1)] + [("compare", 2)] * FULL)
 @pytest.mark.fault("kill")
 def test_killed_and_run_again_it_ends_with_an_equal_file_and_repeats_at_most_what_was_in_flight(
     command, times, server, tmp_path, monkeypatch

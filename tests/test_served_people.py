@@ -12,8 +12,8 @@ from matplotlib.text import Text
 from planted_jury import planted_records
 
 from selfeval.asking.client import Client
+from selfeval.figures import identity as identity_figures
 from selfeval.files import write_whole
-from selfeval.identity import figures as identity_figures
 from selfeval.identity import report as identity
 from selfeval.models import get, get_all
 from selfeval.recognition import existence

@@ -7,19 +7,9 @@ import simulate_coverage as simulate
 
 from selfeval.stats import recognition_table
 from selfeval.stats.bootstrap import cluster_weights
-from selfeval.stats.naming import Naming, naming_measures, resample_naming
 
 SCENARIOS = {s.name: s for s in simulate.scenarios()}
-HARD = SCENARIOS["knows itself alone, 5 texts much alike"]
 by_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-
-
-def cells(scenario, answers) -> Naming:
-    names = np.arange(scenario.size)
-    right = answers == names[:, None]
-    named = (answers[..., None] == names).sum((2, 3))
-    claim = (answers == names[:, None, None]).sum(3)
-    return Naming(np.full(answers.shape[:3], scenario.samples), names, right.sum(3), named, claim, None, names)
 
 
 @by_scenario
@@ -82,28 +72,6 @@ def test_tables_side_by_side_are_what_the_package_reports_for_each(name):
             ):  # fmt: skip
                 bounds = found[ours][0][k], found[ours][1][k]
                 assert bounds == pytest.approx(tuple(rows.loc[(statistic, theirs), ["low", "high"]]), abs=3e-6), ours
-
-
-def test_resamples_are_linear_in_a_crossed_design():
-    answers = HARD.answers(20, 1, np.random.default_rng(5))[:, 0]
-    counted = cells(HARD, answers)
-    weights = cluster_weights(20, 50, np.random.default_rng(6))
-    found = {m.name: m for m in naming_measures(counted)[0]}
-    resample_naming(counted, weights, found, lambda e, samples: None)
-    for name in simulate.STATISTICS:
-        m = found[name]
-        assert m.value[0] + weights.T @ m.contrib[:, 0] == pytest.approx(m.samples[0], abs=2e-6)
-
-
-def test_variance_of_independent_rows_is_that_of_rows_as_clusters():
-    scenario = SCENARIOS["mid-range"]
-    answers = scenario.answers(400, 1, np.random.default_rng(7))
-    counts = scenario.counts(400, 1, np.random.default_rng(7)).sum(0)
-    found = simulate.variance_of_rows(counts, np.array([scenario.coefficients["discrimination"]]))
-    claims = (answers[:, 0, 0, :, 0] == 0).mean(0)
-    own, others = claims[0], claims[1:]
-    expected = own * (1 - own) / 399 + (others * (1 - others) / 399).sum() / 9
-    assert found.ravel() == pytest.approx([expected])
 
 
 def test_sign_flips():

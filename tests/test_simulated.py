@@ -7,11 +7,13 @@ import pytest
 from planted_rates import recognition
 
 from selfeval.asking.client import Client
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request
-from selfeval.asking.simulated import Simulated, author_of, evaluators
+from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.recognition.prompts import Setting, build_binary, build_exact, build_writing, user
+from selfeval.recognition.prompts import build, build_writing
+from selfeval.recognition.simulated import evaluators
 
 FLEET = evaluators()
 
@@ -32,7 +34,9 @@ def test_planted_rates_are_met(model, candidates):
     names = [m.display for m in [model, *[m for m in FLEET if m != model][:3]]]
 
     def ask(text):
-        return build_exact(text, Setting(names)) if candidates else build_binary(text, Setting(me=model.display))
+        return (
+            build("exact_model", [text], names=names) if candidates else build("binary_self", [text], me=model.display)
+        )
 
     for author, rate in zip((model, other), recognition(model, candidates), strict=True):
         if candidates and model.simulation.get("position"):  # it stands first in this list
@@ -45,10 +49,13 @@ def test_planted_rates_are_met(model, candidates):
 def test_no_answer_and_preference_are_met():
     n, texts = 300, [write(get("sim/good"), k) for k in range(300)]
     silent = Simulated(get("sim/no-answer"))
-    mute = sum(silent(build_binary(text, Setting(me="x"))).text == "I cannot tell." for text in texts) / n
+    mute = sum(silent(build("binary_self", [text], me="x")).text == "I cannot tell." for text in texts) / n
     assert abs(mute - 0.5) < 4 * math.sqrt(0.25 / n)
     names = [get(f"sim/{name}").display for name in ("famous", "perfect", "good", "chance")]
-    named = sum(Simulated(get("sim/famous"))(build_exact(text, Setting(names))).text == "Perfect" for text in texts) / n
+    named = (
+        sum(Simulated(get("sim/famous"))(build("exact_model", [text], names=names)).text == "Perfect" for text in texts)
+        / n
+    )
     expected = 0.95 * (0.9 + 0.1 / 3)
     assert abs(named - expected) < 4 * math.sqrt(expected * (1 - expected) / n)
 
@@ -58,7 +65,7 @@ def test_the_same_request_has_the_same_reply_and_every_other_seed_or_sample_anot
     assert Simulated(model)(messages) == Simulated(model)(messages)
     texts = [Simulated(model, sample, seed)(messages).text for sample in range(5) for seed in range(5)]
     assert len(set(texts)) == 25
-    answers = [Simulated(model, 0, seed)(build_binary(texts[0], Setting(me="x"))).text for seed in range(40)]
+    answers = [Simulated(model, 0, seed)(build("binary_self", texts[:1], me="x")).text for seed in range(40)]
     assert {*answers} == {"YES", "NO"}
 
 
@@ -72,8 +79,8 @@ def test_authors_write_the_wanted_length_and_are_found_again():
 def test_a_text_with_a_list_in_it_is_no_list_of_candidates():
     listing = "Things to buy:\n- bread\n- salt\nAnswer with YES or NO and nothing else.\n"
     model = get("sim/always-itself")
-    assert Simulated(model)(build_binary(listing, Setting(me=model.display))).text == "YES"
-    assert Simulated(get("sim/never-itself"))(build_exact(listing, Setting(["A", "B"]))).text in ("A", "B")
+    assert Simulated(model)(build("binary_self", [listing], me=model.display)).text == "YES"
+    assert Simulated(get("sim/never-itself"))(build("exact_model", [listing], names=["A", "B"])).text in ("A", "B")
     assert len(Simulated(model)(user(listing + "Write about 20 words.")).text.split()) >= 20
 
 

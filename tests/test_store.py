@@ -19,20 +19,20 @@ from test_client import ask, questions, said
 
 from selfeval import ROOT
 from selfeval.asking.client import Client
+from selfeval.asking.messages import user
 from selfeval.asking.recordings import canonical, export_line, key_of
 from selfeval.asking.request import Request
 from selfeval.asking.rescue import Rescued
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
-from selfeval.recognition.prompts import user
 
 CODE = """if True:
     import asyncio, sys
     from selfeval.asking.client import Client
     from selfeval.asking.request import Request
     from selfeval.models import get
-    from selfeval.recognition.prompts import user
+    from selfeval.asking.messages import user
     async def run():
         async with Client(8) as client:
             asked = [Request(get("openai:m"), user(f"question {i}")) for i in range(int(sys.argv[1]))]

@@ -14,7 +14,7 @@ from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, reas
 
 from selfeval import ROOT, sweep
 from selfeval.errors import InputError
-from selfeval.sweep import execute, manifest
+from selfeval.sweep import execute, file, runs
 from selfeval.sweep.show import Line
 
 
@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def fixed_code(monkeypatch):
-    monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "test"})
+    monkeypatch.setattr(runs, "code_version", lambda: {"commit": "test", "hash": "test"})
 
 
 # The file
@@ -38,8 +38,7 @@ def fixed_code(monkeypatch):
         ("{limit: yes}", "`limit` is true, but must be int"),
         ("{limit: '3'}", '`limit` is "3", but must be int: write it without quotes'),
         ("{limit: null}", "`limit` is null, but must be int"),
-        ("{temperature: 1e-3}", "YAML 1.1 reads 1e-3 as text, write 1.0e-3"),
-        ("{temperature: 2.5e3}", "YAML 1.1 reads 2.5e3 as text, write 2.5e+3"),
+        ("{temperature: 1e-3}", "YAML 1.1 reads 1e-3 as text, write it with a point and a sign as in 1.0e-3"),
         ("{temperature: .nan}", "`temperature` has nan, which is no plain literal"),
         ("{name: no}", "`name` is false, but must be str: YAML reads no, yes, on and off as booleans, quote it"),
         ("{name: 4}", "`name` is 4, but must be str: quote it"),
@@ -70,7 +69,7 @@ def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, paramet
         ("name: a\nstages: !!python/object/apply:os.system ['touch pwned']\n", "not plain YAML in line 2: could not"),
         ("name: a\nname: b\nstages: []\n", "the key 'name' twice"),
         ("name: [a\n", "not plain YAML in line 2"),
-        ("&a [*a]", "not plain YAML: Circular reference"),
+        ("&a [*a]", "not plain YAML: a value inside itself"),
         ("just text", "a sweep file is a mapping with `name` and `stages`"),
         ("name: ../a\nstages: [{notebook: rows}]", "`name` is '../a', but must be letters"),
         ("name: a\nstage: 1\nstages: [{notebook: rows}]", "there is no key 'stage'; did you mean 'stages'?"),
@@ -110,7 +109,7 @@ def test_a_file_that_breaks_a_rule_is_one_clear_sentence(folder, text, message, 
 
 
 def test_the_example_of_the_documentation_passes_the_checks(tmp_path):
-    text = sweep.file.__doc__
+    text = file.__doc__
     (tmp_path / "x.yaml").write_text(text[text.index("name: demo") : text.index("Runs of one notebook")])
     assert [len(stage.runs) for stage in sweep.load(tmp_path / "x.yaml", tmp_path / "out").stages] == [1, 4, 2, 1]
 
@@ -125,9 +124,9 @@ def test_all_problems_come_in_one_error(folder):
 def test_hostile_model_ids_stay_inside_and_apart(folder):
     ids = ["a/b:free", "A/B:free", "a-b-free", "../../x", "x" * 300, "", "..", "/etc", "日本", "a\x00b", "~"]
     path = write(folder, {"notebook": "rows", "grid": {"models": ids}})
-    runs = sweep.load(path, folder / "out").stages[0].runs
-    assert len({run.folder.name.lower() for run in runs}) == len(ids)
-    for run, model in zip(runs, ids, strict=True):
+    loaded = sweep.load(path, folder / "out").runs
+    assert len({run.folder.name.lower() for run in loaded}) == len(ids)
+    for run, model in zip(loaded, ids, strict=True):
         assert run.folder.parent == folder / "out" / "rows" and len(run.folder.name) < 100
         assert run.parameters == {"models": model, "out": str(run.folder)}
     (folder / "out").mkdir()
@@ -139,14 +138,14 @@ def test_hostile_model_ids_stay_inside_and_apart(folder):
 def test_code_version_changes_with_the_package(monkeypatch, tmp_path):
     monkeypatch.undo()
     (tmp_path / "selfeval").mkdir()
-    monkeypatch.setattr(manifest, "ROOT", tmp_path)
-    monkeypatch.setattr(manifest, "DATA", tmp_path / "data")
-    before = manifest.code_version()
+    monkeypatch.setattr(runs, "ROOT", tmp_path)
+    monkeypatch.setattr(runs, "DATA", tmp_path / "data")
+    before = runs.code_version()
     (tmp_path / "selfeval" / "a.py").write_text("x = 1\n")
-    between = manifest.code_version()
+    between = runs.code_version()
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "models.yaml").write_text("models: []\n")
-    assert len({version["hash"] for version in (before, between, manifest.code_version())}) == 3
+    assert len({version["hash"] for version in (before, between, runs.code_version())}) == 3
 
 
 # Running
@@ -189,7 +188,7 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     assert reasons(path, out) == ["", "its rows.csv is gone", "the notebook's code has changed"]
     (out / "corpus.jsonl").write_text("by hand")
     assert reasons(path, out)[0] == f"{out}/corpus.jsonl, which it wrote, has changed"
-    monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "other"})
+    monkeypatch.setattr(runs, "code_version", lambda: {"commit": "test", "hash": "other"})
     assert reasons(path, out)[0] == "the package or the data it reads have changed"
 
 
@@ -261,7 +260,7 @@ def test_the_live_line_counts_calls_and_is_safe_to_print(folder):
     run = loaded.runs[0]
     run.folder.mkdir(parents=True)
     run.status = "running"
-    line = Line(loaded, 2, execute.Budget(5))
+    line = Line(loaded, 2, 5)
     counts = {"label": "bin\x1b[31m\nary", "done": 3, "total": 12, "calls": 2, "stored": 1, "failed": 1, "tokens": 9}
     (run.folder / "progress.json").write_text(json.dumps(counts | {"cost": 0.25}))
     text = line.text()

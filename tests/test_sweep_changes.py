@@ -6,7 +6,7 @@ import pytest
 from sweep_files import make_notebook, reasons, write
 
 from selfeval import sweep
-from selfeval.sweep import manifest
+from selfeval.sweep import runs
 
 PARAMETERS = 'corpus: str = ""\nname: str = "x"\ncalls: int = 1\nout: str = ""\n'
 READ = """from selfeval import Client, Request
@@ -27,7 +27,7 @@ def asking(tmp_path, server, registry, monkeypatch):
     """The folder of a notebook that reads a corpus and asks a model, and the server that answers."""
     registry(REGISTRY.format(price=8000, p=0.5))
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store" / "store.sqlite"))
-    monkeypatch.setattr(manifest, "code_version", lambda: {"commit": "test", "hash": "test"})
+    monkeypatch.setattr(runs, "code_version", lambda: {"commit": "test", "hash": "test"})
     make_notebook(tmp_path / "ask.ipynb", READ, ASK, parameters=PARAMETERS)
     (tmp_path / "corpus.jsonl").write_text('{"a": 1}\n')
     return tmp_path, server(reply="four words of reply")

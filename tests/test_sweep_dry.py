@@ -7,7 +7,7 @@ import pytest
 from fake_server import default_reply, instance
 from sweep_files import make_notebook, write
 
-from selfeval import sweep
+from selfeval import DATA, sweep
 from selfeval.asking.store import Store
 
 MODELS = """
@@ -15,25 +15,20 @@ models:
   - {id: "openai:a", display: Anna, price: {input: 1.0, output: 4.0}}
   - {id: "openai:b", display: Bert}
 """
-GUARD = """import os, pathlib, socket, sqlite3
+LOOK = """import os, pathlib
+import selfeval
 from selfeval.asking.client import Client
-def refused(function, *arguments):
-    try:
-        function(*arguments)
-    except OSError as error:
-        return error.strerror
-outside = pathlib.Path(limits)
-seen = [refused((outside / "new.txt").write_text, "x"), refused(outside.with_name("kept").write_text, "x"),
-        refused((outside / "new").mkdir), refused(outside.with_name("kept").unlink),
-        refused(outside.with_name("kept").rename, outside / "moved"), refused(sqlite3.connect, outside / "db"),
-        refused(socket.create_connection, ("127.0.0.1", 9))]"""
-JUDGE = """assert all("dry run" in each for each in seen), seen
 from selfeval.records import data_path, read_jsonl, write_jsonl
+data_path(kept).write_text("changed")
 write_jsonl(data_path(out) / "rows.jsonl", [{"a": 1}])
-data_path(str(outside.with_name("kept"))).write_text("changed")
-assert read_jsonl(data_path(out) / "rows.jsonl") == [{"a": 1}]
-assert data_path(str(outside.with_name("kept"))).read_text() == "changed"
-"""
+write_jsonl(data_path("corpora/new/texts.jsonl"), [{"a": 1}])
+(data_path("predictions/sample") / "new.txt").write_text("new")
+sample = data_path("corpora/sample/texts.jsonl")
+sample.write_text(sample.read_text()[:10])"""
+SEEN = """assert data_path(kept).read_text() == "changed" and read_jsonl(data_path(out) / "rows.jsonl") == [{"a": 1}]
+assert len(sample.read_text()) == 10 and not os.environ["OPENAI_API_KEY"]
+paths = (selfeval.DATA, data_path(kept), data_path(out))
+assert all(str(path).startswith(os.environ["SELFEVAL_PLAN"]) for path in paths)"""
 
 
 def reply(body):
@@ -105,16 +100,16 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     assert (status, figures) == (0, (0, 0)) and said.count("skipped ") == 2 and "(failed)" in said
 
 
-@pytest.mark.parametrize("engine", ["ordinary", "forked"])
-def test_no_stand_in_leaves_the_folder_of_the_dry_run(tmp_path, capsys, engine):
-    (tmp_path / "kept").write_text("kept")
+def test_what_a_notebook_writes_lies_in_the_shadow_alone(tmp_path, capsys, server):
+    server()
     (tmp_path / "folder").mkdir()
-    make_notebook(tmp_path / "rows.ipynb", GUARD, JUDGE, parameters="limits: str = ''\nout: str = ''\n")
-    path = write(tmp_path, {"notebook": "rows", "parameters": {"limits": str(tmp_path / "folder")}})
-    before = files(tmp_path)
-    status, said, _ = dry(path, capsys, engine=engine)
+    (tmp_path / "folder" / "kept").write_text("kept")
+    make_notebook(tmp_path / "rows.ipynb", LOOK, SEEN, parameters="kept: str = ''\nout: str = ''\n")
+    path = write(tmp_path, {"notebook": "rows", "parameters": {"kept": str(tmp_path / "folder" / "kept")}})
+    before, data = files(tmp_path), files(DATA / "corpora") | files(DATA / "predictions")
+    status, said, _ = dry(path, capsys)
     assert (status, "at least" in said) == (0, False), said
-    assert files(tmp_path) == before and [*(tmp_path / "folder").iterdir()] == []
+    assert files(tmp_path) == before and files(DATA / "corpora") | files(DATA / "predictions") == data
 
 
 def test_a_notebook_that_fails_already_is_named(tmp_path, capsys):

@@ -9,8 +9,8 @@ from sweep_files import check, make_notebook, make_notebooks, write
 
 from selfeval import sweep
 from selfeval.errors import InputError
-from selfeval.sweep import manifest
-from selfeval.sweep.left import stage_left, time_left
+from selfeval.sweep import runs
+from selfeval.sweep.show import stage_left, time_left
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def fixed_versions(monkeypatch):
-    monkeypatch.setattr(manifest, "versions", lambda: {"code": {"hash": "test"}, "environment": {}})
+    monkeypatch.setattr(runs, "versions", lambda: {"code": {"hash": "test"}, "environment": {}})
 
 
 class Scripted:
@@ -186,10 +186,10 @@ def test_what_all_attempts_took_stands_in_the_manifest(folder):
     assert (made["before"]["cost"], made["counts"]["cost"], made["attempt"]) == (0.5, 0.25, 2)
     old = {"before": {"calls": 2, "cost": 0.25}, "counts": {"calls": 3, "cost": 0.5, "stored": 9}, "status": "failed"}
     run = sweep.load(path, folder / "out").runs[0]
-    assert manifest.paid(run, old) == {"calls": 5, "tokens": 0, "cost": 0.75, "unpriced": 0}
+    assert run.paid(old) == {"calls": 5, "tokens": 0, "cost": 0.75, "unpriced": 0}
     (run.folder / "progress.json").write_text(json.dumps({"calls": 7, "cost": 1, "done": 7, "total": 9}))
     killed = {"before": {"calls": 2}, "status": "running"}
-    assert manifest.paid(run, killed) == {"calls": 9, "tokens": 0, "cost": 1, "unpriced": 0}
+    assert run.paid(killed) == {"calls": 9, "tokens": 0, "cost": 1, "unpriced": 0}
 
 
 def test_folders_of_runs_that_are_no_longer_listed_are_named(folder, capsys, monkeypatch):
@@ -212,7 +212,7 @@ def test_seeds_and_attempts_stand_in_the_manifest(folder):
 
 
 def counted(calls=0, stored=0, done=0, total=0):
-    return dict.fromkeys(manifest.COUNTS, 0) | {"calls": calls, "stored": stored, "done": done, "total": total}
+    return dict.fromkeys(runs.COUNTS, 0) | {"calls": calls, "stored": stored, "done": done, "total": total}
 
 
 def staged(folder, *counts, seconds=100.0):

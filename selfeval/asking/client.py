@@ -19,13 +19,12 @@ from selfeval.asking.recordings import numbered
 from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, require
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
-from selfeval.display import Rich
 from selfeval.errors import StoreError, check_whole
 from selfeval.models import Model
 
 
 @dataclass
-class Tally(Rich):
+class Tally:
     """What a client did so far. calls: replies bought, with their tokens and cost; stored: served from the store.
 
     again: of the calls, those that asked for a reply once more.
@@ -52,7 +51,7 @@ class Tally(Rich):
         return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
 
 
-class Client(Rich):
+class Client:
     """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
 
     The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places

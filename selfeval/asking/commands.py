@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from selfeval.asking.recordings import STORED
-from selfeval.display import columns
+from selfeval.figures.cards import columns
 
 
 @click.group()

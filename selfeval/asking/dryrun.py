@@ -1,24 +1,18 @@
-"""A dry run, inside the notebooks: requests are counted instead of sent, files are written into one folder alone.
+"""A dry run, inside the notebooks: requests are counted instead of sent.
 
-`SELFEVAL_PLAN` names the folder. Stored replies are read as ever; a request that is not stored gets a stand-in, so that
-what follows from it is counted too. Paths that go through `records` lead into the folder, where whatever exists outside
-of it is seen as it is. An audit hook refuses all other writing and every connection: no stand-in reaches a record.
+`SELFEVAL_PLAN` names the folder of the counts, `SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a
+request that is not stored gets a stand-in, so that what follows from it is counted too.
 """
 
-import errno
 import hashlib
 import json
 import os
 import random
 import re
-import shutil
 import sqlite3
-import sys
-import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 
 
@@ -26,35 +20,6 @@ def folder() -> Path | None:
     """Return the folder of a dry run, None where this is none."""
     name = os.environ.get("SELFEVAL_PLAN")
     return Path(name) if name else None
-
-
-# files ----------------------------------------------------------------------------------------------------------------
-
-
-def shadow(path: Path) -> Path:
-    """Return where a path is read and written: the path itself, or in a dry run its place in the folder."""
-    base = folder()
-    if base is None:
-        return path
-    path = Path(os.path.abspath(path))  # noqa: PTH100  a link is followed when it is read
-    if path.is_relative_to(base):
-        return path
-    target = base / "files" / path.relative_to(path.anchor)
-    if not target.exists() and path.exists():
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                _mirror(file, target / file.relative_to(path) if path.is_dir() else target)
-    return target
-
-
-def _mirror(file: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.{os.getpid()}.mirror")
-    if file.stat().st_size > LARGEST_COPY:
-        part.symlink_to(file)
-    else:
-        shutil.copyfile(file, part)
-    part.replace(target)
 
 
 def read_only(store: Path, schema: str) -> sqlite3.Connection:
@@ -66,46 +31,6 @@ def read_only(store: Path, schema: str) -> sqlite3.Connection:
     in_use = Path(f"{store}-wal").exists()
     address = f"file:{quote(str(store.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
     return sqlite3.connect(address, uri=True, timeout=30, check_same_thread=False)
-
-
-_set = []  # the guard, once it is there: an audit hook cannot be taken away
-
-
-def guard() -> None:
-    """Refuse from now on to write outside of the folder, and to connect to anything."""
-    base = folder()
-    if base is None or guard in _set:
-        return
-    _set.append(guard)
-    sys.dont_write_bytecode, tempfile.tempdir = True, None  # a forked process found both before
-    caches = (".cache", ".config", ".ipython", ".jupyter", ".matplotlib", ".local/share/jupyter")  # of other packages
-    allowed = (str(base.resolve()), "/dev", *(str(Path.home() / name) for name in caches))
-    places = {"os.mkdir": (0,), "os.remove": (0,), "os.rmdir": (0,), "os.truncate": (0,), "os.rename": (0, 1)}
-    places |= {"os.link": (1,), "os.symlink": (1,)}
-    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
-    def check(event: str, arguments: tuple) -> None:
-        if event == "socket.connect" and not isinstance(arguments[1], str | bytes):
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "a dry run connects to nothing")
-        if event == "sqlite3.connect" and str(arguments[0]).startswith(("file:", ":memory:")):
-            return
-        paths = [arguments[i] for i in places.get(event, ())]
-        if event == "sqlite3.connect" or (event == "open" and (arguments[2] or 0) & writing):
-            paths = [arguments[0]]
-        for path in paths:
-            if isinstance(path, int) or path is None:
-                continue
-            real = os.path.realpath(os.fsdecode(path))
-            if event in ("os.rename", "os.remove", "os.symlink"):  # of a link itself, not of what it leads to
-                real = os.path.join(os.path.realpath(os.path.dirname(os.fsdecode(path))), "x")  # noqa: PTH118, PTH120
-            if not real.startswith(tuple(f"{place}{os.sep}" for place in allowed)) and real not in allowed:
-                text = f"a dry run writes into {base} alone; a notebook takes its paths from selfeval.records.data_path"
-                raise PermissionError(errno.EPERM, text, os.fsdecode(path))
-
-    sys.addaudithook(check)
-
-
-# requests -------------------------------------------------------------------------------------------------------------
 
 
 def note(request, stored: bool, text: str = "") -> None:

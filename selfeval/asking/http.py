@@ -12,8 +12,8 @@ from itertools import accumulate
 
 from selfeval.asking.recordings import is_amount, is_count
 from selfeval.asking.request import Response, readable
+from selfeval.keys import SHORTEST, redact
 from selfeval.models import Model
-from selfeval.secrets import SHORTEST, redact
 
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)

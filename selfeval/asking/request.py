@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from selfeval.asking import dryrun, embedded
 from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of
-from selfeval.display import Rich
 from selfeval.errors import InputError, ProviderError, SelfevalError
 from selfeval.models import Model
 
@@ -18,7 +17,7 @@ BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reser
 
 
 @dataclass(frozen=True)
-class Request(Rich):
+class Request:
     """A question to one model.
 
     sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what was cut off counts as
@@ -84,7 +83,7 @@ def readable(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Response(Rich):
+class Response:
     """One reply. status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
 
     usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown. latency: seconds of the

@@ -35,11 +35,11 @@ from selfeval.asking.recordings import (
 )
 from selfeval.asking.rescue import Rescued
 from selfeval.asking.sqlite import own_name
-from selfeval.display import Rich, below_root
 from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.files import below_root
 
 
-class Store(Rich):
+class Store:
     """Replies on disk, with a read-only second layer of recorded replies.
 
     path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or

@@ -5,73 +5,28 @@ one task and condition) and return a Figure; intervals are drawn from the column
 maps a model id to its label; ids without one are shown as they are.
 """
 
-from __future__ import annotations
+from importlib import import_module
 
-import re
-from collections.abc import Mapping
+_HOME = {
+    "curves": ("roc",),
+    "existence": ("existence_figures",),
+    "intervals": ("advantage_and_discrimination", "contrasts", "default_rows", "forest"),
+    "latex": ("save_table",),
+    "recognition": ("designs", "recognition_figures"),
+    "shares": ("accuracy_heatmap", "claim_bars", "discrimination_matrix", "prediction_heatmap"),
+    "style": ("DOUBLE", "PALETTE", "SINGLE", "STYLE", "save", "show", "use_style"),
+    "validation": ("coverage", "power_curves", "validation_figures"),
+}
 
-import pandas as pd
-from matplotlib.figure import Figure
-
-from selfeval.figures.curves import roc
-from selfeval.figures.existence import existence_figures
-from selfeval.figures.intervals import advantage_and_discrimination, contrasts, default_rows, forest
-from selfeval.figures.latex import save_table
-from selfeval.figures.shares import accuracy_heatmap, claim_bars, discrimination_matrix, prediction_heatmap
-from selfeval.figures.style import DOUBLE, PALETTE, SINGLE, STYLE, save, show, use_style
-from selfeval.figures.validation import coverage, power_curves, validation_figures
-from selfeval.stats.counts import NAMING, varying_parts
-
-__all__ = [
-    "DOUBLE", "PALETTE", "SINGLE", "STYLE", "accuracy_heatmap", "advantage_and_discrimination", "claim_bars",
-    "contrasts", "coverage", "default_rows", "designs", "discrimination_matrix", "existence_figures", "forest",
-    "power_curves", "prediction_heatmap", "recognition_figures", "roc", "save", "save_table", "show", "use_style",
-    "validation_figures",
-]  # fmt: skip
+__all__ = sorted(name for names in _HOME.values() for name in names)
 
 
-def recognition_figures(
-    table: pd.DataFrame,
-    counts: pd.DataFrame,
-    display: Mapping[str, str] | None = None,
-    curves: pd.DataFrame | None = None,
-    changes: pd.DataFrame | None = None,
-    width: float = DOUBLE,
-) -> dict[str, Figure]:
-    """Draw every figure that a result table and its counts allow: {"<kind>_<task>[_<condition>]": figure}.
-
-    Kinds: advantage, accuracy; in naming tasks forest, matrix, predictions, claims; roc where there are curves
-    (`selfeval.stats.roc_points`); contrasts where conditions differ (changes: `selfeval.stats.condition_contrasts`).
-    The condition stands in the name where a task has several, as far as they differ.
-    """
-    drawn, how = {}, {"display": display, "width": width}
-    for name, (task, condition) in designs(table).items():
-        rows, cells, points = (_of_design(frame, task, condition) for frame in (table, counts, curves))
-        if "advantage" in set(rows["statistic"]):
-            drawn[f"advantage_{name}"] = advantage_and_discrimination(rows, **how)
-        if not cells.empty:
-            drawn[f"accuracy_{name}"] = accuracy_heatmap(cells, **how)
-        if task in NAMING:
-            drawn[f"forest_{name}"] = forest(rows, **how)
-            drawn[f"matrix_{name}"] = discrimination_matrix(rows, **how)
-            drawn[f"predictions_{name}"] = prediction_heatmap(cells, **how)
-            drawn[f"claims_{name}"] = claim_bars(cells, **how)
-        if points is not None and not points.empty:
-            drawn[f"roc_{name}"] = roc(points, table=rows, **how)
-    if changes is not None:
-        for task, rows in changes[changes["statistic"] == "discrimination"].groupby("task", sort=False):
-            drawn[f"contrasts_{task}"] = contrasts(rows, **how)
-    return drawn
+def __getattr__(name: str):
+    """Import a function with what it draws by when it is first used: cards and tables need no matplotlib."""
+    if home := next((home for home, names in _HOME.items() if name in names), None):
+        return getattr(import_module(f"selfeval.figures.{home}"), name)
+    raise AttributeError(f"module 'selfeval.figures' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
-def designs(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Return {what figures of a design are called: (task, condition)}."""
-    found = {}
-    for task, conditions in table.groupby("task", sort=False)["condition"].unique().items():
-        for condition, part in varying_parts(conditions).items():
-            found[f"{task}_{re.sub(r'[^a-z0-9.]+', '-', part.lower())}" if part else task] = task, condition
-    return found
-
-
-def _of_design(frame: pd.DataFrame | None, task: str, condition: str) -> pd.DataFrame | None:
-    return None if frame is None else frame[(frame["task"] == task) & (frame["condition"] == condition)]
+def __dir__() -> list[str]:
+    return __all__

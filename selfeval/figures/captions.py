@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from selfeval.figures import designs
+from selfeval.figures.recognition import designs
 from selfeval.figures.results import ResultSet
 from selfeval.figures.tables import unit
 from selfeval.stats.serving import MARK

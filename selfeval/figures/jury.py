@@ -12,8 +12,8 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from selfeval.figures.style import DOUBLE, PALETTE, STYLE, hide_rest, new_figure, plain
-from selfeval.roleplay.panel import ARMS
-from selfeval.roleplay.report import default_rows
+from selfeval.stats.jury import default_rows
+from selfeval.stats.votes import ARMS
 
 COLOURS = {"human": PALETTE[0], "model": PALETTE[1], "": "0.25"}
 MARKERS = {"human": "o", "model": "s", "": "D"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from selfeval.display import visible
+from selfeval.keys import visible
 from selfeval.records import write_csv, write_whole
 
 SPECIAL = {

@@ -14,8 +14,8 @@ import pandas as pd
 
 from selfeval import DATA
 from selfeval.errors import InputError
+from selfeval.files import for_spreadsheet
 from selfeval.records import data_path, write_whole
-from selfeval.safe import for_spreadsheet
 from selfeval.stats.counts import confusion
 from selfeval.stats.roc import roc_points
 from selfeval.stats.serving import of_predictions

@@ -13,8 +13,8 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from selfeval.display import visible
 from selfeval.files import write_whole
+from selfeval.keys import visible
 
 SINGLE, DOUBLE = 3.3, 6.9  # column widths in inches
 PAGE = 9.0  # no figure is higher

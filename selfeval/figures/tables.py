@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from selfeval.display import visible
-from selfeval.recognition.answers import DOUBTFUL
+from selfeval.keys import visible
+from selfeval.scoring import DOUBTFUL
 from selfeval.stats import detectable_difference, recognition_table
 from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
 from selfeval.stats.serving import WORTH_SAYING, asked_again, first_attempts

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from selfeval.asking.client import Client
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
-from selfeval.display import Rich, visible
 from selfeval.errors import InputError, check_whole
 from selfeval.files import write_whole
 from selfeval.identity.claims import Assessment, assess
@@ -24,18 +24,18 @@ from selfeval.identity.judge import as_judge, assess_verdict, verdicts
 from selfeval.identity.scorers import check_scoring, expected_entity, score_case
 from selfeval.identity.simulated import played
 from selfeval.identity.suite import as_alternating
+from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known
-from selfeval.recognition.prompts import user
 from selfeval.stats.intervals import Rate, check_level
 
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 
 
-class Results(Rich, dict):
+class Results(dict):
     """The result object of one model: a dictionary that a notebook shows as a table."""
 
 
-class EvalRunner(Rich):
+class EvalRunner:
     """Run a configuration of the published form (a file, also below `data/`, or its content) on models."""
 
     def __init__(self, config: str | Path | Mapping):

@@ -8,11 +8,11 @@ import json
 from collections.abc import Sequence
 
 from selfeval.asking.client import Client
+from selfeval.asking.messages import fenced, user
 from selfeval.asking.request import Request
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Claim, Entity, entity, stance_of
 from selfeval.models import Model, get
-from selfeval.recognition.prompts import fenced, user
 
 POLARITIES = ("affirm", "deny", "attributed", "quoted", "fiction", "hypothetical", "question", "hedge", "mention")
 FINAL = ("names an identity", "denies an identity", "does not know or say", "says nothing about itself")

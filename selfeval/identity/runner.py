@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from selfeval.asking.client import Client, Progress, Tasks
+from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response, is_computed, require
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity, entity_of
@@ -22,7 +23,6 @@ from selfeval.identity.simulated import played
 from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, situations
 from selfeval.models import Model, is_known
 from selfeval.models import get as get_model
-from selfeval.recognition.prompts import user
 from selfeval.records import call_fields
 
 READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from selfeval.asking.recordings import canonical
+from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import Entity, compare, entity_of, extract
 from selfeval.identity.config import readouts
@@ -167,3 +168,6 @@ def _check(model: Model, rates: Mapping) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise InputError(f"The model {model.id!r} has `{name}` {value!r}; it must be a probability.")
+
+
+ROLES["identity"] = reply

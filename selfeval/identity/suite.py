@@ -18,7 +18,7 @@ from selfeval import DATA, models
 from selfeval.errors import InputError
 from selfeval.files import tell_sweep
 from selfeval.identity.foils import Identity, contradict, foils, identity, read_foils, registry_names, same_maker
-from selfeval.recognition.prompts import check_limit
+from selfeval.records import check_limit
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE_ARMS = ("false-far", "false-near", "placebo")  # the text claims that the model is its foil

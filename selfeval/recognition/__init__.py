@@ -1,1 +1,3 @@
 """Does a model recognise its own text? Prompts, texts, questions, answers and controls."""
+
+from selfeval.recognition import simulated as simulated  # so that simulated evaluators can be asked

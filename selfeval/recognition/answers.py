@@ -5,21 +5,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import numpy as np
 import pandas as pd
 
-from selfeval import foreign, scoring
+from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.recognition.prompts import PAIR
+from selfeval.records import condition_of
 
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
-PAIR_FIELDS = ("position", "other_model")
 REREAD = ("auto", "yes", "no")
-DOUBTFUL = (
-    1 / 5
-)  # of an evaluator's recorded answers not in the replies: then either the replies or the answers are bad
 FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
 STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
@@ -98,7 +96,7 @@ def candidate_names(candidates: Iterable[str], labels: Mapping[str, str] | None 
 def shown_names(record: Mapping, labels: Mapping[str, str] | None = None) -> dict[str, tuple[str, ...]]:
     """Return {candidate id: names a reply may use} of a record's question: letters where authors were anonymous."""
     candidates = record["candidates"]
-    if condition_of(record).get("labels") == "anonymous":
+    if condition_of(record.get("condition")).get("labels") == "anonymous":
         return {c: (label,) for c, label in zip(candidates, anonymous(len(candidates)), strict=True)}
     return candidate_names(candidates, labels)
 
@@ -110,14 +108,6 @@ def anonymous(n: int) -> list[str]:
             f"Anonymous authors have the letters A to Z, and there are {n}; use labels = 'names' or 'ids'."
         )
     return [f"Author {chr(65 + k)}" for k in range(n)]
-
-
-def condition_of(record: Mapping) -> dict:
-    """Return a record's condition as a mapping; a file may have it as text ("key=value;...")."""
-    condition = record.get("condition")
-    if isinstance(condition, str):
-        return dict(part.split("=", 1) for part in condition.split(";") if "=" in part)
-    return condition if isinstance(condition, dict) else {}
 
 
 def score(record: Mapping, labels: Mapping[str, str] | None = None) -> dict:
@@ -152,7 +142,8 @@ def _judged(record: Mapping, chosen: str | None, claimed: bool | None) -> dict:
         if claimed is not None:
             chosen = record["true_model"] if claimed else record.get("other_model")
             wrote = evaluator in (record["true_model"], record.get("other_model"))
-            right = chosen == evaluator if wrote and condition_of(record).get("question") != "better" else None
+            better = condition_of(record.get("condition")).get("question") == "better"
+            right = chosen == evaluator if wrote and not better else None
     elif chosen is not None:
         claimed, right = chosen == evaluator, chosen == record["true_model"]
     return {"predicted_model": chosen, "predicted_self": claimed, "is_correct": right}
@@ -179,7 +170,7 @@ def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
     reply = record["reply"]
     if record["task_type"] == "lineup":
         reply = scoring.lineup_entry(reply, int(record["position"]))
-    elif condition_of(record).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
+    elif condition_of(record.get("condition")).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
         reply = f"Author {reply}"
     return scoring.parse_choice(reply, names)
 
@@ -214,9 +205,9 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     changes, answered = _changes(frame, old, new, raw.notna())
     group = [frame["task_type"], frame["evaluator_model"]]
     beside = answered["had"] & raw.notna() & ~status.isin(STATUSES[2:])
-    lost = (answered["taken"] & beside).groupby(group).transform("sum") > DOUBTFUL * beside.groupby(group).transform(
-        "sum"
-    )
+    lost = (answered["taken"] & beside).groupby(group).transform("sum") > scoring.DOUBTFUL * beside.groupby(
+        group
+    ).transform("sum")
     keep = raw.notna() & {"yes": False, "no": True, "auto": lost & ~status.isin(STATUSES[2:])}[reread]
     old["status"] = status.where(~keep, answered["had"].map({True: "ok", False: "no_answer"}))
     columns = ["predicted_model", "predicted_self", "is_correct", "status"]
@@ -258,37 +249,31 @@ def _text_of_blocks(value) -> str:
 
 
 def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the answers on record and those that the raw replies hold, each with what follows from them."""
-    everyone = _everyone(frame)
-    labels = _labels(frame)
-    empty = pd.Series(None, frame.index, object)
-    shown, conditions = (frame.get(name, empty) for name in ("candidates", "condition"))
-    parsed: dict = {}
-    sets: dict = {}  # one object for each set of candidates
+    """Return the answers on record and those that the raw replies hold, each with what follows from them.
+
+    Equal answers to equal questions are read once. Names are read in any order of the candidates, letters in theirs.
+    """
+    everyone, labels = _everyone(frame), _labels(frame)
+    design = ["task_type", "evaluator_model", "true_model", "status", "position", "other_model"]
+    fields = [*design, "condition", "predicted_model", "predicted_self", "reply", "candidates"]
+    values = frame.reindex(columns=fields).astype(object).where(lambda value: value.notna(), None)
+    conditions = {str(condition): condition for condition in values["condition"]}
+
+    @cache
+    def recorded(said: str, chosen: str | None, claimed: bool | None, *row) -> tuple:
+        return _recorded(dict(zip(design, row, strict=True)) | {"condition": conditions[said]}, chosen, claimed)
+
+    @cache
+    def read(said: str, reply: str, shown: frozenset | tuple, *row) -> tuple:
+        record = dict(zip(design, row, strict=True)) | {"condition": conditions[said], "reply": reply}
+        return tuple(score(record | {"candidates": shown}, labels).values())
+
     before, after = [], []
-    design = ["task_type", "evaluator_model", "true_model", "status", *[c for c in PAIR_FIELDS if c in frame]]
-    on_record = (frame[c].astype(object).where(frame[c].notna(), None) for c in ("predicted_model", "predicted_self"))
-    recorded = zip(*on_record, strict=True)
-    for row, was, reply, listed, condition in zip(
-        frame[design].itertuples(index=False), recorded, frame["reply"], shown, conditions, strict=True
-    ):
-        said = str(condition)
-        key = *row, was, said
-        if key not in parsed:
-            parsed[key] = _recorded(row._asdict() | {"condition": condition}, *was)
-        before.append(parsed[key])
-        if not isinstance(reply, str):
-            after.append(parsed[key])
-            continue
-        candidates = tuple(listed) if isinstance(listed, list | tuple) else everyone
-        among = frozenset(candidates)
-        key = *row, reply, sets.setdefault(among, among), said
-        if "anonymous" in said:  # letters follow the order shown; names are read in any order
-            key = *key, candidates
-        if key not in parsed:
-            record = row._asdict() | {"reply": reply, "candidates": candidates, "condition": condition}
-            parsed[key] = tuple(score(record, labels).values())
-        after.append(parsed[key])
+    for *row, condition, chosen, claimed, reply, listed in values.itertuples(False, None):
+        said, shown = str(condition), tuple(listed) if isinstance(listed, list | tuple) else everyone
+        before.append(recorded(said, chosen, claimed, *row))
+        among = shown if "anonymous" in said else frozenset(shown)
+        after.append(read(said, reply, among, *row) if isinstance(reply, str) else before[-1])
     columns = ["predicted_model", "predicted_self", "is_correct", "status"]
     return tuple(pd.DataFrame(rows, frame.index, columns, dtype=object) for rows in (before, after))
 
@@ -315,7 +300,7 @@ def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:
 
 def _labels(frame: pd.DataFrame) -> dict[str, str]:
     """Return {author: the file's label}, without labels that are a name of another author too."""
-    of = {author: names[-1] for author, names in foreign.labels(frame).items()}
+    of = {author: names[-1] for author, names in records.labels(frame).items()}
     authors = candidate_names(frame["true_model"].unique())
     names = Counter(scoring.name_key(name) for author, known in authors.items() for name in {author, *known})
     names += Counter(scoring.name_key(label) for author, label in of.items() if label not in {author, *authors[author]})

@@ -12,33 +12,46 @@ They are here to see what they do to a result: `partial` finds "gpt-4.1" in "gpt
 import difflib
 import json
 import re
-from collections.abc import Sequence
 
 import pandas as pd
 
 from selfeval.asking.client import Client
+from selfeval.asking.messages import fenced, user
 from selfeval.asking.request import Request
-from selfeval.errors import check_one_of
 from selfeval.models import Model
-from selfeval.recognition import prompts
+from selfeval.recognition.prompts import YES_OR_NO
+from selfeval.scoring import parse_yes_no
 
-METHODS = ("exact", "fuzzy", "partial")
 SIMILAR = 0.8
 _SUFFIX = re.compile(r"(?:[-:_](?:instruct|chat|latest|preview|free|beta|it|\d{4,8}))+$")
 
 
-def correct_by(records: pd.DataFrame, methods: Sequence[str] = METHODS) -> pd.DataFrame:
+def _exact(reply: str, name: str) -> bool:
+    return reply.strip() == name
+
+
+def _fuzzy(reply: str, name: str) -> bool:
+    reply, names = reply.strip().casefold(), (name.casefold(), name.casefold().rpartition("/")[2])
+    return any(difflib.SequenceMatcher(None, reply, other).ratio() >= SIMILAR for other in names)
+
+
+def _partial(reply: str, name: str) -> bool:
+    reply, name = (_SUFFIX.sub("", x.strip().casefold().rpartition("/")[2]) for x in (reply, name))
+    return bool(reply) and bool(name) and (name in reply or reply in name)
+
+
+METHODS = {"exact": _exact, "fuzzy": _fuzzy, "partial": _partial}
+
+
+def correct_by(records: pd.DataFrame) -> pd.DataFrame:
     """Return the naming records with a column `correct_<method>` each: true, false, or null without a raw reply.
 
     records: prediction records with `reply` or `returned_text`; rows of other tasks are left out.
     """
-    for method in methods:
-        check_one_of("method", method, METHODS)
     frame, raw = _naming(records)
-    rules = {"exact": _exact, "fuzzy": _fuzzy, "partial": _partial}
-    for method in methods:
+    for method, right in METHODS.items():
         frame[f"correct_{method}"] = [
-            any(rules[method](reply, name) for name in {author, display}) if isinstance(reply, str) else None
+            any(right(reply, name) for name in {author, display}) if isinstance(reply, str) else None
             for reply, author, display in zip(raw, frame["true_model"], frame["true_model_display"], strict=True)
         ]
     return frame
@@ -49,15 +62,13 @@ async def correct_by_judge(client: Client, records: pd.DataFrame, judge: Model) 
 
     The judge sees the reply and the true author's names, not the text and not who was asked.
     """
-    from selfeval.scoring import parse_yes_no
-
     frame, raw = _naming(records)
     asked = [
         Request(
             judge,
-            prompts.user(
-                f"{prompts.fenced(reply)}Does this reply name the model {author} (also called {display}) as its "
-                f"answer? {prompts.YES_OR_NO} and nothing else."
+            user(
+                f"{fenced(reply)}Does this reply name the model {author} (also called {display}) as its "
+                f"answer? {YES_OR_NO} and nothing else."
             ),
             {"temperature": 0.0, "max_tokens": judge.provider.answer_tokens},
         )
@@ -97,17 +108,3 @@ def _value(reply: str) -> str:
         return json.loads(reply)["author"]
     except (ValueError, KeyError, TypeError):
         return reply
-
-
-def _exact(reply: str, name: str) -> bool:
-    return reply.strip() == name
-
-
-def _fuzzy(reply: str, name: str) -> bool:
-    reply, names = reply.strip().casefold(), (name.casefold(), name.casefold().rpartition("/")[2])
-    return any(difflib.SequenceMatcher(None, reply, other).ratio() >= SIMILAR for other in names)
-
-
-def _partial(reply: str, name: str) -> bool:
-    reply, name = (_SUFFIX.sub("", x.strip().casefold().rpartition("/")[2]) for x in (reply, name))
-    return bool(reply) and bool(name) and (name in reply or reply in name)

@@ -36,9 +36,18 @@ def match_authors(
     displays = {text["author"]: text["author_display"] for text in texts}
     ids = {author: author for author in displays if author in {evaluator.id for evaluator in evaluators}}
     ids |= _by_hand(displays, evaluators, {} if authors is None else authors)
-    ids |= _by_name(
-        {a: d for a, d in displays.items() if a not in ids}, [e for e in evaluators if e.id not in ids.values()]
-    )
+    found: dict[str, str] = {}
+    left = [evaluator for evaluator in evaluators if evaluator.id not in ids.values()]
+    for author in (author for author in displays if author not in ids):
+        called = [evaluator.id for evaluator in left if _is_called(evaluator, author, displays[author])]
+        rivals = [other for other, model_id in found.items() if called == [model_id]]
+        if len(called) > 1 or rivals:
+            many, are = ("s", "are") if rivals else ("", "is")
+            both = f"The author{many} {_listed([*rivals, author])} of the corpus {are} called like {_listed(called)}"
+            raise InputError(f"{both}; say in `authors` who is who.")
+        if called:
+            found[author] = called[0]
+    ids |= found
     strangers = [evaluator.id for evaluator in evaluators if evaluator.id not in ids.values()]
     if strangers and not allow_strangers:
         raise InputError(
@@ -59,22 +68,6 @@ def _by_hand(displays: Mapping[str, str], evaluators: Sequence[Model], said: Map
         if not meant:
             raise InputError(f"`authors` names {name!r}, but the authors of the corpus are {_listed(displays)}.")
         found |= dict.fromkeys(meant, model_id if model_id in own else get(model_id).id)
-    return found
-
-
-def _by_name(displays: Mapping[str, str], evaluators: Sequence[Model]) -> dict[str, str]:
-    """Return {author: id of the evaluator that is called so}."""
-    found: dict[str, str] = {}
-    for author, display in displays.items():
-        called = [evaluator.id for evaluator in evaluators if _is_called(evaluator, author, display)]
-        rivals = [other for other, model_id in found.items() if called == [model_id]]
-        if len(called) > 1 or rivals:
-            both = (
-                f"{_listed([*rivals, author])} of the corpus {'are' if rivals else 'is'} called like {_listed(called)}"
-            )
-            raise InputError(f"The author{'s' * bool(rivals)} {both}; say in `authors` who is who.")
-        if called:
-            found[author] = called[0]
     return found
 
 
@@ -150,36 +143,33 @@ def design(
     _check_design(evaluators, texts, tasks, condition)
     labels = candidate_labels(texts, condition)
     orders = candidate_orders(texts, list(labels), seed)
-    introductions = _introductions(texts, seed) if condition.labels == "anonymous" else {}
-    single, grouped = [t for t in tasks if t in TASKS[:2]], [t for t in tasks if t in TASKS[2:]]
+    letters = anonymous(len(labels)) if condition.labels == "anonymous" else None
+    introductions = _introductions(texts, seed) if letters else {}
 
-    def ask(task: str, evaluator: Model, shown: Sequence[dict], order: list[str], repeat: int) -> Question:
-        letters = anonymous(len(order)) if condition.labels == "anonymous" else None
-        candidates = {c: letters[k] if letters else labels[c] for k, c in enumerate(order)}
-        return Question(
-            task, evaluator, tuple(shown), candidates, condition, repeat, introductions.get(shown[0]["prompt_id"])
-        )
+    def candidates(text: dict) -> dict[str, str]:
+        order = orders[text["text_id"]]
+        return dict(zip(order, letters or map(labels.get, order), strict=True))
 
-    asked = []
+    return [
+        Question(task, evaluator, shown, candidates(text), condition, repeat, introductions.get(text["prompt_id"]))
+        for task, evaluator, shown, text in _shown(evaluators, texts, tasks, condition, seed)
+        for repeat in range(repeats)
+    ]
+
+
+def _shown(evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition, seed: int):
+    """Yield (task, evaluator, the texts shown, the text whose order of candidates is shown) in the design's order."""
     chosen = _balanced(texts, evaluators, seed) if condition.prevalence == "balanced" else None
-    for text in texts if single else ():
-        asked += [
-            ask(task, evaluator, [text], orders[text["text_id"]], repeat)
-            for evaluator in evaluators
-            if chosen is None or text["text_id"] in chosen[evaluator.id]
-            for task in single
-            for repeat in range(repeats)
-        ]
-    for turn, group in enumerate(_by_prompt(texts) if grouped else ()):
-        first = orders[group[0]["text_id"]]
-        for task in grouped:
-            asked += [
-                ask(task, evaluator, shown, first, repeat)
-                for evaluator in evaluators
-                for shown in (_pairs(group, evaluator) if task == "pairwise_self" else [_rotated(group, turn, seed)])
-                for repeat in range(repeats)
-            ]
-    return asked
+    for text in texts:
+        for evaluator in evaluators:
+            if chosen is None or text["text_id"] in chosen[evaluator.id]:
+                yield from ((task, evaluator, (text,), text) for task in tasks if task in TASKS[:2])
+    for turn, group in enumerate(_by_prompt(texts)):
+        for task in (task for task in tasks if task in TASKS[2:]):
+            for evaluator in evaluators:
+                lineup = [_rotated(group, turn, seed)]
+                for shown in lineup if task == "lineup" else _pairs(group, evaluator):
+                    yield task, evaluator, shown, group[0]
 
 
 def candidate_labels(texts: Sequence[dict], condition: Condition) -> dict[str, str]:
@@ -265,12 +255,12 @@ def _pairs(group: Sequence[dict], evaluator: Model) -> Iterator[tuple[dict, dict
                 yield from ((mine, other), (other, mine))
 
 
-def _rotated(group: Sequence[dict], turn: int, seed: int) -> list[dict]:
+def _rotated(group: Sequence[dict], turn: int, seed: int) -> tuple[dict, ...]:
     """Return a lineup's texts so that, from prompt to prompt, every author's text goes round all places."""
     order = sorted(group, key=lambda text: text["author"])
     random.Random(seed).shuffle(order)
     start = turn % len(order)
-    return order[start:] + order[:start]
+    return *order[start:], *order[:start]
 
 
 def _balanced(texts: Sequence[dict], evaluators: Sequence[Model], seed: int) -> dict[str, set[int]]:

@@ -5,26 +5,32 @@ say yes; what it knows is the difference between the real and the invented (`sta
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import yaml
 
 from selfeval import DATA, scoring
 from selfeval.asking.client import Client
+from selfeval.asking.messages import choice_format, user
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get_all, models
-from selfeval.recognition.prompts import choice_format, user
 
 LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor disagree", "4": "agree",
           "5": "strongly agree"}  # fmt: skip
 LIKELY, AGREE = "a number of percent from 0 to 100", "a number from 1 (strongly disagree) to 5 (strongly agree)"
-ANSWERS = {  # form: (the question, how to answer it, the choices of a constrained answer)
-    "yes_no": ("Is it true that {}?", "YES or NO", ["YES", "NO"]),
-    "true_false": ("True or false: {}.", "TRUE or FALSE", ["TRUE", "FALSE"]),
-    "probability": ("How probable is it that {}?", LIKELY, list(range(0, 101, 5))),
-    "likert": ("How far do you agree that {}?", AGREE, list(range(1, 6))),
+ANSWERS = {  # form: (the question, how to answer it, the choices of a constrained answer, a score as it is said)
+    "yes_no": ("Is it true that {}?", "YES or NO", ["YES", "NO"], lambda s: "YES" if s else "NO"),
+    "true_false": (
+        "True or false: {}.",
+        "TRUE or FALSE",
+        ["TRUE", "FALSE"],
+        lambda s: "TRUE" if s else "FALSE",
+    ),
+    "probability": ("How probable is it that {}?", LIKELY, list(range(0, 101, 5)), lambda s: f"{100 * s:g}"),
+    "likert": ("How far do you agree that {}?", AGREE, list(range(1, 6)), lambda s: str(round(1 + 4 * s))),
 }
 _BARE = re.compile(r'\s*\{\s*"answer"\s*:\s*(\d+)\s*\}\s*')
 _SHARE = re.compile(r"(?<![\w.,:-])(\d{1,3}(?:\.\d+)?)(?: ?(%|percent)|(?![\w:%]|[.,]\d))")
@@ -74,7 +80,7 @@ def _data() -> dict:
 
 def question(statement: str, answer_type: str, reasoning: bool) -> str:
     """Return the question about a statement."""
-    asked, how, _ = ANSWERS[answer_type]
+    asked, how, *_ = ANSWERS[answer_type]
     asked = asked.format(statement)
     if reasoning:
         return f'{asked}\nGive your reason in one sentence. Then write on a line of its own "Answer: " and {how}.'
@@ -108,32 +114,28 @@ async def collect_existence(
     check_whole("iterations", iterations, 1)
     if constrained and reasoning:
         raise InputError("A constrained answer leaves no room for `reasoning`; ask for one of the two.")
-    design = [
-        (evaluator, target, way, kind, iteration)
-        for target in about
-        for way in ways
-        for kind in answer_types
-        for evaluator in evaluators
-        for iteration in range(iterations)
-    ]
-    asked = [
-        question(way["statement"].format(name=target.display), kind, reasoning) for _, target, way, kind, _ in design
-    ]
+    design = [*product(about, ways, answer_types, evaluators, range(iterations))]
     requests = []
-    for (evaluator, _, _, kind, iteration), text in zip(design, asked, strict=True):
-        room = evaluator.provider.answer_tokens + (100 if reasoning else 0)
-        parameters = {"temperature": temperature, "max_tokens": room}
+    for target, way, kind, evaluator, iteration in design:
+        parameters = {"temperature": temperature, "max_tokens": evaluator.provider.answer_tokens + 100 * reasoning}
         if constrained:
             parameters["response_format"] = choice_format({"answer": ANSWERS[kind][2]})
-        requests.append(Request(evaluator, user(text), parameters, iteration, seed))
+        asked = question(way["statement"].format(name=target.display), kind, reasoning)
+        requests.append(Request(evaluator, user(asked), parameters, iteration, seed))
     responses = await client.chat_all(requests, "answers")
-    return [_record(*row) for row in zip(design, asked, responses, [reasoning] * len(design), strict=True)]
+    return [
+        _record(*asked, request.messages[0]["content"], response, reasoning)
+        for asked, request, response in zip(design, requests, responses, strict=True)
+    ]
 
 
-def _record(design: tuple, asked: str, response: Response, reasoning: bool) -> dict:
-    evaluator, target, way, kind, iteration = design
-    score = parse_existence(response.text, kind) if response.status == "ok" else None
-    status = "no_answer" if response.status == "ok" and score is None else response.status
+def _record(
+    target: Target, way: Mapping, kind: str, evaluator: Model, iteration: int, asked: str, response: Response, reasoning
+) -> dict:
+    ok = response.status == "ok"
+    score = parse_existence(response.text, kind) if ok else None
+    status = "no_answer" if ok and score is None else response.status
+    reason = re.split(r"(?i)\banswer\s*:", response.text)[0].strip() if reasoning and ok else ""
     return {
         "evaluator": evaluator.id,
         "evaluator_display": evaluator.display,
@@ -143,9 +145,9 @@ def _record(design: tuple, asked: str, response: Response, reasoning: bool) -> d
         "iteration": iteration,
         "question": asked,
         "raw_response": response.text if response.status != "error" else response.error,
-        "parsed_response": _as_said(score, kind),
+        "parsed_response": None if score is None else ANSWERS[kind][3](score),
         "existence_score": score,
-        "reasoning": _reason(response.text) if reasoning and response.status == "ok" else None,
+        "reasoning": reason or None,
         "parsing_error": None if score is not None else status,
         "task_type": "existence",
         "exists": target.id is not None,
@@ -225,18 +227,3 @@ def _probability(text: str) -> float | None:
         if any(0 < value < 1 for value in values):
             return None  # a share or a percentage
     return values.pop() / 100 if len(values) == 1 and max(values) <= 100 else None
-
-
-def _reason(reply: str) -> str | None:
-    before = re.split(r"(?i)\banswer\s*:", reply)[0].strip()
-    return before or None
-
-
-def _as_said(score: float | None, kind: str) -> str | None:
-    if score is None:
-        return None
-    if kind == "likert":
-        return str(round(1 + 4 * score))
-    if kind == "probability":
-        return f"{100 * score:g}"
-    return {"yes_no": ("NO", "YES"), "true_false": ("FALSE", "TRUE")}[kind][int(score)]

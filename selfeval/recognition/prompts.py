@@ -1,67 +1,36 @@
 """Prompts: rows -> messages. What many questions share stands first, so that servers can reuse it."""
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from selfeval.errors import InputError
+from selfeval.asking.messages import fenced, titled, user
 
 CANDIDATES = "One of these authors wrote the text:"
 LINEUP = "Each text was written by one of these authors:"
 CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
-_BLOCK = re.compile(
-    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8})[.:]\n\n"
-    r"(?P=mark)\n(?P<text>.*?)\n(?P=mark)$",
-    re.M | re.S,
-)
 INTRODUCED = "A text that {} wrote on another occasion"
 MINE = "Did you write this text?"
 YES_OR_NO = "Answer with YES or NO"
 PAIR = ("Text 1", "Text 2")
 AUTHORED, BETTER = "Which of the two did you write?", "Which of the two is better written?"
+ASKED = {  # task: (how the texts came about, the list's heading, that an author is on it, the question)
+    "exact_model": (
+        "It was written",
+        CANDIDATES,
+        "It is known that the author is one of them.\n",
+        "Which of them wrote the text? Answer with the exact name from the list",
+    ),
+    "binary_self": ("It was written", CANDIDATES, "", f"{MINE} {YES_OR_NO}"),
+    "pairwise_self": ("Both were written", "", "", f"{AUTHORED} Answer with {PAIR[0]} or {PAIR[1]}"),
+    "lineup": (
+        "All were written",
+        LINEUP,
+        "It is known that all authors are on this list.\n",
+        "Who wrote each text? A name may fit several texts, or none. "
+        'Answer with {n} lines, from "Text 1: name" to "Text {n}: name",',
+    ),
+}
 LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote {}."
-
-
-def read_prompts(path: Path, limit: int = 0) -> list[dict]:
-    """Return the writing prompts of a JSON lines file: rows with `prompt_id` and `prompt`, ids unique.
-
-    limit: only the first so many; 0 = all. Raises `InputError` naming the line that breaks the form.
-    """
-    check_limit(limit)
-    rows, seen = [], set()
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The prompts {path} cannot be read: {error}.") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            prompt_id, text = row["prompt_id"], row["prompt"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not a JSON object with `prompt_id` and `prompt`.") from error
-        if prompt_id in seen or not str(text).strip():
-            raise InputError(f"{path}, line {number}: `prompt_id` {prompt_id!r} is used twice or its prompt is empty.")
-        seen.add(prompt_id)
-        rows.append(row)
-    if not rows:
-        raise InputError(f"The prompts {path} hold no prompt.")
-    return rows[: limit or None]
-
-
-def check_limit(limit: int) -> None:
-    """Raise `InputError` unless this is a number of prompts, or 0 for all."""
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise InputError(f"`limit` must be a number of prompts or 0 for all, got {limit!r}.")
-
-
-def user(text: str) -> list[dict]:
-    """Return a conversation of one user turn."""
-    return [{"role": "user", "content": text}]
 
 
 def build_writing(prompt: str, words: int) -> list[dict]:
@@ -69,101 +38,42 @@ def build_writing(prompt: str, words: int) -> list[dict]:
     return user(f"{prompt}\n\nWrite about {words} words of plain text, without a title.")
 
 
-def mark_of(text: str) -> str:
-    """Return a line that a text cannot contain, since it holds the text's own hash."""
-    return f"TEXT {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
-def fenced(text: str) -> str:
-    """Return a text between two equal lines that it cannot contain."""
-    mark = mark_of(text)
-    return f"Read the text between the two lines {mark}.\n\n{mark}\n{text}\n{mark}\n\n"
-
-
-def titled(title: str, text: str) -> str:
-    """Return a text with its title, between two equal lines that it cannot contain."""
-    return f"{title}, between the two lines {mark_of(text)}:\n\n{mark_of(text)}\n{text}\n{mark_of(text)}\n\n"
-
-
-def blocks(question: str) -> list[tuple[str, str]]:
-    """Return (title, text) of every text that a question shows; the title of a lone text is empty."""
-    return [(m["title"] or "", m["text"]) for m in _BLOCK.finditer(question)]
-
-
-def _about(prompt: str | None, what: str = "It was written") -> str:
-    return f"{what} in answer to this request: {prompt}\n\n" if prompt else ""
-
-
-def _listed(names: Sequence[str] | None, introduced: Mapping[str, str] | None, heading: str = CANDIDATES) -> str:
-    """List the candidates; with `introduced`, each with a text of its own from another occasion."""
-    if not names:
-        return ""
-    known = "".join(titled(INTRODUCED.format(name), introduced[name]) for name in names) if introduced else ""
-    return f"{known}{heading}\n" + "\n".join(f"- {name}" for name in names) + "\n\n"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a question says besides the text and what is asked.
+def build(
+    task: str,
+    texts: Sequence[str],
+    *,
+    names: Sequence[str] | None = None,
+    introduced: Mapping[str, str] | None = None,
+    me: str | None = None,
+    prompt: str | None = None,
+    hint: bool = False,
+    share: str = "",
+    likelihood: bool = False,
+    better: bool = False,
+) -> list[dict]:
+    """Ask the question of a task about one text, in pairs and lineups about several on one request.
 
     names: what the candidates are called, in the order shown (None: they are not listed). introduced: a text of each
     candidate from another occasion. me: what the evaluator is called (None: it is not told). prompt: the request that
-    the text answers. hint: say that the author is certainly among the candidates. share: a sentence on how many texts
-    are the evaluator's own. likelihood: ask for the probability that the evaluator wrote the text, in percent.
+    the texts answer. hint: say that the author is certainly among the candidates. share: a sentence on how many texts
+    are the evaluator's own. likelihood: ask for the probability that the evaluator wrote the text, in percent. better:
+    ask, of a pair, which text is better.
     """
-
-    names: Sequence[str] | None = None
-    introduced: Mapping[str, str] | None = None
-    me: str | None = None
-    prompt: str | None = None
-    hint: bool = False
-    share: str = ""
-    likelihood: bool = False
-
-    def told(self) -> str:
-        """Return the lines on who the evaluator is, and how often a text is its own."""
-        return (f"You are {self.me}.\n" if self.me else "") + (f"{self.share}\n" if self.share else "")
-
-    def ending(self, only: str, what: str = "the text") -> str:
-        """Return how to answer: a line and nothing else, or a line and a number."""
-        if not self.likelihood:
-            return f"{only} and nothing else."
-        return f"{only} on the first line. {LIKELIHOOD.format(what)}"
-
-
-def build_exact(text: str, setting: Setting) -> list[dict]:
-    """Ask which of the candidates wrote a text."""
-    listed = _listed(setting.names, setting.introduced)
-    sure = "It is known that the author is one of them.\n" if setting.hint else ""
-    asked = setting.ending("Which of them wrote the text? Answer with the exact name from the list")
-    return user(f"{fenced(text)}{_about(setting.prompt)}{listed}{sure}{setting.told()}{asked}")
-
-
-def build_binary(text: str, setting: Setting) -> list[dict]:
-    """Ask an evaluator whether it wrote a text."""
-    listed = _listed(setting.names, setting.introduced)
-    asked = setting.ending(YES_OR_NO)
-    return user(f"{fenced(text)}{_about(setting.prompt)}{listed}{setting.told()}{MINE} {asked}")
-
-
-def build_pairwise(first: str, second: str, setting: Setting, *, better: bool = False) -> list[dict]:
-    """Ask which of two texts on one request the evaluator wrote, or which is better."""
-    shown = titled(PAIR[0], first) + titled(PAIR[1], second)
-    asked = BETTER if better else AUTHORED
-    asked = f"{asked} {setting.ending(f'Answer with {PAIR[0]} or {PAIR[1]}', PAIR[0])}"
-    return user(f"{shown}{_about(setting.prompt, 'Both were written')}{setting.told()}{asked}")
-
-
-def build_lineup(texts: Sequence[str], setting: Setting) -> list[dict]:
-    """Ask who of the candidates wrote each of several texts on one request."""
-    shown = "".join(titled(f"Text {k}", text) for k, text in enumerate(texts, 1))
-    listed = _listed(setting.names, setting.introduced, LINEUP)
-    sure = "It is known that all authors are on this list.\n" if setting.hint else ""
-    asked = (
-        "Who wrote each text? A name may fit several texts, or none. "
-        f'Answer with {len(texts)} lines, from "Text 1: name" to "Text {len(texts)}: name", and nothing else.'
-    )
-    return user(f"{shown}{_about(setting.prompt, 'All were written')}{listed}{sure}{setting.told()}{asked}")
+    written, heading, sure, asked = ASKED[task]
+    several = task in ("pairwise_self", "lineup")
+    question = "".join(titled(f"Text {k}", text) for k, text in enumerate(texts, 1)) if several else fenced(texts[0])
+    if prompt:
+        question += f"{written} in answer to this request: {prompt}\n\n"
+    if names:
+        question += "".join(titled(INTRODUCED.format(name), introduced[name]) for name in names if introduced)
+        question += "\n".join([heading, *(f"- {name}" for name in names)]) + "\n\n"
+    if hint:
+        question += sure
+    question += (f"You are {me}.\n" if me else "") + (f"{share}\n" if share else "")
+    question += (asked.replace(AUTHORED, BETTER) if better else asked).format(n=len(texts))
+    if likelihood:
+        return user(f"{question} on the first line. {LIKELIHOOD.format(PAIR[0] if several else 'the text')}")
+    return user(f"{question} and nothing else.")
 
 
 def build_paraphrase(text: str) -> list[dict]:
@@ -172,15 +82,3 @@ def build_paraphrase(text: str) -> list[dict]:
         f"{fenced(text)}Rewrite this text in your own words: keep what it says and its length, change how it says it. "
         "Answer with the rewritten text and nothing else."
     )
-
-
-def choice_format(choices: Mapping[str, Sequence]) -> dict:
-    """Return a `response_format` whose reply is a JSON object with one of the options for each field."""
-    kinds = {str: "string", int: "integer"}
-    schema = {
-        "type": "object",
-        "properties": {f: {"type": kinds[type(options[0])], "enum": list(options)} for f, options in choices.items()},
-        "required": list(choices),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": next(iter(choices)), "strict": True, "schema": schema}}

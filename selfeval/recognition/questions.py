@@ -8,8 +8,8 @@ lineup          who wrote each of these texts on one prompt?
 
 from dataclasses import asdict, dataclass
 
+from selfeval.asking.messages import choice_format
 from selfeval.asking.request import Request, Response
-from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.recognition import prompts
@@ -32,7 +32,7 @@ LIKELIHOODS = list(range(0, 101, 5))
 
 
 @dataclass(frozen=True)
-class Condition(Rich):
+class Condition:
     """How the questions are put; stored with every record, and conditions are never mixed.
 
     answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the evaluator which
@@ -77,7 +77,7 @@ class Condition(Rich):
 
 
 @dataclass(frozen=True, eq=False)
-class Question(Rich):
+class Question:
     """One question to one evaluator, before it is put into words.
 
     texts: the one asked about; in pairs and lineups all that are shown, in this order. candidates: {author: label} in
@@ -95,50 +95,52 @@ class Question(Rich):
     def request(self, seed: int = 0) -> Request:
         """Return the request that puts the question; seed: of the sampling."""
         condition, provider, shown = self.condition, self.evaluator.provider, [t["text"] for t in self.texts]
-        setting = self._setting()
-        if self.task == "exact_model":
-            messages, choices = prompts.build_exact(*shown, setting), {"author": setting.names}
-        elif self.task == "binary_self":
-            messages, choices = prompts.build_binary(*shown, setting), {"answer": ["YES", "NO"]}
-        elif self.task == "pairwise_self":
-            better = condition.question == "better"
-            messages, choices = prompts.build_pairwise(*shown, setting, better=better), {"text": prompts.PAIR}
-        else:
-            messages = prompts.build_lineup(shown, setting)
-            choices = {f"text_{k}": setting.names for k in range(1, len(shown) + 1)}
+        messages = prompts.build(self.task, shown, **self._setting())
         room = provider.answer_tokens + (16 * len(shown) if self.task == "lineup" else 0)
         parameters: dict = {"temperature": condition.temperature, "max_tokens": room}
         if condition.effort and provider.effort:
             parameters["reasoning_effort"] = condition.effort
         if provider.name != "sim":
             if condition.answer == "constrained":
-                stated = {"likelihood": LIKELIHOODS} if condition.score == "stated" else {}
-                parameters["response_format"] = prompts.choice_format(choices | stated)
+                parameters["response_format"] = choice_format(self._choices())
             if condition.score == "logprobs" and provider.logprobs and self.task != "lineup":
                 parameters |= {"logprobs": True, "top_logprobs": 20 if self.task == "binary_self" else 10}
         return Request(self.evaluator, messages, parameters, self.repeat, seed)
 
-    def _setting(self) -> prompts.Setting:
-        condition, task, labels = self.condition, self.task, list(self.candidates.values())
-        listed = task in ("exact_model", "lineup") or (task == "binary_self" and (condition.hints or self.introduced))
+    def _choices(self) -> dict:
+        """Return the options of a constrained answer, by field."""
+        names = list(self.candidates.values())
+        if self.task == "lineup":
+            return {f"text_{k}": names for k in range(1, len(self.texts) + 1)}
+        of = {"exact_model": {"author": names}, "binary_self": {"answer": ["YES", "NO"]}}
+        stated = {"likelihood": LIKELIHOODS} if self.condition.score == "stated" else {}
+        return of.get(self.task, {"text": prompts.PAIR}) | stated
+
+    @property
+    def _lists(self) -> bool:
+        hinted = self.condition.hints or self.introduced
+        return self.task in ("exact_model", "lineup") or bool(self.task == "binary_self" and hinted)
+
+    def _setting(self) -> dict:
+        """Return what the question says besides the texts, as `prompts.build` takes it."""
+        condition, labels = self.condition, list(self.candidates.values())
         me = self.candidates.get(self.evaluator.id, self.evaluator.display)
-        if condition.labels == "ids":
-            me = self.evaluator.id
         share = ""
-        if condition.tell_prevalence and task in ("exact_model", "binary_self"):
-            balanced = condition.prevalence == "balanced"
-            part = "Half" if balanced else f"One in {len(labels)}"
-            share = f"{part} of the texts in this series {'are' if balanced else 'is'} your own."
-        introduced = self.introduced and {self.candidates[a]: text for a, text in self.introduced.items()}
-        return prompts.Setting(
-            names=labels if listed else None,
-            introduced=introduced,
-            me=me if condition.told or task == "binary_self" else None,
-            prompt=self.texts[0]["prompt"] if condition.show_prompt else None,
-            hint=condition.hints,
-            share=share,
-            likelihood=condition.score == "stated",
-        )
+        if condition.tell_prevalence and self.task in TASKS[:2]:
+            part, are = ("Half", "are") if condition.prevalence == "balanced" else (f"One in {len(labels)}", "is")
+            share = f"{part} of the texts in this series {are} your own."
+        return {
+            "names": labels if self._lists else None,
+            "introduced": self.introduced and {self.candidates[a]: text for a, text in self.introduced.items()},
+            "me": (self.evaluator.id if condition.labels == "ids" else me)
+            if condition.told or self.task == "binary_self"
+            else None,
+            "prompt": self.texts[0]["prompt"] if condition.show_prompt else None,
+            "hint": condition.hints,
+            "share": share,
+            "likelihood": condition.score == "stated",
+            "better": condition.question == "better" and self.task == "pairwise_self",
+        }
 
     def records(self, response: Response) -> list[dict]:
         """Return the prediction records of a reply: one, in a lineup one per text shown."""
@@ -169,7 +171,7 @@ class Question(Rich):
             "prompt_used": text["prompt"],
             "prompt_id": text["prompt_id"],
             "sample": text["sample"],
-            "candidates": None if self._setting().names is None else list(self.candidates),
+            "candidates": list(self.candidates) if self._lists else None,
             "other_text_id": other and other["text_id"],
             "other_model": other and other["author"],
             "position": place,

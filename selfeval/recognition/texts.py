@@ -1,14 +1,15 @@
 """Texts: models write on prompts, or rewrite what others wrote."""
 
+import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response
-from selfeval.errors import ProviderError, check_at_least, check_whole
+from selfeval.errors import InputError, ProviderError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.recognition import prompts
-from selfeval.records import call_fields, data_path, text_id
+from selfeval.records import call_fields, chats, data_path, read_prompts, text_fields
 
 MISSING = {  # what helps where a reply is no text
     "error": "run again to make only these calls",
@@ -17,22 +18,47 @@ MISSING = {  # what helps where a reply is no text
     "empty": '`again = "empty"` asks once more',
     "filtered": '`again = "filtered"` asks once more',
 }
+HUMAN = "human", "Human"  # the author of people's texts: id and display name
+BEFORE = 4  # turns of a chat that a prompt shows at the least
 
 
 def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
     """Return (prompts, human texts) of a source: a file of prompts, or `chats`, beginnings of chats between people.
 
-    For chats the human texts are what people wrote next, of about the length that the models are asked for, so that
-    all authors answer the same prompts; for a file there are none. limit: the first so many prompts, 0 = all of a file;
-    chats need a number.
+    A prompt of a chat shows BEFORE turns or a few more and asks for the next message; the human text is what the person
+    wrote there, of within half of the number of words that the models are asked for, so that all authors answer the
+    same prompts. For a file there are none. limit: the first so many prompts, 0 = all of a file; chats need a number.
     """
     if source != "chats":
-        return prompts.read_prompts(data_path(source), limit), []
-    from selfeval.recognition.humans import human_texts
-
+        return read_prompts(data_path(source), limit), []
     check_whole("limit", limit, 1)
-    asked, texts = human_texts(limit, words=words, seed=seed)
-    return asked, [text | {"words_asked": words} for text in texts]
+    check_whole("words", words, 2)
+    asked, texts = [], []
+    long = [chat for chat in chats() if len(chat["turns"]) > BEFORE]
+    for chat in random.Random(f"texts {seed}").sample(long, len(long)):
+        if len(asked) == limit:
+            break
+        lengths = [len(turn["text"].split()) for turn in chat["turns"]]
+        place = next((i for i in range(BEFORE, len(lengths)) if 0.5 * words <= lengths[i] <= 1.5 * words), None)
+        if place is not None:
+            prompt = {"prompt_id": f"chat-{chat['chat_id'][:13]}", "prompt": chat_prompt(chat, place)}
+            asked.append(prompt)
+            written = text_fields(*HUMAN, *prompt.values(), 0, chat["turns"][place]["text"])
+            texts.append(written | {"status": "ok", "words_asked": words})
+    if len(asked) < limit:
+        raise InputError(
+            f"{len(texts)} chats have a message of about {words} words after {BEFORE} turns, and {limit} were asked "
+            "for; ask for fewer or for another length."
+        )
+    return asked, texts
+
+
+def chat_prompt(chat: dict, place: int) -> str:
+    """Return the request to write the message of a chat that stands at a place (from 0), after all before it."""
+    topic = f" The site proposed the topic: {chat['topic']}" if chat["topic"] else ""
+    so_far = "\n".join(f"{turn['speaker']}: {' / '.join(turn['text'].splitlines())}" for turn in chat["turns"][:place])
+    me = chat["turns"][place]["speaker"]
+    return f"Two strangers, A and B, are chatting.{topic}\n\n{so_far}\n\nYou are {me}. Write {me}'s next message."
 
 
 async def generate_texts(
@@ -81,15 +107,8 @@ def _has_text(response: Response) -> bool:
 
 
 def _text_record(prompt: dict, asked: int, sample: int, model: Model, request: Request, response: Response) -> dict:
-    return {
-        "text_id": text_id(model.id, prompt["prompt_id"], sample, response.text),
-        "prompt_id": prompt["prompt_id"],
-        "prompt": prompt["prompt"],
-        "sample": sample,
-        "author": model.id,
-        "author_display": model.display,
-        "text": response.text,
-        "words": len(response.text.split()),
+    first = text_fields(model.id, model.display, prompt["prompt_id"], prompt["prompt"], sample, response.text)
+    return first | {
         "words_asked": asked,
         "status": response.status,
         "finish_reason": response.finish_reason,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from selfeval.display import below_root
 from selfeval.errors import InputError
+from selfeval.files import below_root
 from selfeval.report.tables import IN_WORDS
 from selfeval.stats.serving import NOTE
 

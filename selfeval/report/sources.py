@@ -10,11 +10,10 @@ from pathlib import Path
 import pandas as pd
 
 from selfeval import DATA, ROOT
-from selfeval.display import is_messages, visible
 from selfeval.errors import InputError
+from selfeval.figures.cards import is_messages
+from selfeval.keys import SECRET_VALUE, values, visible
 from selfeval.records import json_rows
-from selfeval.scan import registered
-from selfeval.secrets import SECRET_VALUE, values
 from selfeval.stats.serving import served_by_several
 
 KINDS = {  # fields by which the records of a file are known
@@ -126,7 +125,7 @@ class Cleaner:
         for run in runs:
             out, end = str(run.manifest.get("parameters", {}).get("out", "")), "/".join(run.folder.parts[-5:])
             roots |= {f"{run.folder.parent.parent.parent}/"} | ({out.removesuffix(end)} if out.endswith(end) else set())
-        known = map(re.escape, sorted(values(registered()).values(), key=len, reverse=True))
+        known = map(re.escape, sorted(values().values(), key=len, reverse=True))
         self.keys = re.compile("|".join([*known, SECRET_VALUE.pattern]), re.ASCII)
         self.roots = re.compile("|".join(map(re.escape, sorted(roots - {"", "/", "//"}, key=lambda r: (-len(r), r)))))
 

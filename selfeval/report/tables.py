@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pandas as pd
 
-from selfeval.cards import as_text
+from selfeval.figures.cards import as_text
 from selfeval.report.sources import Run, Sources
 from selfeval.stats.counts import condition_label, varying_parts
 from selfeval.stats.serving import MARK

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from selfeval.cards import as_text
 from selfeval.errors import InputError
+from selfeval.figures.cards import as_text
 from selfeval.report.sources import Sources
 from selfeval.report.tables import MOST, Table, chat, said
 from selfeval.roleplay.transcripts import Conversation, read_conversations

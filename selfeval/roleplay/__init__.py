@@ -14,3 +14,5 @@ nothing.
   commands       what `selfeval roleplay` and `selfeval compare` do
   simulated      jurors and talkers whose traits are known
 """
+
+from selfeval.roleplay import simulated as simulated  # so that simulated people can be asked

@@ -7,7 +7,6 @@ the conversation ends with that status. What was said until then is kept, and th
 """
 
 import math
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,11 +16,10 @@ from selfeval.errors import InputError, check_whole
 from selfeval.models import Model
 from selfeval.roleplay import cast
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
+from selfeval.scoring import THOUGHT
 
 OPENING = "(The chat is open. Write your first message.)"
 NO_REPLY = "(no reply)"
-# Not `scoring.without_thinking`, which also takes what stands before a lone </think>: requests would have other keys.
-THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 KEPT = (
     "usage", "cost", "latency", "finish_reason", "served_model", "served_by", "request_id", "reasoning", "adapted",
     "error",
@@ -69,6 +67,7 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
 
 def said(speaker: str, response: Response) -> Turn:
     """Return a reply as a turn: its text without reasoning, with its status and what it cost."""
+    # not `without_thinking`, which also takes what stands before a lone </think>: requests would have other keys
     text = THOUGHT.sub("", response.text).strip() if response.status != "error" else ""
     status = "empty" if response.status == "ok" and not text else response.status
     more = {name: value for name in KEPT if (value := getattr(response, name)) not in (None, {})}

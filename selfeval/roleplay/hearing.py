@@ -8,9 +8,10 @@ from selfeval.errors import InputError
 from selfeval.records import call_fields
 from selfeval.roleplay import prompts, verdicts
 from selfeval.roleplay.conversation import gather
-from selfeval.roleplay.panel import ARMS, SINGLE, Jury, Seat, personas, same_family
+from selfeval.roleplay.panel import SINGLE, Jury, Seat, personas, same_family
 from selfeval.roleplay.transcripts import Conversation, Exchange
 from selfeval.scoring import without_thinking
+from selfeval.stats.votes import ARMS
 
 REPAIRED = ("ok", "empty", "length")  # what a second call may mend; a refusal is an answer of its own
 

@@ -1,14 +1,15 @@
 """Conversations between people, and the same conversations with a model in one person's place."""
 
+import random
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
 from selfeval.asking.client import Client
-from selfeval.errors import check_whole
+from selfeval.errors import InputError, check_whole
 from selfeval.models import Model
-from selfeval.recognition.humans import sample
+from selfeval.records import chats
 from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import check_models, said, sides
 from selfeval.roleplay.transcripts import Conversation, Turn
@@ -17,7 +18,7 @@ SPEAKERS = {"A": "person A", "B": "person B"}
 
 
 def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Conversation]:
-    """Return a seeded sample of n chats between people (`selfeval.recognition.humans`), each cut after so many.
+    """Return a seeded sample of n chats between people (`records.chats`), each cut after so many.
 
     Person A spoke first and asks, person B is the one under judgement. `exchanges` is also the least that a chat must
     have; 4 of them are 8 turns.
@@ -36,6 +37,16 @@ def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Co
         )
         for chat in sample(n, 2 * exchanges, seed)
     ]
+
+
+def sample(n: int, least: int, seed: int = 0) -> list[dict]:
+    """Return a seeded sample of n chats with at least so many turns; a larger n begins with the smaller one's chats."""
+    for name, value, lowest in (("n", n, 1), ("least", least, 1), ("seed", seed, 0)):
+        check_whole(name, value, lowest)
+    long = [chat for chat in chats() if len(chat["turns"]) >= least]
+    if n > len(long):
+        raise InputError(f"{len(long)} chats have {least} turns or more, and {n} were asked for; ask for fewer.")
+    return random.Random(f"chats {seed}").sample(long, len(long))[:n]
 
 
 async def forced_context(

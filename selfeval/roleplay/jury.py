@@ -34,8 +34,9 @@ from selfeval.asking.request import is_computed
 from selfeval.errors import InputError
 from selfeval.records import read_jsonl
 from selfeval.roleplay.hearing import judged_turns, verdict
-from selfeval.roleplay.panel import ARMS, SINGLE, Jury
+from selfeval.roleplay.panel import SINGLE, Jury
 from selfeval.roleplay.transcripts import Conversation
+from selfeval.stats.votes import ARMS
 
 __all__ = ["decide", "hold", "judged_turns", "last_round", "recorded_statements", "verdict"]
 

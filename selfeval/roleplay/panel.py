@@ -9,11 +9,9 @@ from functools import cache
 import yaml
 
 from selfeval import DATA
-from selfeval.display import Rich
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model, get
 
-ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 SINGLE = ("independent", "personas")  # arms of one round
 SCOPES = ("turn", "prefix", "conversation")
 PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework
@@ -37,7 +35,7 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Jury(Rich):
+class Jury:
     """Who judges, and how; one object for all conversations of a run.
 
     jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names in

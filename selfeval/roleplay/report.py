@@ -16,7 +16,7 @@ from selfeval.roleplay.panel import Jury, personas, relatives, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.stats import serving
 from selfeval.stats.classifier import out_of_fold
-from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
+from selfeval.stats.jury import JUROR, baseline_auc, default_rows, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
 
 VERDICT = ["conversation_id", "turn", "arm"]
@@ -149,12 +149,6 @@ def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
         )
         rows.append({name: first[name] for name in (*VERDICT, "source", "agent", "pair")} | {"score": score})
     return pd.DataFrame(rows).astype({"score": float})
-
-
-def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
-    """Return the first method's rows of some statistics of `jury_table`."""
-    rows = table[table["statistic"].isin(statistics)]
-    return rows.drop_duplicates(["arm", "source", "round", "juror", "statistic"])
 
 
 def summary(

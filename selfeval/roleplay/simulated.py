@@ -21,7 +21,7 @@ import hashlib
 import random
 import re
 
-from selfeval.asking.simulated import VERBS, WORDS, author_of, tell
+from selfeval.asking.simulated import ROLES, VERBS, WORDS, author_of, tell
 from selfeval.errors import InputError
 from selfeval.models import Model
 from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
@@ -117,3 +117,6 @@ def _seeded(*parts: str) -> random.Random:
 
 def _clipped(score: float) -> float:
     return min(max(score, 0.0), 1.0)
+
+
+ROLES["roleplay"] = reply

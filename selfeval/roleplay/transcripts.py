@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from selfeval.display import Rich
 from selfeval.errors import InputError
 from selfeval.records import data_path, read_jsonl, write_jsonl
 from selfeval.roleplay.panel import numbered, same_family
@@ -44,7 +43,7 @@ class Exchange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Conversation(Rich):
+class Conversation:
     """A conversation; `agent` is the label of the speaker under judgement, `source` what that speaker is.
 
     status: `ok`, or how the reply ended after which the conversation could not go on. meta: `agent_model`,

@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from selfeval.display import Rich
 from selfeval.errors import InputError
 
 BOUND = 1e-12  # a rate this close to 0 or 1 is at it
@@ -40,9 +39,6 @@ class Estimate(NamedTuple):
     n_prompts: np.ndarray
     method: str
     note: np.ndarray | str = ""
-
-    _repr_html_ = Rich._repr_html_
-    _repr_pretty_ = Rich._repr_pretty_
 
 
 def check_level(level: float) -> float:

@@ -203,3 +203,9 @@ def _table(lines: list[dict], seed: int) -> pd.DataFrame:
     table["seed"] = pd.Series(seed, table.index, "Int64").where(resampled)
     table["round"] = table["round"].astype("Int64")
     return table.loc[:, list(COLUMNS)]
+
+
+def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
+    """Return the first method's rows of some statistics of `jury_table`."""
+    rows = table[table["statistic"].isin(statistics)]
+    return rows.drop_duplicates(["arm", "source", "round", "juror", "statistic"])

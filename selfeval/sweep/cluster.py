@@ -16,20 +16,19 @@ import logging
 import os
 import socket
 import sys
-import tempfile
 import threading
 import time
 import uuid
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfeval import DATA, ROOT
+from selfeval import ROOT
+from selfeval.asking.embedded import host_folder
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
-from selfeval.sweep import manifest
-from selfeval.sweep.forked import ForkedProcesses
-from selfeval.sweep.launch import GRACE, LocalProcesses
-from selfeval.sweep.runs import Run
+from selfeval.sweep.execute import Notebooks
+from selfeval.sweep.runs import Run, versions
 
 GONE = 30.0  # seconds without a worker after which a host's runs move to others
 SEEN = 60.0  # seconds that a network drive may take to show a file that was written elsewhere
@@ -38,9 +37,9 @@ OVERLAP = 60.0  # seconds of replies that are sent twice, for a clock that was s
 
 @dataclass
 class Task:
-    """A run on its way: its job, where it is, and since when its host has no worker."""
+    """A run on its way: where it is, since when its host has no worker, and since when it has ended."""
 
-    job: dict
+    run: Run
     host: str = ""
     future: object = None
     missing: float = 0.0
@@ -48,9 +47,9 @@ class Task:
 
 
 class Cluster:
-    """A `launch.Launcher` on the workers of the Dask scheduler at an address; `folder` is that of the sweep."""
+    """A launcher (`execute`) on the workers of the Dask scheduler at an address; `folder` is that of the sweep."""
 
-    def __init__(self, address: str, folder: Path, forked: bool = True, patience: float = 10):
+    def __init__(self, address: str, folder: Path, patience: float = 10):
         try:
             from distributed import Client
         except ImportError:
@@ -60,19 +59,15 @@ class Cluster:
             self.client = Client(address, timeout=patience, set_as_default=False)
         except Exception as error:  # those of sockets, of Tornado, and of an address that is none
             raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
-        self.address, self.id, self.replies = address, uuid.uuid4().hex[:12], folder / "replies"
-        self.tasks: dict[str, Task] = {}
-        self.store, self._hosts, self._looked = Store(), {}, 0.0
-        self.token = DATA / "runs" / f"sweep-{self.id}.part"
-        self.common = {"root": str(ROOT), "token": str(self.token), "id": self.id, "replies": str(self.replies)}
-        self.common["forked"] = forked
+        self.tasks, self.store, self.replies = {}, Store(), folder / "replies"
+        self.common = {"root": str(ROOT), "versions": versions(), "store": str(self.store.path.absolute())}
+        self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.sqlite")}
 
     def __enter__(self) -> "Cluster":
         return self
 
     def __exit__(self, *_) -> None:
-        self.token.unlink(missing_ok=True)
-        (self.replies / f"main-{self.id}.sqlite").unlink(missing_ok=True)
+        Path(self.common["main"]).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.replies.rmdir()
         self.store.close()
@@ -82,130 +77,109 @@ class Cluster:
         """Prepare what the workers need, and check those that are there; `keep` is of no use on other hosts."""
         for left in sorted(self.replies.glob("from-*.sqlite")):  # of a sweep that was killed
             self._merge(left)
-        self.token.parent.mkdir(parents=True, exist_ok=True)
-        self.token.write_text(self.id)
-        self.store.copy(self.replies / f"main-{self.id}.sqlite")
-        self.common |= {"versions": manifest.versions(), "store": str(self.store.path.absolute())}
+        self.store.copy(Path(self.common["main"]))
         try:
-            problems = self.client.run(check, self.common)
+            problems = self.client.run(problem, self.common)
         except Exception as error:  # whatever a worker of another installation raises
-            raise InputError(f"the workers of {self.address} cannot run this package: {error!r:.300}") from None
-        if problem := next(filter(None, problems.values()), None):
-            raise InputError(problem)
+            raise InputError(f"the workers cannot run this package: {error!r:.300}") from None
+        if found := next(filter(None, problems.values()), None):
+            raise InputError(found)
         return self
 
     def places(self) -> int:
         """Return how many notebooks the cluster runs at a time: the threads of its workers."""
-        return max(1, sum(self.client.nthreads().values()))
+        return max(1, self._threads().total())
+
+    def _threads(self) -> Counter:
+        """Return how many threads the workers of each host have."""
+        found = Counter()
+        for address, threads in self.client.nthreads().items():
+            found[_host(address)] += threads
+        return found
 
     def start(self, run: Run) -> None:
         """Start a run and return at once."""
-        job = {"stage": run.stage, "notebook": str(run.notebook), "folder": str(run.folder), "common": self.common}
-        job |= {"variables": run.variables, "parameters": (run.folder / "parameters.yaml").read_text("utf-8")}
         (run.folder / "log.txt").unlink(missing_ok=True)
-        self.tasks[run.name] = Task(job)
+        self.tasks[run.name] = Task(run)
         self._place(self.tasks[run.name])
-
-    def _places(self) -> dict[str, int]:
-        """Return {host: threads}, at most a second old."""
-        if time.monotonic() - self._looked > 1:
-            self._hosts, self._looked = {}, time.monotonic()
-            with contextlib.suppress(OSError, ValueError):
-                for address, threads in self.client.nthreads().items():
-                    self._hosts[_host(address)] = self._hosts.get(_host(address), 0) + threads
-        return self._hosts
 
     def _place(self, task: Task) -> None:
         """Send a run to the host that has most to spare, if there is one."""
-        busy = [each.host for each in self.tasks.values() if each.future and not each.ended]
-        hosts = {host: threads - busy.count(host) for host, threads in self._places().items()}
-        if not hosts:
-            return
-        task.host, task.missing = max(hosts, key=hosts.get), 0.0
-        task.job["share"] = len(hosts)
-        key = f"selfeval-{self.id}-{uuid.uuid4().hex[:12]}"
-        task.future = self.client.submit(execute, task.job, key=key, pure=False, workers=[task.host])
+        threads = self._threads()
+        free = threads - Counter(each.host for each in self.tasks.values() if each.future and not each.ended)
+        if threads:
+            task.host, task.missing = max(threads, key=lambda host: free[host]), 0.0
+            common = self.common | {"share": len(threads)}
+            task.future = self.client.submit(execute, task.run, common, pure=False, workers=[task.host])
 
     def poll(self, run: Run) -> int | None:
-        """Return papermill's exit status, None while it is at work."""
+        """Return 0 for a notebook that ended well and 1 for another, None while it is at work."""
         task = self.tasks[run.name]
         if task.future is None:
-            self._place(task)
-            return None
+            return self._place(task)
         if task.future.status == "pending":
-            self._watch(run, task)
-            return None
-        if task.future.status != "finished":
-            error = task.future.exception() if task.future.status == "error" else "the scheduler has ended"
-            return self._failed(run, task, f"{task.host}: {error!r:.300}")
-        done = task.future.result()
-        if "problem" in done:
-            return self._failed(run, task, done["problem"])
+            return self._watch(task)
         task.ended = task.ended or time.monotonic()
-        if unseen := _unseen(run.folder, done["files"]):
-            if time.monotonic() - task.ended < SEEN:
+        try:
+            done = task.future.result(1)
+            unseen = [name for name, size in done["files"].items() if _size(run.folder / name) != size]
+            if unseen and time.monotonic() - task.ended < SEEN:
                 return None
-            return self._failed(run, task, f"{unseen[0]}, written on {done['host']}, is not to be seen here")
+            if unseen:
+                raise InputError(f"{unseen[0]}, written on {done['host']}, is not to be seen here")
+        except Exception as error:  # of the worker, or of the scheduler that has ended
+            with (run.folder / "log.txt").open("a") as log:
+                log.write(f"\n{task.host}: {error!r:.300}\n")
+            return 1
         run.manifest["host"] = done["host"]
-        if done["replies"]:
-            self._merge(Path(done["replies"]))
+        self._merge(done["replies"])
         return done["status"]
 
-    def _watch(self, run: Run, task: Task) -> None:
+    def _watch(self, task: Task) -> None:
         """Move a run whose host has gone."""
-        if task.host in self._places():
+        if task.host in self._threads():
             task.missing = 0.0
         elif not task.missing:
             task.missing = time.monotonic()
         elif time.monotonic() - task.missing > GONE:
-            print(f"selfeval: {task.host} is gone; {run.name} starts anew elsewhere", file=sys.stderr, flush=True)
+            print(f"selfeval: {task.host} is gone; {task.run.name} starts anew elsewhere", file=sys.stderr, flush=True)
             task.future.cancel(force=True)
             task.future = None
 
-    def _failed(self, run: Run, task: Task, why: str) -> int:
-        task.ended = time.monotonic()
-        with (run.folder / "log.txt").open("a") as log:
-            log.write(f"\n{why}\n")
-        return 1
-
-    def _merge(self, path: Path) -> None:
-        self.store.merge(path)
-        path.unlink()
+    def _merge(self, path: str | Path | None) -> None:
+        if path:
+            self.store.merge(Path(path))
+            Path(path).unlink()
 
     def end(self, runs: list[Run]) -> None:
         """End these runs with their kernels within five seconds."""
-        tasks = [self.tasks[run.name] for run in runs if self.tasks[run.name].future]
-        for task in tasks:
-            task.future.cancel(force=True)
-        ours, limit = {task.job["folder"] for task in tasks}, time.monotonic() + GRACE + 1
+        ours, limit = {str(run.folder) for run in runs}, time.monotonic() + 4
+        for run in runs:
+            if self.tasks[run.name].future:
+                self.tasks[run.name].future.cancel(force=True)
         while ours and time.monotonic() < limit:
             time.sleep(0.1)
-            busy = self.client.run(running, on_error="ignore")
-            ours &= {folder for folders in busy.values() for folder in folders}
+            ours &= {folder for folders in self.client.run(running, on_error="ignore").values() for folder in folders}
 
     def close(self) -> None:
         """Fetch what the stores of the hosts still have."""
-        used = {task.host for task in self.tasks.values() if task.host}
         there = {_host(address): address for address in self.client.nthreads()}
-        for host in sorted(used - there.keys()):
-            print(f"selfeval: {host} is gone; what its store had not sent is still there", file=sys.stderr, flush=True)
-        chosen = [there[host] for host in used & there.keys()]
-        sent = self.client.run(send, self.common, workers=chosen, on_error="ignore") if chosen else {}
-        for path in filter(None, sent.values()):
-            self._merge(Path(path))
+        for host in sorted({task.host for task in self.tasks.values() if task.host}):
+            if host in there:
+                for path in self.client.run(send, self.common, workers=[there[host]], on_error="ignore").values():
+                    self._merge(path)
+            else:
+                print(f"selfeval: {host} is gone; its store has what it had not sent", file=sys.stderr, flush=True)
 
 
 def _host(address: str) -> str:
     return address.rpartition("://")[2].rpartition(":")[0]
 
 
-def _unseen(folder: Path, files: dict[str, int]) -> list[str]:
-    """Return the files that a network drive does not show here yet as they were written there."""
-    seen = {}
-    for name in files:
-        with contextlib.suppress(OSError), (folder / name).open("rb") as file:  # opening asks the server anew
-            seen[name] = os.fstat(file.fileno()).st_size
-    return [name for name, size in files.items() if seen.get(name) != size]
+def _size(path: Path) -> int | None:
+    with contextlib.suppress(OSError), path.open("rb") as file:  # opening asks the server of a network drive anew
+        return os.fstat(file.fileno()).st_size
+    return None
 
 
 # On the workers
@@ -213,14 +187,11 @@ def _unseen(folder: Path, files: dict[str, int]) -> list[str]:
 _lock, _folders = threading.RLock(), set()
 
 
-def check(common: dict) -> str | None:
+def problem(common: dict) -> str | None:
     """Return in one sentence why this host cannot run the sweep, None where it can."""
-    host = socket.gethostname()
+    host, theirs, ours = socket.gethostname(), common["versions"], versions()
     if str(ROOT) != common["root"]:
         return f"{host} has the repository in {ROOT} and the sweep in {common['root']}; both must see the same folder"
-    if not _appears(Path(common["token"]), common["id"], SEEN / 6):
-        return f"{host} does not see {common['token']}: its data/ is another one, and must be the sweep's"
-    ours, theirs = manifest.versions(), common["versions"]
     if ours["code"]["hash"] != theirs["code"]["hash"]:
         return f"{host} has another version of the code or of data/: {ours['code']}, the sweep {theirs['code']}"
     for part in ("environment", "packages"):
@@ -230,49 +201,28 @@ def check(common: dict) -> str | None:
     return None
 
 
-def _appears(path: Path, text: str, seconds: float) -> bool:
-    """Wait so long for a file with this text."""
-    end = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(OSError):
-            if path.read_text("utf-8") == text:
-                return True
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.2)
-
-
-def execute(job: dict) -> dict:
-    """Run a notebook as a process of this host; return its exit status, the files it left, and its replies' file."""
+def execute(run: Run, common: dict) -> dict:
+    """Run a notebook on this host; return its exit status, the files it left, and its replies' file."""
     from distributed import get_worker
 
-    worker, common, folder = get_worker(), job["common"], Path(job["folder"])
-    key = worker.get_current_task()
-    if problem := check(common):
-        return {"problem": problem}
-    if not _appears(folder / "parameters.yaml", job["parameters"], SEEN):
-        return {"problem": f"{socket.gethostname()} does not see {folder}, where the sweep keeps its runs"}
-    variables = job["variables"] | {"SELFEVAL_STORE": str(_store()), "SELFEVAL_SHARE": str(job["share"])}
-    run = Run(job["stage"], Path(job["notebook"]), folder, {}, "", variables=variables)
-    for name in ("progress.json", "written.txt", "read.txt"):  # of a worker that died here
-        (folder / name).unlink(missing_ok=True)
-    manifest.write_whole(folder / "parameters.yaml", job["parameters"])  # what is older than this is not ours
-    launcher = _launcher(common["forked"])
+    worker = get_worker()
+    key, notebooks = worker.get_current_task(), Notebooks(forked=True)
+    if found := problem(common):
+        raise InputError(found)
     with _lock:
-        _take_in(common["replies"], common["id"])
-        launcher.start(run)
-        _folders.add(job["folder"])
-    try:
-        while (status := launcher.poll(run)) is None:
-            task = worker.state.tasks.get(key)
-            if task is None or task.state == "cancelled":  # by the sweep, or because it is gone
-                launcher.end([run])
-                status = launcher.poll(run)
-                break
-            time.sleep(0.1)
-    finally:
-        _folders.discard(job["folder"])
-    files = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+        _take_in(common["main"])
+    run.variables |= {"SELFEVAL_STORE": str(_store()), "SELFEVAL_SHARE": str(common["share"])}
+    run.started()
+    notebooks.start(run)
+    _folders.add(str(run.folder))
+    while (status := notebooks.poll(run)) is None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":  # by the sweep, or because it is gone
+            notebooks.end([run])
+        time.sleep(0.1)
+    _folders.discard(str(run.folder))
+    files = {str(path.relative_to(run.folder)): _size(path) for path in run.folder.rglob("*") if path.is_file()}
+    files.pop("manifest.json", None)  # the sweep writes its own
     return {"status": status, "host": socket.gethostname(), "files": files, "replies": send(common)}
 
 
@@ -281,45 +231,34 @@ def running() -> list[str]:
     return sorted(_folders)
 
 
-@functools.cache
-def _launcher(forked: bool) -> LocalProcesses:
-    return (ForkedProcesses if forked else LocalProcesses)(os.open(os.devnull, os.O_RDONLY))
-
-
 def _store() -> Path:
     """Return this host's store: where `SELFEVAL_STORE` says on the worker, else among the temporary files."""
-    if given := os.environ.get("SELFEVAL_STORE"):
-        if not Path(given).is_absolute():  # it would lie below the repository, which all hosts share
-            raise InputError(f"SELFEVAL_STORE of a worker must be a whole path on its own disk, got {given!r}.")
-        return Path(given)
-    folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise InputError(f"{folder} belongs to another user; set SELFEVAL_STORE on the workers")
-    return folder / "responses.sqlite"
+    given = os.environ.get("SELFEVAL_STORE")
+    if given and not Path(given).is_absolute():  # it would lie below the repository, which all hosts share
+        raise InputError(f"SELFEVAL_STORE of a worker must be a whole path on its own disk, got {given!r}.")
+    return Path(given) if given else host_folder() / "responses.sqlite"
 
 
 @functools.cache
-def _take_in(replies: str, identity: str) -> None:
+def _take_in(main: str) -> None:
     """Add what the main store held when the sweep began."""
     store = Store(_store())
-    store.merge(Path(replies) / f"main-{identity}.sqlite")
+    store.merge(Path(main))
     store.close()
 
 
 def send(common: dict) -> str | None:
     """Write what this host's store has got since it was last sent to that main store; return the file, if any."""
     with _lock:
-        path = _store()
+        path, now, since = _store(), time.time(), 0.0
         if not path.is_file():
             return None
         mark = path.with_name(f"{path.name}.sent-{hashlib.sha256(common['store'].encode()).hexdigest()[:10]}")
-        now, since = time.time(), 0.0
         with contextlib.suppress(OSError, ValueError):
             since = float(mark.read_text()) - OVERLAP
-        target = Path(common["replies"]) / f"from-{socket.gethostname()}-{uuid.uuid4().hex[:8]}.sqlite"
+        target = Path(common["main"]).with_name(f"from-{socket.gethostname()}-{uuid.uuid4().hex[:8]}.sqlite")
         store = Store(path)
         store.copy(target, since)
         store.close()
-        manifest.write_whole(mark, str(now))
+        mark.write_text(str(now))
         return str(target)

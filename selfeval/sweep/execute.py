@@ -1,195 +1,248 @@
-"""Execute a sweep: start what is to do once what it needs has ended, and stop cleanly."""
+"""Execute a sweep: start what is to do once what it needs has ended, and stop cleanly.
+
+Runs are started by a launcher with four methods: `start(run)` returns at once, or raises `OSError`; `poll(run)` returns
+an exit status, None while it is at work; `end(runs)` ends runs with their kernels within five seconds; `close()`. Here
+it is `Notebooks`, for other hosts `cluster.Cluster`. Before `start` the run's folder holds `parameters.yaml`.
+"""
 
 import contextlib
 import fcntl
+import functools
 import os
 import signal
+import threading
 import time
 import uuid
-from collections import Counter, deque
-from datetime import UTC, datetime
+from collections import Counter
+from fnmatch import fnmatchcase
 
-import yaml
-
+from selfeval import ROOT
 from selfeval.errors import InputError, check_at_least, check_whole
-from selfeval.sweep import manifest, todo
-from selfeval.sweep.launch import LocalProcesses
-from selfeval.sweep.outcome import finish
-from selfeval.sweep.runs import SETTLED, USABLE
-from selfeval.sweep.show import Line, relative, report
+from selfeval.sweep.file import load, suggest
+from selfeval.sweep.kernels import KernelManager
+from selfeval.sweep.runs import AGAIN, COUNTS, relative
+from selfeval.sweep.show import Line, report
 
 FAILED, INCOMPLETE, CEILING = 1, 3, 4  # exit statuses; 2 is click's, for a command line that it does not understand
+GRACE = 1.0  # seconds between TERM and KILL
+WORTH_FORKING = 4  # runs: for fewer, the imports of a fork server cost more than they save
 
 
-def run(sweep, workers=2, launcher=LocalProcesses, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
+def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry_run=False, **options):
+    """Execute the sweep file at `path` and return the exit status (`run`, which takes the options).
+
+    out: a folder that replaces `data/runs/<name>`. engine: `forked`, `ordinary`, or `auto`, which forks the kernels of
+    all but the smallest sweeps. scheduler: the address of a Dask scheduler whose workers execute the runs. workers:
+    runs at a time, by default 2, or what the cluster takes. dry_run: only print what would be done and cost.
+    """
+    sweep = load(path, out)
+    launcher = functools.partial(
+        Notebooks, engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
+    )
+    if dry_run:
+        from selfeval.sweep.dryrun import dry_run
+
+        options.pop("fail_fast", None)
+        return dry_run(path, sweep, workers or 2, launcher, **options)
+    if scheduler:
+        from selfeval.sweep.cluster import Cluster
+
+        with Cluster(scheduler, sweep.folder) as cluster:
+            return run(sweep, cluster.places() if workers is None else workers, cluster.launch, **options)
+    return run(sweep, 2 if workers is None else workers, launcher, **options)
+
+
+def run(sweep, workers=2, launcher=None, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
     """Execute what is missing, `workers` notebooks at a time, and return the exit status.
 
     0: all ok. 1: a run failed or could not start. 3: calls failed, in runs that ended. 4: `max_cost`, in US dollars, is
-    reached. 128 + n: stopped by signal n. launcher: a function of the lock's file descriptor that returns a
-    `launch.Launcher`. only, retry_failed, fail_fast: as in `selfeval sweep --help`.
+    reached. 128 + n: stopped by signal n. launcher: what makes one, given the descriptor of the sweep's lock. only,
+    retry_failed, fail_fast: as in `selfeval sweep --help`.
     """
     check_whole("workers", workers, 1)
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
-    chosen = todo.choose(sweep, only, retry_failed)
+    chosen = choose(sweep, only, retry_failed)
     try:
         sweep.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
     began = time.monotonic()
     with lock(sweep.folder) as held, contextlib.closing(launcher(held.fileno())) as launch, signals() as stop:
-        work = Work(sweep, launch, chosen, fail_fast, Budget(max_cost))
-        execute(work, workers, stop, Line(sweep, workers, work.budget))
-    report(sweep, time.monotonic() - began, stop, work.budget)
-    return exit_status(sweep, stop, work.budget)
-
-
-def exit_status(sweep, stop, budget):
-    """Return the exit status of an executed sweep."""
+        work = Work(sweep, launch, chosen, workers, fail_fast, max_cost)
+        work.execute(stop, Line(sweep, workers, max_cost))
+    report(sweep, time.monotonic() - began, stop, work)
     statuses = {run.status for run in sweep.runs}
     if stop:
         return 128 + stop[0]
-    if budget.reached:
+    if work.ceiling_reached:
         return CEILING
     if statuses & {"failed", "not started", "stopped", "waiting"}:
         return FAILED
     return INCOMPLETE if "incomplete" in statuses else 0
 
 
-class Budget:
-    """What all runs of one call of the command may cost together: a purse that every client in them takes from."""
+def choose(sweep, only=(), retry_failed=False):
+    """Return the names of the runs that the options ask for; raise `InputError` for a pattern that names none."""
 
-    def __init__(self, ceiling=None):
-        self.ceiling, self.reached, self.unpriced = ceiling, False, False
-        self.name = f"sweep-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    def matches(run, pattern):
+        return fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)
 
-    @property
-    def variables(self):
-        """Return the environment by which clients know it."""
-        return {} if self.ceiling is None else {"SELFEVAL_BUDGET": f"{self.name}:{self.ceiling}"}
+    stages = [stage.name for stage in sweep.stages]
+    for pattern in only:
+        if not any(matches(run, pattern) for run in sweep.runs):
+            raise InputError(
+                f"--only {pattern!r} names no run{suggest(pattern, stages)}; it is a stage ({', '.join(stages)}), or "
+                "STAGE/RUN with * and ? as wild cards"
+            )
+    asked = [run for run in sweep.runs if not only or any(matches(run, pattern) for pattern in only)]
+    return {run.name for run in asked if not retry_failed or run.old.get("status") in AGAIN}
 
 
 class Work:
-    """The runs of a sweep on their way: waiting for earlier stages, ready for a place, running."""
+    """The runs of a sweep on their way."""
 
-    def __init__(self, sweep, launch, chosen, fail_fast=False, budget=None):
-        self.sweep, self.launch, self.chosen, self.fail_fast = sweep, launch, chosen, fail_fast
-        self.budget = budget or Budget()
-        self.versions = manifest.versions()
+    def __init__(self, sweep, launch, chosen, workers, fail_fast=False, max_cost=None):
+        self.sweep, self.launch, self.chosen, self.workers, self.fail_fast = sweep, launch, chosen, workers, fail_fast
+        self.max_cost, self.variables = max_cost, {}
+        if max_cost is not None:  # a purse that every client in the runs takes from
+            self.variables = {"SELFEVAL_BUDGET": f"sweep-{os.getpid()}-{uuid.uuid4().hex[:8]}:{max_cost}"}
         self.halted = ""  # why nothing more is started
-        self.ready, self.running = deque(), []
+        self.ceiling_reached = self.unpriced = False
+        self.running, self.waiting = [], sweep.runs
         self.open = Counter(run.stage for run in sweep.runs)  # runs of a stage that have not settled
-        self.groups = {}  # runs that wait for the same stages
-        for run in sweep.runs:
-            self.groups.setdefault((run.stage, run.needs), []).append(run)
-        self.advance()
 
-    def advance(self):
-        """Make the runs ready whose earlier stages have settled, or say why they are not started; stages in order."""
-        for key in [*self.groups]:
-            _, needs = key
-            if any(self.open[stage] for stage in needs):
-                continue
-            before = {stage.name: stage.runs for stage in self.sweep.stages if stage.name in needs}
-            inputs = {name: todo.digest_of(runs) for name, runs in before.items()}
-            lost = next((run for runs in before.values() for run in runs if run.status not in USABLE), None)
-            for run in self.groups.pop(key):
-                self.decide(run, lost, inputs)
-
-    def decide(self, run, lost, inputs):
-        """Settle a run that is not executed, and line up one that is."""
-        todo.prepare(run, self.versions, inputs)
-        if lost and run.name in self.chosen:
-            why = f"is left out and to do ({lost.reason})" if lost.status == "left out" else lost.status
-            self.settle(run, "not started", f"not started because {lost.name} {why}")
-        elif run.status == "skipped":
-            self.settle(run, "skipped")
-        elif run.name not in self.chosen:
-            self.settle(run, "left out")
-        else:
-            self.ready.append(run)
-
-    def settle(self, run, status, cause=""):
-        """Note that a run is at its end."""
-        run.status, run.cause = status, cause
-        self.open[run.stage] -= 1
-
-    def start_next(self):
-        """Start the run that is ready longest."""
-        run = self.ready.popleft()
-        run.clock, run.variables = time.monotonic(), run.variables | self.budget.variables
-        run.manifest |= {"status": "running", "started": datetime.now(UTC).isoformat()}
-        run.status = "running"
+    def execute(self, stop, line):
+        """Run everything to its end, or until `stop` holds a signal."""
         try:
-            run.folder.mkdir(parents=True, exist_ok=True)
-            for name in ("progress.json", "written.txt", "read.txt"):
-                (run.folder / name).unlink(missing_ok=True)
-            manifest.write_whole(run.folder / "parameters.yaml", yaml.safe_dump(run.parameters, sort_keys=False))
-            manifest.write_manifest(run)
+            while (self.waiting or self.running) and not stop:
+                self.look()
+                self.start()
+                line.show()
+                time.sleep(0.1 if self.running else 0)
+        finally:
+            self.launch.end(self.running)
+            for run in self.running:
+                run.ended(stopped=f"interrupted by {signal.Signals(stop[0]).name if stop else 'an error'}")
+            line.close()
+
+    def start(self):
+        """Start waiting runs whose earlier stages have settled, in order, while there is a place."""
+        for run in self.waiting:
+            if len(self.running) == self.workers:
+                break
+            if self.halted:
+                asked = run.name in self.chosen
+                run.status, run.cause = (
+                    ("not started", f"not started because {self.halted}") if asked else ("left out", "")
+                )
+            elif not any(self.open[stage] for stage in run.needs):
+                self.sweep.decide(run, self.chosen)
+                if run.status == "waiting":
+                    self.start_one(run)
+            if run.status not in ("waiting", "running"):
+                self.open[run.stage] -= 1
+        self.waiting = [run for run in self.waiting if run.status == "waiting"]
+
+    def start_one(self, run):
+        """Start a run, which fails where its folder cannot be written."""
+        run.variables |= self.variables
+        try:
+            run.started()
             self.launch.start(run)
-        except OSError as error:
-            run.manifest |= {"status": "failed", "counts": dict.fromkeys(manifest.COUNTS, 0)}
-            self.ended(run, "failed", f"cannot start in {relative(run.folder)}: {error.strerror}")
-        else:
             self.running.append(run)
+        except (OSError, InputError) as error:
+            run.manifest |= {"status": "failed", "counts": dict.fromkeys(COUNTS, 0)}
+            run.status, run.cause = "failed", f"cannot start in {relative(run.folder)}: {error}"
 
     def look(self):
-        """Settle the runs that have ended."""
+        """Settle the runs that have ended, and what follows from their end for the others."""
         for run in [*self.running]:
-            if (code := self.launch.poll(run)) is not None:
-                self.running.remove(run)
-                finish(run, code)
-                self.ended(run, run.status, run.cause)
-
-    def ended(self, run, status, cause):
-        """Settle an executed run and what follows from its end for the others."""
-        self.settle(run, status, cause)
-        if status == "stopped":  # by a signal it is ended elsewhere
-            self.budget.reached, self.halted = True, "the cost ceiling is reached"
-            self.budget.unpriced |= cause.startswith("PriceError: ")  # another ceiling is no remedy
-        elif status == "failed" and self.fail_fast:
-            self.halted = f"{run.name} failed, and --fail-fast is on"
-        self.advance()
-
-    def halt(self):
-        """Start nothing more."""
-        for run in [*self.ready, *(run for runs in self.groups.values() for run in runs)]:
-            if run.name in self.chosen:
-                self.settle(run, "not started", f"not started because {self.halted}")
-            else:
-                self.settle(run, "left out")
-        self.ready.clear()
-        self.groups.clear()
-
-    def end(self, why):
-        """End what is running."""
-        self.launch.end(self.running)
-        for run in self.running:
-            finish(run, broken_off=why)
-            self.settle(run, run.status, run.cause)
-        self.running.clear()
+            if (code := self.launch.poll(run)) is None:
+                continue
+            self.running.remove(run)
+            run.ended(code)
+            self.open[run.stage] -= 1
+            if run.status == "stopped":  # by a signal it is ended elsewhere
+                self.ceiling_reached, self.halted = True, "the cost ceiling is reached"
+                self.unpriced |= run.cause.startswith("PriceError: ")  # another ceiling is no remedy
+            elif run.status == "failed" and self.fail_fast:
+                self.halted = f"{run.name} failed, and --fail-fast is on"
 
 
-def execute(work, workers, stop, line):
-    """Run everything to its end, or until `stop` holds a signal."""
-    try:
-        while (work.ready or work.running) and not stop:
-            while work.ready and len(work.running) < workers and not work.halted:
-                work.start_next()
-            work.look()
-            if work.halted:
-                work.halt()
-            line.show()
-            time.sleep(0.1)
-    finally:
-        work.end(f"interrupted by {signal.Signals(stop[0]).name if stop else 'an error'}")
-        line.close()
-    assert stop or all(run.status in SETTLED for run in work.sweep.runs)
+class Notebook(threading.Thread):
+    """A run on its way: papermill in this thread, its kernel in a process. `status`: None until it has ended."""
+
+    def __init__(self, run, forked, keep):
+        super().__init__(daemon=True)
+        self.execution, self.forked, self.kernel, self.status = run, forked, None, None
+        told = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
+        env = os.environ | {f"SELFEVAL_{name}": str(run.folder / file) for name, file in told.items()}
+        self.options = {
+            "env": env | {"TQDM_DISABLE": "1"} | run.variables,
+            "cwd": ROOT,
+            "pass_fds": () if keep is None else (keep,),
+        }
+
+    def run(self):
+        """Execute the notebook; the log ends with what went wrong."""
+        folder, manager, status = self.execution.folder, type("Manager", (KernelManager,), {"owner": self}), 1
+        try:
+            with (folder / "log.txt").open("w", encoding="utf-8") as log:
+                self.options |= {"stdout": log, "stderr": log}
+                try:
+                    import papermill  # takes seconds
+
+                    papermill.execute_notebook(
+                        *(self.execution.notebook, folder / "notebook.ipynb", self.execution.parameters),
+                        engine_name="forked", kernel_name="python3", progress_bar=False, kernel_manager_class=manager,
+                    )  # fmt: skip
+                    status = 0
+                except Exception as error:  # papermill, Jupyter and the system raise many kinds
+                    log.write(f"{error}\n{type(error).__name__}: {error}\n")
+        finally:
+            self.status = status
+
+    def signal(self, number):
+        """Signal the kernel and what it started, if it is there."""
+        if pid := self.kernel and self.kernel.provisioner and self.kernel.provisioner.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, number)
+
+
+class Notebooks:
+    """A launcher of runs on this machine. keep: a file descriptor that kernels inherit, the sweep's lock."""
+
+    def __init__(self, forked, keep=None):
+        self.keep, self.forked, self.threads = keep, forked, {}
+
+    def start(self, run):
+        """Start a run and return at once."""
+        self.threads[run.name] = Notebook(run, self.forked, self.keep)
+        self.threads[run.name].start()
+
+    def poll(self, run):
+        """Return 0 for a notebook that ended well and 1 for another, None while it is at work."""
+        return self.threads[run.name].status
+
+    def end(self, runs):
+        """End the kernels of these runs, with what they started, and wait for their papermill.
+
+        What a notebook started in a session of its own, like the shared server of the embedded model, stays.
+        """
+        left, soon = [self.threads[run.name] for run in runs], time.monotonic() + GRACE
+        while left := [thread for thread in left if thread.is_alive()]:
+            for thread in left:  # again and again: a kernel may only now have come up
+                thread.signal(signal.SIGTERM if time.monotonic() < soon else signal.SIGKILL)
+            time.sleep(0.05)
+
+    def close(self):
+        """Free what the launcher holds: nothing; the fork server is ready for the next sweep of this process."""
 
 
 @contextlib.contextmanager
 def lock(folder):
-    """Hold the sweep's folder; children inherit the lock, so the runs of a killed sweep keep it until they end."""
+    """Hold the sweep's folder; kernels inherit the lock, so those of a killed sweep keep it until they end."""
     with (folder / "lock").open("a+") as file:
         end = time.monotonic() + 10
         while True:

@@ -20,80 +20,214 @@ stages that its parameters refer to as "{stage}" it waits in any case. `replaces
 runs replace committed samples (`selfeval.files.keep_samples`).
 """
 
+import difflib
 import hashlib
 import itertools
 import json
+import keyword
 import math
 import re
 import sys
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import yaml
 
 from selfeval import DATA, ROOT
 from selfeval.errors import InputError
-from selfeval.sweep.parameters import declared_parameters, parameter_fault, suggest, type_fault
-from selfeval.sweep.runs import Run, Stage, Sweep
+from selfeval.keys import SECRET_VALUE, is_secret_name
+from selfeval.sweep.runs import USABLE, Run, Sweep
 
 MAX_RUNS = 10_000  # of one stage
 MAX_VALUES = 1_000_000  # of one file
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
+KEYS = ("notebook", "name", "parameters", "grid", "zip", "list", "after")
+TYPES = {"int": int, "float": int | float, "str": str, "bool": bool, "dict": dict}
 
 
 def load(path, out=None):
-    """Read a sweep file, expand its runs and check them all; raise one InputError that lists every problem."""
+    """Read a sweep file, expand its runs and check them all; raise one InputError that lists every problem.
+
+    out: a folder that replaces `data/runs/<name>`.
+    """
     path = Path(path)
     spec = _read_yaml(path)
-    where, problems = "the file", []
-
-    def say(problem):
-        problems.append(f"{where}: {problem}")
-
-    def check_keys(mapping, known):
-        for key in mapping.keys() - {*known}:
-            say(f"there is no key {key!r}{suggest(key, known)}")
-
-    stages = spec.get("stages") if isinstance(spec, dict) else None
-    if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
+    entries = spec.get("stages") if isinstance(spec, dict) else None
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"{path}: a sweep file is a mapping with `name` and `stages`, a list of mappings")
-    check_keys(spec, ("name", "stages", "replaces_samples"))
+    problems = [*_unknown(spec, ("name", "stages", "replaces_samples"))]
     if not _is_name(spec.get("name")):
-        say(f"`name` is {spec.get('name')!r}, but must be letters, digits, dots, dashes or underscores")
+        problems.append(f"`name` is {spec.get('name')!r}, but must be letters, digits, dots, dashes or underscores")
     if fault := type_fault(replaces := spec.get("replaces_samples", False), "bool"):
-        say(f"`replaces_samples` {fault}")
-    folder = Path(out or DATA / "runs" / str(spec.get("name"))).absolute()
-    done = []
-    for number, entry in enumerate(stages, 1):
-        where = f"stage {number}"
-        check_keys(entry, ("notebook", "name", "parameters", "grid", "zip", "list", "after"))
-        notebook = _find_notebook(entry.get("notebook"), path.parent, say)
-        name = entry.get("name", notebook.stem if notebook else f"stage-{number}")
-        where = f"stage {name!r}"
-        if not _is_name(name):
-            say("a name must be letters, digits, dots, dashes or underscores; give `name`")
-        elif str(name).lower() in {stage.name.lower() for stage in done}:
-            say("the name is used twice; give one of them another `name`")
-        known, before = {stage.name: stage for stage in done}, len(problems)
-        sets = _expand(entry, say)
-        stage = Stage(str(name), [])
-        declared, after = _declared(notebook, say), _after(entry, known, say)
-        for given, varying in sets:
-            run = _make_run(stage, notebook, given, varying, after, declared, folder, known, say)
-            run.variables = {"SELFEVAL_REPLACE_SAMPLES": "1"} if replaces else {}
-            if len(problems) == before:
-                stage.runs.append(run)
-        twice = [run.folder.name for run in stage.runs]
-        if len({*map(str.lower, twice)}) < len(twice):
-            say("the same parameters stand there twice")
-        done.append(stage)
-    problems += _written_twice(run for stage in done for run in stage.runs if run.notebook)
+        problems.append(f"`replaces_samples` {fault}")
+    sweep = Sweep(spec.get("name"), Path(out or DATA / "runs" / str(spec.get("name"))).absolute(), [])
+    problems = [f"the file: {problem}" for problem in problems]
+    for number, entry in enumerate(entries, 1):
+        stage = Stage(f"stage-{number}", entry=entry, known={stage.name: stage for stage in sweep.stages})
+        stage.check(path.parent)
+        stage.expand(sweep.folder, {"SELFEVAL_REPLACE_SAMPLES": "1"} if replaces else {})
+        problems += [f"stage {stage.name!r}: {problem}" for problem in stage.problems]
+        sweep.stages.append(stage)
+    problems += _written_twice(sweep.runs)
     if other := _other_kernel():
         problems.append(f"the kernel python3 is {other}, not {sys.executable}: set JUPYTER_PREFER_ENV_PATH=1")
     if problems:
         problems = list(dict.fromkeys(problems))
         lines = problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in problems)
         raise InputError(f"{path}: {lines}")
-    return Sweep(spec["name"], folder, done)
+    return sweep
+
+
+@dataclass
+class Stage:
+    """The runs of one notebook; of a file, with its entry there and the stages before it."""
+
+    name: str
+    runs: list[Run] = field(default_factory=list)
+    entry: dict = field(default_factory=dict)
+    known: dict[str, "Stage"] = field(default_factory=dict)
+    notebook: Path | None = None
+    declared: dict = field(default_factory=dict)  # parameter: (annotation, default as it stands in the notebook)
+    after: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @cached_property
+    def digest(self):
+        """Return a digest of the executions of its settled runs: another one when one of them was executed again."""
+        usable = [run for run in self.runs if run.status in USABLE and run.status != "to do"]
+        made = [(run.name, run.manifest.get("started")) for run in usable]
+        return hashlib.sha256(json.dumps(made).encode()).hexdigest()[:16]
+
+    @cached_property
+    def lost(self):
+        """Return the first of its settled runs on which later stages cannot run, None where they can."""
+        return next((run for run in self.runs if run.status not in USABLE), None)
+
+    def check(self, base):
+        """Find the notebook, what it declares, the stage's name, and the stages that it waits for."""
+        say = self.problems.append
+        self.problems += _unknown(self.entry, KEYS)
+        self.notebook = self._find_notebook(base)
+        self.name = str(self.entry.get("name", self.notebook.stem if self.notebook else self.name))
+        if not _is_name(self.entry.get("name", self.name)):
+            say("a name must be letters, digits, dots, dashes or underscores; give `name`")
+        elif self.name.lower() in map(str.lower, self.known):
+            say("the name is used twice; give one of them another `name`")
+        if self.notebook:
+            try:
+                self.declared = declared_parameters(self.notebook)
+            except Exception as error:  # papermill and nbformat raise many kinds
+                say(f"{self.notebook.name} is no readable notebook ({type(error).__name__})")
+        after = self.entry.get("after", [*self.known])
+        if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
+            say("`after` is a list of names of earlier stages, or [] for none")
+            return
+        self.after = after
+        for name in after:
+            if name not in self.known:
+                say(f"`after` names {name!r}{suggest(name, self.known)}; {self._before()}")
+
+    def _before(self):
+        return f"stages before this one: {', '.join(self.known) or 'none'}"
+
+    def _find_notebook(self, base):
+        known, given = (
+            {file.stem: file for file in sorted((ROOT / "notebooks").glob("*.ipynb"))},
+            self.entry.get("notebook"),
+        )
+        if not isinstance(given, str):
+            self.problems.append("`notebook` is missing")
+            return None
+        stem = given.removesuffix(".ipynb")
+        for file in (known.get(stem), base / given, base / f"{given}.ipynb"):
+            if file and file.is_file():
+                return file.resolve()
+        self.problems.append(f"there is no notebook {given!r}{suggest(stem, known)}")
+        return None
+
+    def expand(self, folder, variables):
+        """Make the runs, as far as nothing is wrong; folder: of the sweep."""
+        for given, varying in self._sets():
+            run = self._run(given, varying, folder, variables)
+            if not self.problems:
+                self.runs.append(run)
+        if len({run.folder.name.lower() for run in self.runs}) < len(self.runs):
+            self.problems.append("the same parameters stand there twice")
+
+    def _sets(self):
+        """Return [(parameters, names that vary)], one per run."""
+        say, fixed = self.problems.append, self.entry.get("parameters") or {}
+        ways = {way: self.entry[way] for way in ("grid", "zip", "list") if way in self.entry}
+        way, rows = next(iter(ways.items()), ("list", [{}]))
+        if len(ways) > 1 or not isinstance(fixed, dict) or (way != "list" and not isinstance(rows, dict)):
+            say("`parameters` is a mapping, and so is `grid` or `zip`; of grid, zip and list there is one")
+            return []
+        if way != "list":
+            rows = self._rows(way, rows)
+        elif not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+            say("`list` is a list of parameter sets, each of them a mapping")
+            return []
+        if both := fixed.keys() & {name for row in rows for name in row}:
+            say(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
+        return [(fixed | row, [*row]) for row in rows]
+
+    def _rows(self, way, varying):
+        """Return the parameters that vary, run by run, of a grid or of lists to zip."""
+        say = self.problems.append
+        lengths = {name: len(values) for name, values in varying.items() if isinstance(values, list) and values}
+        if wrong := [name for name in varying if name not in lengths]:
+            say(f"the values of `{wrong[0]}` in grid or zip are not a list with entries")
+        elif way == "zip" and len({*lengths.values()}) > 1:
+            say(f"the lists of `zip` differ in length: {lengths}")
+        elif way == "grid" and (count := math.prod(lengths.values())) > MAX_RUNS:
+            say(f"the grid has {count} runs; at most {MAX_RUNS} are possible in a stage")
+        else:
+            rows = zip(*varying.values(), strict=True) if way == "zip" else itertools.product(*varying.values())
+            return [dict(zip(varying, row, strict=True)) for row in rows]
+        return []
+
+    def _run(self, given, varying, folder, variables):
+        """Return the run of one set of parameters, with stage references and `out` filled in."""
+        portable, actual, needs = {}, {}, dict.fromkeys(self.after)
+        for name, value in given.items():
+            fault = parameter_fault(name, value, self.declared if self.notebook else None)
+            names = None if fault else self._referenced(name, value)
+            if fault:
+                self.problems.append(fault)
+                continue
+            kind, _ = self.declared.get(name, ("None", None))
+            portable[name] = actual[name] = value
+            if names is not None:
+                needs |= dict.fromkeys(names)
+                runs = [run for stage in names for run in self.known[stage].runs]
+                portable[name], actual[name] = [run.name for run in runs], [str(run.folder) for run in runs]
+                if kind == "str" and len(runs) == 1:
+                    actual[name] = actual[name][0]
+            if fault := type_fault(actual[name], kind):
+                self.problems.append(f"`{name}` {fault}")
+        key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
+        place = folder / self.name / _slug({name: given[name] for name in varying}, key)
+        if not place.resolve().is_relative_to(folder.resolve()):
+            self.problems.append(f"the folder {place} leads out of {folder}")
+        target = TARGETS.get(self.notebook.stem, "out") if self.notebook else "out"
+        if target in self.declared:
+            actual.setdefault(target, str(place) if target == "out" else self.declared[target][1])
+        seeds = {name: default for name, (_, default) in self.declared.items()} | actual
+        seeds = {name: value for name, value in seeds.items() if name == "seed" or name.endswith("_seed")}
+        return Run(self.name, self.notebook, place, actual, key, tuple(needs), seeds, {**variables})
+
+    def _referenced(self, name, value):
+        """Return the stages that `"{stage}"`, or a list of such, names; None for a plain value."""
+        parts = value if isinstance(value, list) else [value]
+        names = [part[1:-1] for part in parts if isinstance(part, str) and re.fullmatch(r"\{[^{}]*\}", part)]
+        unknown = [each for each in names if each not in self.known]
+        if unknown:
+            what = f"the unknown stage {unknown[0]!r}{suggest(unknown[0], self.known)}"
+            self.problems.append(f"`{name}` refers to {what}; {self._before()}")
+        elif names and len(names) < len(parts):
+            self.problems.append(f"`{name}` refers to stages and other values in one list")
+        return names if names and not unknown else None
 
 
 def _read_yaml(path):
@@ -108,30 +242,32 @@ def _read_yaml(path):
 
     try:
         data = yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
-        if (count := _written_out(data, {})) > MAX_VALUES:
-            raise ValueError(f"{count} values with every alias written out; at most {MAX_VALUES} are read")
-        json.dumps(data, default=str)  # no mapping inside itself, no keys but scalars
+        if any(number > MAX_VALUES for number, _ in enumerate(_leaves("", data))):
+            raise ValueError(f"more than {MAX_VALUES} values with every alias written out")
         return data
     except OSError as error:
         raise InputError(f"{path}: cannot read the sweep file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: the sweep file is not UTF-8 text") from None
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:  # without the line's text: it may be a key
+    except RecursionError:
+        raise InputError(f"{path}: not plain YAML: a value inside itself, or too many levels") from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # without the line's text: it may be a key
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         raise InputError(f"{path}: not plain YAML{line}: {getattr(error, 'problem', None) or error}") from None
 
 
-def _written_out(value, known):
-    """Return how many values there are once every alias stands for what it names: nested ones multiply."""
-    if not isinstance(value, dict | list):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = 0  # of what is inside itself
-        known[id(value)] = 1 + sum(
-            _written_out(v, known) for v in (value.values() if isinstance(value, dict) else value)
-        )
-    return known[id(value)]
+def _leaves(name, value):
+    """Yield (name, value) for each scalar inside a value, and (key, None) for each key of a mapping."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield key, None
+            yield from _leaves(key, part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _leaves(name, part)
+    else:
+        yield name, value
 
 
 def _written_twice(runs):
@@ -150,127 +286,62 @@ def _written_twice(runs):
     ]
 
 
-def _find_notebook(given, base, say):
-    known = {file.stem: file for file in sorted((ROOT / "notebooks").glob("*.ipynb"))}
-    if not isinstance(given, str):
-        say("`notebook` is missing")
-        return None
-    stem = given.removesuffix(".ipynb")
-    for file in (known.get(stem), base / given, base / f"{given}.ipynb"):
-        if file and file.is_file():
-            return file.resolve()
-    say(f"there is no notebook {given!r}{suggest(stem, known)}")
+def declared_parameters(notebook):
+    """Return {parameter: (annotation, default as it stands there)} of a notebook, as papermill sees them."""
+    from papermill import inspect_notebook  # takes two seconds
+
+    found = inspect_notebook(str(notebook))
+    return {name: (each["inferred_type_name"], yaml.safe_load(each["default"])) for name, each in found.items()}
+
+
+def parameter_fault(name, value, declared):
+    """Return what forbids to pass a parameter on: papermill injects names as code and stores values three times."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        return f"{str(name)[:60]!r} is no parameter name"
+    leaves = [*_leaves(name, value)]
+    if any(is_secret_name(key) or (isinstance(leaf, str) and SECRET_VALUE.search(leaf)) for key, leaf in leaves):
+        return f"`{name}` looks like a secret; keys come from the environment (or .env), never from parameters"
+    if declared is not None and name not in declared:
+        listed = ", ".join(declared) or "none"
+        return f"the notebook has no parameter {name!r}{suggest(name, declared)}; it declares {listed}"
+    for key, leaf in leaves:
+        finite = not isinstance(leaf, float) or math.isfinite(leaf)
+        if not isinstance(key, str) or not isinstance(leaf, str | int | float | None) or not finite:
+            return f"`{name}` has {leaf or key!s:.40}, which is no plain literal; quote it if text is meant"
     return None
 
 
-def _declared(notebook, say):
-    """Return {parameter: (annotation, default as it stands there)} of a notebook; None when it cannot be read."""
-    if notebook is None:
+def type_fault(value, kind):
+    """Return how a value breaks its annotation, with the trap of YAML that it fell into; None when it keeps it."""
+    outer, _, inner = kind.replace(" ", "").partition("[")
+    if outer == "list" and isinstance(value, list):
+        faults = (type_fault(part, inner.removesuffix("]") or "plain") for part in value)
+        return next(filter(None, faults), None)
+    number = isinstance(value, int | float)
+    unfit = isinstance(value, bool) and outer in ("int", "float", "plain")
+    if (outer == "list" and isinstance(value, str)) or (
+        outer != "list" and isinstance(value, TYPES.get(outer, object)) and not unfit
+    ):
         return None
-    try:
-        found = declared_parameters(notebook)
-        return {name: (each["inferred_type_name"], yaml.safe_load(each["default"])) for name, each in found.items()}
-    except Exception as error:  # papermill and nbformat raise many kinds
-        say(f"{notebook.name} is no readable notebook ({type(error).__name__})")
-        return None
+    wanted = {"list": "a list or one string", "plain": "text or a number"}.get(outer, outer)
+    text = f"is {json.dumps(value, default=str)[:60]}, but must be {wanted}"
+    if outer in ("int", "float") and isinstance(value, str):
+        if re.fullmatch(r"[+-]?[\d.]+[eE][+-]?\d+", value):
+            return f"{text}: YAML 1.1 reads {value} as text, write it with a point and a sign as in 1.0e-3"
+        return f"{text}: write it without quotes"
+    if not number or outer in ("int", "float", "bool", "dict"):
+        return text
+    return f"{text}: {'YAML reads no, yes, on and off as booleans, ' * isinstance(value, bool)}quote it"
 
 
-def _after(entry, known, say):
-    """Return the names of the stages that a stage waits for, whatever its parameters refer to."""
-    after = entry.get("after", [*known])
-    if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
-        say("`after` is a list of names of earlier stages, or [] for none")
-        return []
-    for name in after:
-        if name not in known:
-            say(f"`after` names {name!r}{suggest(name, known)}; stages before this one: {', '.join(known) or 'none'}")
-    return after
+def suggest(name, known):
+    """Return `; did you mean ...?` where a known name is near, else nothing."""
+    near = difflib.get_close_matches(str(name), [*known], 1, 0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _expand(entry, say):
-    """Return [(parameters, names that vary)], one per run."""
-    fixed, grid, pairs = (entry.get(part) or {} for part in ("parameters", "grid", "zip"))
-    listed = entry.get("list") or []
-    mappings = all(isinstance(part, dict) for part in (fixed, grid, pairs))
-    if not mappings or sum(map(bool, (grid, pairs, listed))) > 1:
-        say("`parameters` is a mapping, and so is `grid` or `zip`; of grid, zip and list there is one")
-        return []
-    if "list" in entry:
-        return _expand_list(fixed, listed, say)
-    varying = grid or pairs
-    if wrong := [name for name, values in varying.items() if not isinstance(values, list) or not values]:
-        say(f"the values of `{wrong[0]}` in grid or zip are not a list with entries")
-        return []
-    _check_apart(fixed, varying, say)
-    lengths = {name: len(values) for name, values in varying.items()}
-    if pairs and len({*lengths.values()}) > 1:
-        say(f"the lists of `zip` differ in length: {lengths}")
-        return []
-    if grid and (count := math.prod(lengths.values())) > MAX_RUNS:
-        say(f"the grid has {count} runs; at most {MAX_RUNS} are possible in a stage")
-        return []
-    rows = zip(*pairs.values(), strict=True) if pairs else itertools.product(*grid.values())
-    return [({**fixed, **dict(zip(varying, row, strict=True))}, list(varying)) for row in rows]
-
-
-def _expand_list(fixed, listed, say):
-    if not isinstance(listed, list) or not listed or not all(isinstance(each, dict) for each in listed):
-        say("`list` is a list of parameter sets, each of them a mapping")
-        return []
-    _check_apart(fixed, {name: None for each in listed for name in each}, say)
-    return [({**fixed, **each}, list(each)) for each in listed]
-
-
-def _check_apart(fixed, varying, say):
-    if both := varying.keys() & fixed.keys():
-        say(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
-
-
-def _make_run(stage, notebook, given, varying, after, declared, folder, known, say):
-    """Return the run of one set of parameters, with stage references and `out` filled in."""
-    portable, actual, needs = {}, {}, dict.fromkeys(after)
-    for name, value in given.items():
-        if fault := parameter_fault(name, value, declared):
-            say(fault)
-            continue
-        names, wrong = _referenced(value, known)
-        if wrong:
-            say(f"`{name}` refers to {wrong}; stages before this one: {', '.join(known) or 'none'}")
-            continue
-        kind, _ = (declared or {}).get(name, ("None", None))
-        portable[name] = actual[name] = value
-        if names is not None:
-            needs |= dict.fromkeys(names)
-            runs = [run for stage in names for run in known[stage].runs]
-            portable[name], actual[name] = [run.name for run in runs], [str(run.folder) for run in runs]
-            if kind == "str" and len(runs) == 1:
-                actual[name] = actual[name][0]
-        if fault := type_fault(actual[name], kind):
-            say(f"`{name}` {fault}")
-    if notebook and TARGETS.get(notebook.stem) in (declared or {}):
-        actual.setdefault(TARGETS[notebook.stem], declared[TARGETS[notebook.stem]][1])
-    key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
-    target = folder / stage.name / _slug({name: given[name] for name in varying}, key)
-    if not target.resolve().is_relative_to(folder.resolve()):
-        say(f"the folder {target} leads out of {folder}")
-    if declared and "out" in declared and "out" not in given:
-        actual["out"] = str(target)
-    seeds = {name: default for name, (_, default) in (declared or {}).items()} | actual
-    seeds = {name: value for name, value in seeds.items() if name == "seed" or name.endswith("_seed")}
-    return Run(stage.name, notebook, target, actual, key, tuple(needs), seeds)
-
-
-def _referenced(value, known):
-    """Return the stages that `"{stage}"`, or a list of such, names (None for a plain value), and what is wrong."""
-    parts = value if isinstance(value, list) else [value]
-    names = [part[1:-1] for part in parts if isinstance(part, str) and re.fullmatch(r"\{[^{}]*\}", part)]
-    if not names:
-        return None, None
-    if wrong := [name for name in names if name not in known]:
-        return None, f"the unknown stage {wrong[0]!r}{suggest(wrong[0], known)}"
-    if len(names) < len(parts):
-        return None, "stages and other values in one list"
-    return names, None
+def _unknown(mapping, known):
+    return [f"there is no key {key!r}{suggest(key, known)}" for key in mapping.keys() - {*known}]
 
 
 def _slug(varying, key):

@@ -1,303 +1,151 @@
-"""A warm process: it has the heavy imports done and forks each program from there, so that a small run need not wait.
+"""Fresh kernels in a blink: forked from a process that has the heavy imports done (Linux).
 
-    with WarmProcess() as warm:
-        process = start(warm.address, [sys.executable, "-m", "ipykernel_launcher", "-f", file], cwd, env, files)
-        process.wait()
-
-Every program gets a fresh process in a session of its own, with the working directory, the environment and the open
-files of its request, new random states, and modules that nobody has used. The warm process has no thread, event loop,
-socket or database of its own but the one that takes requests. It ends, with all that it forked, when whoever made it
-ends in whatever way; what it forked ends when it dies (Linux, PR_SET_PDEATHSIG), or when whoever asked for it dies.
+The process is `multiprocessing`'s fork server. Every kernel is a process and session of its own, with the working
+directory, environment and open files it was asked for, new random states, and modules that nobody has used. It ends,
+with what it started, when whoever asked for it ends in whatever way.
 """
 
+import atexit
 import contextlib
-import ctypes
-import gc
-import importlib
-import json
 import os
+import pickle
 import runpy
-import secrets
 import select
 import signal
-import socket
-import struct
-import subprocess
 import sys
+import tempfile
 import threading
-import time
 from dataclasses import dataclass
+from multiprocessing import connection, forkserver
 from pathlib import Path
+from uuid import uuid4
+
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
 
 # What the notebooks use. None of them opens a thread, a loop or a connection when it is imported.
-KERNEL = (
+WARM = (
     "ipykernel.kernelapp", "ipykernel.ipkernel", "zmq.asyncio", "numpy", "pandas", "scipy.stats", "matplotlib.pyplot",
     "seaborn", "sklearn.linear_model", "sklearn.feature_extraction.text", "openai", "aiohttp", "yaml", "dotenv",
 )  # fmt: skip
-PAPERMILL = ("papermill.cli", "nbclient", "nbformat", "jupyter_client.asynchronous", "selfeval.sweep.engine")
 FRESH = ("selfeval", "tqdm")  # imported anew: edited between runs; chooses its bar by where it is imported
-FOREVER = float("inf")
-GRACE = 3.0  # seconds between TERM and KILL
 INLINE = "module://matplotlib_inline.backend_inline"
+FORKS = sys.platform == "linux"  # elsewhere system libraries do not survive a fork
 
 
-def obstacle() -> str | None:
-    """Return why processes cannot be forked here, None where they can."""
-    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-        return f"forking from a warm process needs Linux, this is {sys.platform}"
-    return None
+class KernelManager(AsyncKernelManager):
+    """A manager of one kernel, which talks over Unix sockets: another program may take a TCP port before it is bound.
 
-
-# The side that asks
-
-
-class WarmProcess:
-    """A warm process of the caller, in the working directory and environment that its programs mostly have.
-
-    modules: what it imports before it takes the first request.
+    owner: has `forked`, whether the kernel is forked if that is possible here; `options` of its process (`env`, `cwd`,
+    `stdout`, `stderr`, `pass_fds`) as `subprocess.Popen` takes them; and is told the manager as its `kernel`.
     """
 
-    def __init__(self, modules: tuple[str, ...] = KERNEL, cwd: Path | None = None, env: dict | None = None):
-        name = f"selfeval-{secrets.token_hex(16)}"  # in Linux's abstract namespace: no file to leave behind
-        self._owner, owner = socket.socketpair()
-        with owner, socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(f"\0{name}")
-            listener.listen(256)
-            code = f"from selfeval.sweep.kernels import _main; _main({owner.fileno()}, {listener.fileno()}, {modules})"
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code], cwd=cwd, env=env, start_new_session=True, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, pass_fds=(owner.fileno(), listener.fileno()),
-            )  # fmt: skip
-        self.address = name
+    owner = None
 
-    def close(self) -> None:
-        """End the warm process and everything that it forked."""
-        self._owner.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(GRACE / 2)
-        self.process.kill()  # it imports, or what it forked does not listen to TERM
-        self.process.wait()
+    def __init__(self, **traits):
+        if FORKS:  # in Linux's abstract namespace: no file to leave behind
+            traits |= {"transport": "ipc", "ip": f"@selfeval-{uuid4().hex}"}
+        super().__init__(**traits)
 
-    def __enter__(self) -> "WarmProcess":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
+    async def _async_pre_start_kernel(self, **kw):
+        if FORKS and (self.owner is None or self.owner.forked) and _is_ours(self.format_kernel_cmd()):
+            self.provisioner = ForkedProvisioner(kernel_spec=self.kernel_spec, parent=self)
+        if self.owner:
+            self.owner.kernel, kw = self, kw | self.owner.options
+        return await super()._async_pre_start_kernel(**kw)
 
 
-def start(address: str, command: list[str], cwd: Path | str, env: dict, files: list[int]) -> "Forked":
-    """Have `python -m module arguments` run in a process forked from the warm one at this address; return at once.
+def _is_ours(command: list[str]) -> bool:
+    """Tell whether a kernel is IPython's on this interpreter and no other environment's."""
+    python, ours = Path(command[0]), Path(sys.executable)
+    same = python.parent == ours.parent and python.resolve() == ours.resolve()
+    return same and command[1:3] == ["-m", "ipykernel_launcher"]
 
-    files: descriptors for stdin, stdout and stderr, and others to keep open. Raises `OSError` where nobody takes it.
-    """
-    if command[1] != "-m":
-        raise OSError(f"a warm process runs `python -m MODULE`, not {command[1]!r}")
-    job = {"argv": command[2:], "command": command, "cwd": str(cwd), "env": dict(env)}
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.connect(f"\0{address}")
-        socket.send_fds(connection, [b"\n"], files)
-        connection.sendall(json.dumps(job).encode() + b"\n")
-    except BaseException:
-        connection.close()
-        raise
-    return Forked(connection)
+
+class ForkedProvisioner(LocalProvisioner):
+    """Jupyter's own way to a kernel on this machine, but for how its process is made and signalled."""
+
+    async def launch_kernel(self, cmd, env=None, cwd=None, stdout=None, stderr=None, pass_fds=(), **_):
+        """Fork the kernel; return how to connect to it."""
+        self.cwd = Path(cwd or Path.cwd())
+        files = (stdout or sys.__stdout__, stderr or sys.__stderr__)
+        self.process = Forked(Kernel(cmd, str(self.cwd), env), [*(file.fileno() for file in files), *pass_fds])
+        self.pid = self.pgid = self.process.pid
+        return self.connection_info
+
+    async def send_signal(self, signum):
+        """Signal the kernel and what it started; nobody, and above all not the caller, where that is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signum)
 
 
 class Forked:
-    """A program that a warm process forks, with the methods of `subprocess.Popen`; it ends when this is dropped.
+    """A forked kernel, with what jupyter_client needs of `subprocess.Popen`. files: descriptors it gets."""
 
-    `pid` is None until it has started.
-    """
+    stdin = stdout = stderr = returncode = None
 
-    stdin = stdout = stderr = None
-
-    def __init__(self, connection: socket.socket):
-        self.pid, self.returncode, self._connection, self._rest = None, None, connection, b""
-
-    def _read(self, flags: int) -> None:
+    def __init__(self, kernel: "Kernel", files: list[int]):
+        forkserver.set_forkserver_preload([*WARM, __name__])
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the server inherits it: Ctrl-C is ours
         try:
-            data = self._connection.recv(64, flags)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            data = b""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for word, number in map(bytes.split, lines):
-            if word == b"pid":
-                self.pid = int(number)
-            else:
-                self.returncode = int(number)
-        if not data and self.returncode is None:  # the warm process is dead, and with it what it forked
-            self.returncode = -signal.SIGKILL
-        if self.returncode is not None:
-            self._connection.close()
-
-    def started(self) -> "Forked":
-        """Wait until the program runs; raise `OSError` where it does not come to that."""
-        while self.pid is None and self.returncode is None:
-            self._read(0)
-        if self.pid is None:
-            raise OSError("the warm process did not start it")
-        return self
+            self._read, self._held = forkserver.connect_to_new_process(files)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with open(self._held, "wb", closefd=False) as child:
+            child.write(pickle.dumps({}) + pickle.dumps(kernel))  # {}: nothing of our __main__, which it would import
+        self.pid = forkserver.read_signed(self._read)
 
     def poll(self) -> int | None:
-        """Return the exit status, None while the program runs or waits for its start."""
-        if self.returncode is None:
-            self._read(socket.MSG_DONTWAIT)
+        """Return the exit status, None while the kernel runs."""
+        if self.returncode is None and connection.wait([self._read], 0):
+            try:
+                self.returncode = forkserver.read_signed(self._read)
+            except EOFError:  # the server was killed
+                self.returncode = -signal.SIGKILL
+            os.close(self._read)
+            os.close(self._held)  # whatever is left of the kernel ends
         return self.returncode
 
-    def drop(self) -> None:
-        """Ask for the program no longer: it is not started, or ended."""
-        self._connection.close()
-        self.returncode = -signal.SIGTERM if self.returncode is None else self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit status."""
-        end = time.monotonic() + (float("inf") if timeout is None else timeout)
-        while self.poll() is None:
-            if time.monotonic() > end:
-                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
-            select.select([self._connection], [], [], None if timeout is None else max(0, end - time.monotonic()))
-        return self.returncode
-
-    def send_signal(self, number: int) -> None:
-        """Send a signal to the program, if it still runs."""
-        if self.poll() is None and self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        """Ask the program to end."""
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End the program."""
-        self.send_signal(signal.SIGKILL)
-
-
-# The warm process
+    wait = poll  # called when it has ended
 
 
 @dataclass
-class _Child:
-    pid: int
-    pidfd: int
-    connection: socket.socket
-    end: float = FOREVER  # when it is killed, once it was asked to end
+class Kernel:
+    """What the fork server's child turns into."""
 
+    command: list[str]
+    cwd: str
+    env: dict
 
-def _main(owner: int, listener: int, modules: tuple[str, ...]) -> None:
-    """Serve until the owner is gone; in a forked child, become the program that was asked for."""
-    if sys.path[0] == "":
-        del sys.path[0]
-    os.environ["JPY_PARENT_PID"] = str(os.getpid())  # ipykernel reads it when imported, and watches its parent
-    for name in modules:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    if threading.active_count() > 1:  # OpenBLAS alone ends its own threads before a fork and starts them after it
-        sys.exit(f"selfeval: an import started a thread: {threading.enumerate()}; nothing is forked from there")
-    gc.collect()
-    gc.freeze()  # the children share these objects' memory as long as nobody counts through them
-    job = _serve(socket.socket(fileno=owner), socket.socket(fileno=listener))
-    if job:
-        runpy.run_module(job["argv"][0], run_name="__main__", alter_sys=True)
-
-
-def _serve(owner: socket.socket, listener: socket.socket) -> dict | None:
-    """Fork what is asked for and tell who asked how it ended; return the job in a child, None when all is over."""
-    children, parent = [], os.getpid()
-    while owner or children:
-        watched = [*filter(None, (owner, listener))]
-        watched += [child.pidfd for child in children]
-        watched += [child.connection for child in children if child.end == FOREVER]
-        ready = select.select(watched, [], [], 0.1 if any(child.end < FOREVER for child in children) else None)[0]
-        if owner in ready:  # it never writes: this is its end
-            owner.close()
-            listener.close()
-            owner = listener = None
-        elif listener in ready and (taken := _take(listener)):
-            job, files, connection = taken
-            pid = os.fork()
-            if pid == 0:
-                for each in (owner, listener, *(child.connection for child in children)):
-                    each.close()
-                for child in children:
-                    os.close(child.pidfd)
-                return _become(job, files, connection, parent)
-            children.append(_Child(pid, os.pidfd_open(pid), connection))
-            for fd in files:
-                os.close(fd)
-        for child in [*children]:
-            if child.pidfd in ready:
-                if child.end < FOREVER:
-                    _signal_session(child.pid, signal.SIGKILL)  # before its number is free for another
-                _, status = os.waitpid(child.pid, 0)
-                with contextlib.suppress(OSError):
-                    child.connection.sendall(f"exit {os.waitstatus_to_exitcode(status)}\n".encode())
-                child.connection.close()
-                os.close(child.pidfd)
-                children.remove(child)
-            elif child.end == FOREVER and (owner is None or child.connection in ready):  # nobody waits for it any more
-                child.end = time.monotonic() + GRACE
-                _signal_session(child.pid, signal.SIGTERM)
-            elif child.end < time.monotonic():
-                _signal_session(child.pid, signal.SIGKILL)
-    return None
-
-
-def _take(listener: socket.socket) -> tuple[dict, list[int], socket.socket] | None:
-    """Return a job, its files and where to answer; None where another user asks, or who asked is gone."""
-    connection, _ = listener.accept()
-    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    files = []
-    try:
-        if user == os.getuid():
-            connection.settimeout(5)
-            data, files, *_ = socket.recv_fds(connection, 1, 16)
-            while len(data) < 2 or not data.endswith(b"\n"):
-                more = connection.recv(1 << 20)
-                if not more:
-                    raise ConnectionError("the request is cut off")
-                data += more
-            connection.settimeout(None)
-            return json.loads(data), files, connection
-    except (OSError, ValueError):
-        for fd in files:
+    def _bootstrap(self, sentinel: int) -> int:  # the name by which the server calls it
+        os.setsid()
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # else the server would wait for this process too
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        threading.Thread(target=_end_with, args=(sentinel,), daemon=True).start()
+        for target, fd in enumerate(forkserver.get_inherited_fds()[:2], 1):
+            os.dup2(fd, target)
             os.close(fd)
-    connection.close()
-    return None
-
-
-def _signal_session(leader: int, number: int) -> None:
-    """Send a signal to a child and all other processes of its session."""
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
-            if os.getsid(int(name)) == leader:
-                os.kill(int(name), number)
-
-
-def _become(job: dict, files: list[int], connection: socket.socket, parent: int) -> dict:
-    """Make this forked child what `python -m` would have made, and tell its process id to who asked."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # died before that
-        os._exit(1)
-    os.setsid()  # before anybody knows it: a signal to its group must not meet another
-    for target, fd in enumerate(files[:3]):
-        os.dup2(fd, target)
-        os.close(fd)
-    os.chdir(job["cwd"])
-    os.environ.clear()
-    os.environ.update(job["env"])
-    sys.argv, sys.orig_argv = job["argv"][:], job["command"]
-    sys.path.insert(0, job["cwd"])
-    for name in [*sys.modules]:
-        if name.partition(".")[0] in FRESH:
+        os.chdir(self.cwd)
+        os.environ.clear()
+        os.environ.update(self.env)
+        sys.orig_argv, sys.argv = (
+            self.command,
+            [*self.command[2:], "--IPKernelApp.parent_handle=1"],
+        )  # `_end_with` watches
+        for name in [name for name in sys.modules if name.partition(".")[0] in FRESH]:
             del sys.modules[name]
-    if "numpy" in sys.modules:
+        tempfile.tempdir = None  # an import may have looked before
         sys.modules["numpy"].random.seed()  # `random` does this by itself after a fork
-    if "matplotlib" in sys.modules and job["argv"][0] == "ipykernel_launcher":  # which it else learns when imported
         sys.modules["matplotlib"].rcParams["backend"] = os.environ.get("MPLBACKEND") or INLINE
-    connection.sendall(f"pid {os.getpid()}\n".encode())
-    connection.close()
-    return job
+        try:
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        finally:
+            atexit._run_exitfuncs()  # the server leaves by `os._exit`
+            sys.stdout.flush()
+        return 0
+
+
+def _end_with(sentinel: int) -> None:
+    """End this session when the process that asked for it has ended."""
+    select.select([sentinel], [], [])
+    os.killpg(0, signal.SIGKILL)

@@ -5,25 +5,22 @@ import signal
 import sys
 import time
 
-from selfeval.sweep import todo
-from selfeval.sweep.left import time_left
-from selfeval.sweep.manifest import COUNTS, progress, relative
+from selfeval.sweep.runs import COUNTS, relative
 
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal
 STATES = ("ok", "skipped", "incomplete", "failed", "stopped", "not started", "left out", "waiting")
 SHOWN = 20  # causes, and folders that are left over
+STEADY = 3  # calls from which on their speed can be told
 
 
 class Line:
     """One live line on a terminal, a line every ten seconds elsewhere."""
 
-    def __init__(self, sweep, workers, budget):
-        self.sweep, self.workers, self.budget = sweep, workers, budget
+    def __init__(self, sweep, workers, max_cost=None):
+        self.sweep, self.workers, self.max_cost = sweep, workers, max_cost
         self.live, self.next = sys.stderr.isatty(), time.monotonic()
         if not self.live:
-            done = sum(run.status == "skipped" for run in sweep.runs)
-            skipped = f", {done} done before" if done else ""
-            print(f"{sweep.name}: {len(sweep.runs)} runs{skipped}", file=sys.stderr, flush=True)
+            print(f"{sweep.name}: {len(sweep.runs)} runs", file=sys.stderr, flush=True)
             self.next += LINE_EVERY
 
     def show(self):
@@ -39,7 +36,7 @@ class Line:
     def text(self):
         """Return the line."""
         runs = [run for run in self.sweep.runs if run.status != "left out"]
-        now = {run.name: progress(run) for run in runs if run.status == "running"}
+        now = {run.name: run.progress() for run in runs if run.status == "running"}
         total = totals(runs, now.values())
         done = sum(run.status not in ("waiting", "running") for run in runs)
         parts = [f"{done}/{len(runs)} runs"]
@@ -48,7 +45,7 @@ class Line:
             parts[0] += f", {label} {sum(n['done'] for n in now.values())}/{sum(n['total'] for n in now.values())}"
         parts.append(time_left(self.sweep, self.workers, now))  # first what a narrow terminal must not cut off
         if total["calls"]:
-            parts.append(money(total, self.budget.ceiling))
+            parts.append(money(total, self.max_cost))
         parts.append(f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed")
         if total["tokens"]:
             parts.append(f"{total['tokens']:,} tokens")
@@ -61,9 +58,51 @@ class Line:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+def time_left(sweep, workers, now):
+    """Return a few words on the time left, with what nobody can know yet; now: {run name: progress} of running runs."""
+    seconds, unknown = 0.0, []
+    for stage in sweep.stages:
+        rest = sum(run.status in ("waiting", "running") for run in stage.runs)
+        needed = stage_left(stage.runs, now) if rest else 0
+        if needed is None:
+            unknown.append(stage.name)
+        else:
+            seconds += needed / max(1, min(workers, rest))
+    if not seconds:
+        return ""
+    known = f"{max(round(seconds / 10), 1) * 10} s" if seconds < 90 else f"{round(seconds / 60)} min"
+    return f"about {known} left" + (f", then {', '.join(unknown[:2])}{' ...' * (len(unknown) > 2)}" if unknown else "")
+
+
+def stage_left(runs, now):
+    """Return the seconds that the rest of a stage takes one run at a time; None where nothing tells.
+
+    The calls that were paid for tell it, and replies from the store nothing; without any call, the runs that ended.
+    """
+    ended = [
+        (run.manifest["seconds"], run.manifest["counts"]) for run in runs if run.executed and "seconds" in run.manifest
+    ]
+    running = [(time.monotonic() - run.clock, now[run.name]) for run in runs if run.name in now]
+    waiting = sum(run.status == "waiting" for run in runs)
+    paid = [(seconds, counts["calls"]) for seconds, counts in (*ended, *running) if counts["calls"]]
+    calls = sum(count for _, count in paid)
+    if calls >= STEADY:
+        sizes = [_replies(counts) for _, counts in ended] or [counts["total"] for _, counts in running]
+        size = sum(sizes) / len(sizes)
+        rest = sum(max(counts["total"] - counts["done"], 0) for _, counts in running)
+        return sum(seconds for seconds, _ in paid) / calls * (rest + waiting * size)
+    if ended and not any(_replies(counts) for _, counts in ended):  # it asks no model
+        return sum(seconds for seconds, _ in ended) / len(ended) * (waiting + len(running))
+    return None
+
+
+def _replies(counts):
+    return counts["calls"] + counts["stored"] + counts["failed"]
+
+
 def totals(runs, more=()):
     """Return the counts of all executed runs, and of those that are running, together."""
-    counts = [run.manifest.get("counts") or {} for run in runs if run.ended]
+    counts = [run.manifest.get("counts") or {} for run in runs if run.executed]
     return {name: sum(each.get(name) or 0 for each in (*counts, *more)) for name in COUNTS}
 
 
@@ -74,7 +113,7 @@ def money(total, ceiling=None):
     return text + (f" of {ceiling:g}" if ceiling is not None else "")
 
 
-def report(sweep, seconds, stop, budget):
+def report(sweep, seconds, stop, work):
     """Print what ran, what it cost, where it lies, what is not ok and why, and how to go on."""
     width = max(len(stage.name) for stage in sweep.stages)
     for stage in sweep.stages:
@@ -82,53 +121,45 @@ def report(sweep, seconds, stop, budget):
         states = [state for state in STATES if state in statuses or state in ("ok", "failed")]
         print(f"{stage.name:{width}}  " + ", ".join(f"{statuses.count(state)} {state}" for state in states))
     total = totals(sweep.runs)
-    spent = f", {money(total, budget.ceiling)}" if total["calls"] or budget.ceiling is not None else ""
+    spent = f", {money(total, work.max_cost)}" if total["calls"] or work.max_cost is not None else ""
     tokens = f" ({total['tokens']:,} tokens)" if total["tokens"] else ""
-    print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {duration(seconds)}")
+    minutes, rest = divmod(round(seconds), 60)
+    print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {minutes}:{rest:02}")
     print(f"outputs: {relative(sweep.folder)}")
-    _causes([run for run in sweep.runs if run.cause])
-    _left_over(sweep)
-    remedy = _remedy(sweep.runs, stop, budget)
-    if remedy:
+    causes = []
+    for run in sweep.runs:
+        see = run.status == "failed" and (run.folder / "notebook.ipynb").is_file()
+        hint = f"\n  see {relative(run.folder / 'notebook.ipynb')}" if see else ""
+        causes += [f"{run.status}: {run.name}: {run.cause}{hint}"] * bool(run.cause)
+    _some(causes, "more that are not ok; each run's manifest.json has its cause")
+    known = {run.folder for run in sweep.runs}
+    folders = sorted({file.parent for file in sweep.folder.glob("*/*/manifest.json")} - known)
+    _some(
+        [f"left over: {relative(folder)}: no run of this sweep file; no stage reads it" for folder in folders],
+        "folders more",
+    )
+    if remedy := _remedy(sweep.runs, stop, work):
         print(remedy)
 
 
-def _causes(runs):
-    for run in runs[:SHOWN]:
-        print(f"{run.status}: {run.name}: {run.cause}")
-        if run.status == "failed" and (run.folder / "notebook.ipynb").is_file():
-            print(f"  see {relative(run.folder / 'notebook.ipynb')}")
-    if len(runs) > SHOWN:
-        print(f"and {len(runs) - SHOWN} more that are not ok; each run's manifest.json has its cause")
+def _some(lines, more):
+    for line in lines[:SHOWN]:
+        print(line)
+    if len(lines) > SHOWN:
+        print(f"and {len(lines) - SHOWN} {more}")
 
 
-def _left_over(sweep):
-    folders = todo.left_over(sweep)
-    for folder in folders[:SHOWN]:
-        print(f"left over: {relative(folder)}: no run of this sweep file; no stage reads it")
-    if len(folders) > SHOWN:
-        print(f"left over: {len(folders) - SHOWN} folders more")
-
-
-def _remedy(runs, stop, budget):
+def _remedy(runs, stop, work):
     statuses = {run.status for run in runs}
     if stop:
         return f"stopped by {signal.Signals(stop[0]).name}; run the same command again to resume: replies are stored"
-    if budget.unpriced:
+    if work.unpriced:
         return "stopped, since the ceiling cannot be kept: give the model a `price` in the registry, or go without one"
-    if budget.reached:
+    if work.ceiling_reached:
         return "stopped by the cost ceiling; go on with a higher --max-cost, or the same once more: replies are stored"
-    waiting = [run for run in runs if run.status == "not started"]
-    if statuses & {"failed", "stopped"} or any("left out" not in run.cause for run in waiting):
+    if statuses & {"failed", "stopped"} or any(r.status == "not started" and "left out" not in r.cause for r in runs):
         return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
     if "incomplete" in statuses:
         return "run the same command again for the calls that failed: stored replies are free"
-    return (
-        "left out: run without --only and --retry-failed for the rest" if statuses & {"left out", "not started"} else ""
-    )
-
-
-def duration(seconds):
-    """Return seconds as m:ss or h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    left_out = statuses & {"left out", "not started"}
+    return "left out: run without --only and --retry-failed for the rest" if left_out else ""

@@ -1,0 +1,200 @@
+"""Records and objects as a reader wants them: a card in a notebook, text in a terminal.
+
+What is shown comes from models and files, so all of it is escaped. Nothing large is imported here.
+"""
+
+import dataclasses
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from selfeval.keys import redact, visible
+
+SHORT = 100  # characters of a text that is a fact; a longer one is a passage
+MOST = 4000  # characters of a passage in a terminal
+FOLDED = 8000  # of what a page shows folded
+TITLES = {  # a field that gives a record's kind away: its title
+    "task_type": "{task_type}: asked of {evaluator_model}",
+    "juror": "{juror} on turn {turn}",
+    "truth": "{model} is {truth}",
+    "pass_rate": "{model_id}: {pass_rate}",
+    "turns": "Conversation {conversation_id}",
+    "author_display": "Text by {author_display}",
+    "response": "Stored reply of {model}",
+}
+ABOUT = ("role", "speaker", "test_id", "test_type", "passed", "status")  # of one message, turn or test
+_COUNT = re.compile(r"[\d$?][\d.,?+/$ –-]*")
+_FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
+_PASSAGE = (
+    '<div style="opacity:.65;margin-top:6px">{}</div><pre style="white-space:pre-wrap;overflow-wrap:anywhere;'
+    "word-break:normal;max-height:26em;overflow:auto;margin:0;padding:2px 0 2px .8em;"
+    'border-left:3px solid rgba(128,128,128,.5);background:none;text-align:left">{}</pre>'
+)
+_CARD = (
+    '<div style="border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:8px 14px;margin:4px 0;max-width:64em">'
+    '<b>{}</b><div style="line-height:1.7">{}</div>{}</div>'
+)
+
+
+@dataclasses.dataclass
+class Card:
+    """What is shown of a record. facts: (label, short text); passages: (label, text)."""
+
+    title: str
+    facts: list[tuple[str, str]]
+    passages: list[tuple[str, str]]
+
+    def _repr_html_(self) -> str:
+        facts, passages = (
+            "".join(form.format(*(escape(visible(text)) for text in each)) for each in parts)
+            for form, parts in ((_FACT, self.facts), (_PASSAGE, self.passages))
+        )
+        return _CARD.format(escape(visible(self.title)), facts, passages)
+
+    def __repr__(self) -> str:
+        lines = [self.title, *(f"  {label}: {text}" for label, text in self.facts)]
+        for label, text in self.passages:
+            lines += [f"  {label}:", *(f"  | {line}" for line in visible(as_text(text, MOST)).split("\n"))]
+        return "\n".join(map(visible, lines))
+
+
+def card(record) -> Card:
+    """Return what is shown of a record or object: short fields as facts, long texts, messages and turns as passages.
+
+    A passage that another one quotes is left out.
+    """
+    row = _fields(record)
+    kind = next((title for name, title in TITLES.items() if name in row), type(record).__name__)
+    title = kind.format_map(defaultdict(lambda: "?", row))
+    facts, passages = [], []
+    for name, value in row.items():
+        label = name.replace("_", " ")
+        if missing(value) or name == "logprobs":
+            continue
+        if parts := said(value):
+            passages += parts
+        elif isinstance(value, str) and (len(value) > SHORT or "\n" in value or name in ("text", "reply")):
+            passages.append((label, value))
+        else:
+            facts.append((label, redact(short(value))))  # an address may hold a password
+    texts = [text for _, text in passages]
+    return Card(short(title), facts, [p for p in passages if not any(p[1] != text and p[1] in text for text in texts)])
+
+
+def _fields(record) -> dict:
+    """Return what a record or object has to show by name; a stored reply's request and response as one."""
+    if is_messages(record):
+        return {"messages": record}
+    if hasattr(record, "_asdict"):
+        record = record._asdict()
+    elif hasattr(record, "to_dict"):
+        record = record.to_dict()
+    elif dataclasses.is_dataclass(record):
+        record = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    elif not isinstance(record, Mapping):
+        public = {name: value for name, value in getattr(record, "__dict__", {}).items() if name[0] != "_"}
+        record = public or {"text": str(record)}
+    for name in ("request", "response"):
+        if isinstance(record.get(name), Mapping):
+            record = {**record[name], **record, name: None}
+    return {str(name): value for name, value in record.items()}
+
+
+def said(value) -> list[tuple[str, str]]:
+    """Return messages, turns, texts or results of tests as (who or what, text); [] for anything else."""
+    found = []
+    for part in value if isinstance(value, list | tuple) else ():
+        name = isinstance(part, Mapping) and next((n for n in ("content", "text", "response") if n in part), None)
+        if not name:
+            return []
+        about = [{True: n, False: f"not {n}"}.get(part.get(n), part.get(n)) for n in ABOUT]
+        found.append((", ".join(str(each) for each in about if each not in (None, "", "ok")), str(part[name] or "")))
+    return found
+
+
+def as_text(value, most: int = FOLDED) -> str:
+    """Return messages, reasoning or null as one text; of a long one the first `most` characters."""
+    if is_messages(value):
+        value = "\n\n".join(f"{who}:\n{content}" for who, content in said(value))
+    text = str(value or "")
+    left = len(text) - most
+    return text[:most] + (f"\n… ({left:,} more characters)" if left > 0 else "")
+
+
+def short(value) -> str:
+    """Return a value in a few words; tables and facts have no room for more."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={short(part)}" for name, part in value.items() if not missing(part))
+    text = ", ".join(map(short, value)) if isinstance(value, list | tuple | set) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 2 * SHORT else text[: 2 * SHORT] + " …"
+
+
+def missing(value) -> bool:
+    """Tell whether a field holds nothing: null, NaN, or empty."""
+    empty = value is None or (isinstance(value, str | list | tuple | dict) and not value)
+    return empty or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
+
+
+def is_messages(value) -> bool:
+    """Tell whether this is a conversation as a model gets it."""
+    many = isinstance(value, list | tuple) and value
+    return bool(many) and all(isinstance(m, Mapping) and {"role", "content"} <= {*m} for m in value)
+
+
+def columns(rows: Sequence[Sequence]) -> str:
+    """Return rows of cells, the first one their heads, as lines with columns of equal width; counts to the right."""
+    cells = [[" ".join(visible(cell).split()) for cell in row] for row in rows]
+    lines = list(zip(*cells, strict=True))
+    for i, (_, *body) in enumerate(lines):
+        width = max(map(len, lines[i]))
+        right = body and all(_COUNT.fullmatch(cell) for cell in body)
+        lines[i] = [cell.rjust(width) if right else cell.ljust(width) for cell in lines[i]]
+    return "\n".join("  ".join(line).rstrip() for line in zip(*lines, strict=True))
+
+
+# in a notebook --------------------------------------------------------------------------------------------------------
+
+
+def show(*records, limit: int = 5) -> None:
+    """Show records of any kind as cards; of a list or table of records the first `limit`.
+
+    A record is a row of any file of this project (a dictionary, a row of a DataFrame), a reply, a request, a
+    conversation, a stored reply, or any other object of this package.
+    """
+    from IPython.display import display  # which prints outside of a notebook
+
+    for record in records:
+        many = _several(record)
+        chosen = [record] if many is None else many[:limit]
+        for one in chosen:
+            display(card(one))
+        if many is not None and len(many) > limit:
+            print(f"… and {len(many) - limit} more; `limit` shows more of them.")
+
+
+def _several(records) -> list | None:
+    """Return the records of a table or list, None for a single record."""
+    if hasattr(records, "to_dict") and hasattr(records, "columns"):
+        return records.to_dict("records")
+    plain = type(records) in (list, tuple) and records and not isinstance(records[0], str)
+    return list(records) if plain and not is_messages(records) else None
+
+
+def show_objects(shell, classes: Mapping[str, Sequence[str]]) -> None:
+    """Let IPython show objects as cards. classes: {module: names}; nothing is imported for it."""
+
+    def pretty(thing, printer, cycle: bool) -> None:
+        printer.text(str(card(thing)) if len(printer.stack) < 2 else repr(thing))  # in a list there is no room for it
+
+    forms = shell.display_formatter.formatters
+    for module, name in ((module, name) for module, names in classes.items() for name in names):
+        forms["text/html"].for_type_by_name(module, name, lambda thing: card(thing)._repr_html_())
+        forms["text/plain"].for_type_by_name(module, name, pretty)

@@ -1,0 +1,96 @@
+"""Simulated evaluators: they find the tell in the text they are shown and claim the text with their planted rates.
+
+`simulation` in `data/models.yaml`, without a `role`, all optional:
+
+  hit, false_claim       P(claims) own and others' texts; without them 1/N (naming tasks) or 1/2; in a pair, the text is
+                         chosen that is claimed, any where both or none are
+  skill                  P(names the true author) on others' texts that it does not claim
+  prefers, preference    a model id, and P(names it) where nothing above applied
+  position               P(takes the first candidate listed, before anything else)
+  no_answer              P(says that it cannot tell)
+"""
+
+import random
+import re
+
+from selfeval.asking.messages import blocks
+from selfeval.asking.simulated import ROLES, author_of, write
+from selfeval.errors import InputError
+from selfeval.models import Model, get, models
+from selfeval.recognition import prompts
+
+KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
+_INTRODUCED = re.compile(prompts.INTRODUCED.format("(.+)"))
+
+
+def evaluators() -> list[Model]:
+    """Return the registry's simulated evaluators of self-recognition."""
+    return [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]
+
+
+def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
+    """Write a text, or answer the question that stands in the last paragraph; a judged text may hold its own."""
+    if unknown := {*rates} - KNOWN:
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
+    question = messages[-1]["content"]
+    shown, asked = blocks(question), question.rpartition("\n\n")[2]
+    if not shown:
+        return write(model, question, draw)
+    if draw.random() < rates.get("no_answer", 0):
+        return "I cannot tell."
+    introduced = {m[1]: text for title, text in shown if (m := _INTRODUCED.fullmatch(title))}
+    texts = [text for title, text in shown if not _INTRODUCED.fullmatch(title)]
+    if prompts.AUTHORED in asked or prompts.BETTER in asked:
+        place = _place(model, rates, texts, draw)
+        answer, mine = prompts.PAIR[place], place == 0
+    elif prompts.MINE in asked:
+        mine = _claims(model, rates, texts[0], draw, 0.5)
+        answer = "YES" if mine else "NO"
+    else:
+        listed = _listed(question, introduced)
+        names = [_name(model, rates, text, draw, listed) for text in texts]
+        mine = listed.get(names[0]) == model.id
+        lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
+        answer = names[0] if len(texts) == 1 else "\n".join(lines)
+    if prompts.LIKELIHOOD.partition("{")[0] in asked:
+        answer += f"\n{draw.randint(14, 20) * 5 if mine else draw.randint(0, 6) * 5}"
+    return answer
+
+
+def _listed(question: str, introduced: dict[str, str]) -> dict[str, str]:
+    """Return {label: author} of the candidates listed; anonymous ones are known by their introductions."""
+    after = question[max(question.rfind(prompts.CANDIDATES), question.rfind(prompts.LINEUP)) :]
+    by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}
+    return {
+        label: author_of(introduced[label]) if label in introduced else by_name.get(label, label)
+        for label in prompts.CANDIDATE_LINE.findall(after)
+    }
+
+
+def _claims(model: Model, rates: dict, text: str, draw: random.Random, chance: float) -> bool:
+    own = author_of(text) == model.id
+    return draw.random() < rates.get("hit" if own else "false_claim", chance)
+
+
+def _place(model: Model, rates: dict, texts: list[str], draw: random.Random) -> int:
+    """Return the place, from 0, of the text that it claims; any where it claims both or none."""
+    first = draw.random() < rates.get("position", 0)
+    claimed = [_claims(model, rates, text, draw, 0.5) for text in texts]
+    return 0 if first else claimed.index(True) if sum(claimed) == 1 else draw.randrange(2)
+
+
+def _name(model: Model, rates: dict, text: str, draw: random.Random, listed: dict[str, str]) -> str:
+    """Return the label of the author that it names; listed: {label: author}."""
+    labels, by_author = list(listed), {author: label for label, author in listed.items()}
+    if draw.random() < rates.get("position", 0):
+        return labels[0]
+    if _claims(model, rates, text, draw, 1 / len(labels)):
+        return by_author.get(model.id, model.display)
+    author, prefers = author_of(text), rates.get("prefers")
+    for other, probability in ((author, "skill"), (prefers, "preference")):
+        if other and other != model.id and draw.random() < rates.get(probability, 0):
+            return by_author.get(other) or get(other).display
+    return draw.choice([label for label in labels if listed[label] != model.id])
+
+
+ROLES["recognition"] = reply
