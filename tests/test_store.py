@@ -439,7 +439,6 @@ def test_a_relative_store_is_one_file_from_every_folder_and_no_place_is_refused(
 # texts, export, import, replay ----------------------------------------------------------------------------------------
 
 ODD = [
-    "lone \ufffd surrogate",  # as it is read
     "nul \0 byte",
     "\u202eright to left\u202c",
     "😀👩‍👩‍👧",
@@ -451,7 +450,7 @@ ODD = [
 
 @pytest.mark.fault("odd text")
 def test_odd_replies_come_back_as_they_were_and_survive_export_and_import(store, server, tmp_path):
-    server(reply=[text.replace("\ufffd", "\ud800") for text in ODD])
+    server(reply=list(ODD))
     asked = questions(get("openai:m"), len(ODD))
     bought, _ = ask(store, asked, concurrency=1)
     assert [r.text for r in bought] == ODD
