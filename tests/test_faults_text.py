@@ -176,7 +176,8 @@ def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
 def test_odd_texts_survive_client_store_records_and_tables(store, server, tmp_path):
     server(reply=list(TEXTS))
     asked = questions(get("openai:m"), len(TEXTS))
-    assert [r.text for r in ask(store, asked, concurrency=1)[0]] == TEXTS
+    read = [text.replace("\ud800", "\ufffd") for text in TEXTS]
+    assert [r.text for r in ask(store, asked, concurrency=1)[0]] == read
     rows = [{"text": text} for text in TEXTS]
     records.write_jsonl(tmp_path / "a.jsonl", rows)
     assert records.read_jsonl(tmp_path / "a.jsonl") == rows
