@@ -128,12 +128,13 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
     made += [executed(tmp_path, "02_collect_predictions", evaluators=ids[:3], corpus=corpus, out=f"{tmp_path}/pred")]
     made += [executed(tmp_path, "03_self_recognition", predictions=f"{tmp_path}/pred", out=f"{tmp_path}/res", **few)]
     if FULL:
-        made += [executed(tmp_path, "04_identity", models=ids[:2], limit=3, out=f"{tmp_path}/res/id")]
+        made += [executed(tmp_path, "04_identity", models=ids[:2], limit=3, out=f"{tmp_path}/res/id", **few)]
         talks = {"n_conversations": 3, "turns": 2, "out": f"{tmp_path}/res/conv"}
         made += [executed(tmp_path, "05_role_play", agent=ids[0], interrogator=ids[1], **talks)]
         told = f"{tmp_path}/res/conv/conversations.jsonl"
-        made += [executed(tmp_path, "06_jury", jurors=ids[:3], conversations=told, out=f"{tmp_path}/res/jury")]
-        made += [executed(tmp_path, "07_existence", evaluators=ids[:2], out=f"{tmp_path}/res/ex")]
+        jury = {"jurors": ids[:3], "conversations": told, "humans": 2, "out": f"{tmp_path}/res/jury"}
+        made += [executed(tmp_path, "06_jury", **jury, **few)]
+        made += [executed(tmp_path, "07_existence", evaluators=ids[:2], iterations=1, out=f"{tmp_path}/res/ex")]
         drawn = {"results": f"{tmp_path}/res", "out": f"{tmp_path}/res/figures"}
         made += [executed(tmp_path, "09_paper_figures", **drawn)]
         assert len([*(tmp_path / "res" / "figures").glob("*.pdf")]) > 10
