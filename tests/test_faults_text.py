@@ -134,7 +134,8 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
         told = f"{tmp_path}/res/conv/conversations.jsonl"
         jury = {"jurors": ids[:3], "conversations": told, "humans": 2, "out": f"{tmp_path}/res/jury"}
         made += [executed(tmp_path, "06_jury", **jury, **few)]
-        made += [executed(tmp_path, "07_existence", evaluators=ids[:2], iterations=1, out=f"{tmp_path}/res/ex")]
+        names = {"evaluators": ids[:2], "answer_types": ["yes_no"], "out": f"{tmp_path}/res/ex"}
+        made += [executed(tmp_path, "07_existence", **names)]
         drawn = {"results": f"{tmp_path}/res", "out": f"{tmp_path}/res/figures"}
         made += [executed(tmp_path, "09_paper_figures", **drawn)]
         assert len([*(tmp_path / "res" / "figures").glob("*.pdf")]) > 10
