@@ -26,9 +26,18 @@ from selfeval.models import from_callable, get
 def ask(store, requests, concurrency=16):
     """Return the responses to requests and the client's tally."""
 
+    async def work(client):
+        return await client.chat_all(requests, label=None), client.tally
+
+    return within(store, work, concurrency)
+
+
+def within(store, work, concurrency=16):
+    """Return what `work(client)` returns."""
+
     async def run():
         async with Client(concurrency, store) as client:
-            return await client.chat_all(requests, label=None), client.tally
+            return await work(client)
 
     return asyncio.run(asyncio.wait_for(run(), 60))
 
@@ -237,11 +246,8 @@ def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
 def test_a_model_refused_in_the_middle_stops_also_for_the_calls_that_wait(store, server):
     fake = server(faults=lambda i, body: "402" if i >= 10 else None, latency=0.02)
 
-    async def run():
-        async with Client(2, store) as client:
-            return await gather(client.chat(get("openai:m"), user(f"q {i}")) for i in range(100))
-
-    responses = asyncio.run(asyncio.wait_for(run(), 60))
+    model = get("openai:m")
+    responses = within(store, lambda client: gather(client.chat(model, user(f"q {i}")) for i in range(100)), 2)
     assert [r.status for r in responses].count("ok") == 10
     assert len(fake.ledger) <= 10 + 2
 
@@ -263,13 +269,12 @@ def test_a_call_ends_at_its_deadline(store, server, registry, fault):
     fake = server(faults=lambda i, body: fault if i else None, hang=20)
     model = mine(registry, fake, deadline=1)
 
-    async def run():
-        async with Client(4, store) as client:
-            await client.chat(model, user("first"))
-            started = time.monotonic()
-            return await client.chat(model, user("q")), time.monotonic() - started
+    async def work(client):
+        await client.chat(model, user("first"))
+        started = time.monotonic()
+        return await client.chat(model, user("q")), time.monotonic() - started
 
-    response, seconds = asyncio.run(asyncio.wait_for(run(), 60))
+    response, seconds = within(store, work)
     assert 0.9 < seconds < 1 + AT_ONCE
     assert response.status == "error" and "no complete reply within" in response.error
     assert len(fake.ledger) == 1 + 2  # half of the time each
@@ -460,15 +465,14 @@ def test_concurrency_is_a_whole_number(concurrency):
 def test_a_call_that_is_stopped_while_it_waits_takes_no_place_from_the_others(store, server):
     fake = server(latency=0.1)
 
-    async def run():
-        async with Client(1, store) as client:
-            calls = [asyncio.create_task(client.chat(get("openai:m"), user(f"q{k}"))) for k in range(5)]
-            await asyncio.sleep(0.05)
-            calls[1].cancel()
-            calls[3].cancel()
-            return [(await call).status for call in calls[::2]]
+    async def work(client):
+        calls = [asyncio.create_task(client.chat(get("openai:m"), user(f"q{k}"))) for k in range(5)]
+        await asyncio.sleep(0.05)
+        calls[1].cancel()
+        calls[3].cancel()
+        return [(await call).status for call in calls[::2]]
 
-    assert asyncio.run(asyncio.wait_for(run(), 20)) == ["ok"] * 3 and len(fake.ledger) == 3
+    assert within(store, work, 1) == ["ok"] * 3 and len(fake.ledger) == 3
 
 
 def test_a_bound_of_the_registry_that_is_lower_than_asked_is_said(store, server, registry):
@@ -500,12 +504,9 @@ def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_befor
             kept.append(store.get(request.key) is not None)
         return kept
 
-    async def run():
-        async with Client(8, store) as client:
-            return await asyncio.gather(*(chain(client, name) for name in range(40)))
-
     server(reply=reply, faults=arrived, latency=0.02)
-    assert asyncio.run(asyncio.wait_for(run(), 60)) == [[True] * 3] * 40
+    kept = within(store, lambda client: gather(chain(client, name) for name in range(40)), 8)
+    assert kept == [[True] * 3] * 40
     assert most == 8
     assert claimed <= 2 * 8  # in flight, or on the way to the disk
 
@@ -523,12 +524,8 @@ def test_a_failure_is_raised_as_itself_and_without_a_group_that_kernels_cannot_s
 def test_a_key_that_is_an_ordinary_word_changes_no_reply(store, server, monkeypatch, key):
     server(reply=f"the text is {key}")
     monkeypatch.setenv("OPENAI_API_KEY", key)
-
-    async def run():
-        async with Client(4, store) as client:
-            return await client.chat(get("openai:m"), [{"role": "user", "content": "Say it."}])
-
-    assert asyncio.run(run()).text == f"the text is {key}"
+    [response], _ = ask(store, questions(get("openai:m"), 1))
+    assert response.text == f"the text is {key}"
 
 
 def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch):
@@ -536,17 +533,16 @@ def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch)
     monkeypatch.setenv("TQDM_DISABLE", "1")
     monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "progress.json"))
 
-    async def run():
-        async with Client(4, store) as client:
-            await client.chat_all(questions(get("openai:m"), 5), label="questions")
+    def work(client):
+        return client.chat_all(questions(get("openai:m"), 5), label="questions")
 
-    asyncio.run(run())
+    within(store, work)
     state = json.loads((tmp_path / "progress.json").read_text())
     assert state.pop("tokens") > 0
     nothing = {"again": 0, "simulated": 0, "unpriced": 0, "stored": 0, "failed": 0}
     assert state == {"label": "questions", "done": 5, "total": 5, "calls": 5, "cost": 2.5} | nothing
     monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "gone" / "progress.json"))
-    asyncio.run(run())  # a place that cannot be written costs no reply
+    within(store, work)  # a place that cannot be written costs no reply
 
 
 # identity -------------------------------------------------------------------------------------------------------------

@@ -21,13 +21,12 @@ from fake_server import FakeServer, default_reply
 from local_cluster import three_hosts
 from sweep_files import make_notebook, write
 
-from selfeval import ROOT, sweep
+from selfeval import sweep
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.sweep import cluster as clusters
-from selfeval.sweep import runs
 
 # Merging
 
@@ -221,13 +220,12 @@ def wait_for(condition):
     return found
 
 
-def test_a_host_that_cannot_run_the_sweep_is_refused_in_one_sentence():
-    common = {"root": str(ROOT), "versions": runs.versions()}
+@pytest.mark.parametrize("name", ["repository", "code", "addresses", "pandas"])
+def test_a_host_that_cannot_run_the_sweep_is_refused_in_one_sentence(name):
+    common = {"made": clusters.made_with()}
     assert clusters.problem(common) is None
-    assert "both must see the same folder" in clusters.problem(common | {"root": "/elsewhere"})
-    code, packages = {"code": {"commit": "a", "hash": "b"}}, {"packages": {"pandas": "1.0"}}
-    assert "another version of the code" in clusters.problem(common | {"versions": common["versions"] | code})
-    assert "pandas is" in clusters.problem(common | {"versions": common["versions"] | packages})
+    common["made"][name] = "another"
+    assert clusters.problem(common).startswith(f"`{name}` is ") and "another here" in clusters.problem(common)
 
 
 def test_no_scheduler_and_no_dask_are_said_in_one_sentence(tmp_path, monkeypatch):

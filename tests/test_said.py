@@ -249,20 +249,13 @@ def test_a_reply_that_was_cut_off_stays_without_an_answer(records, tmp_path):
     same_answers(frame, records)
 
 
-def test_what_was_sent_is_read_where_it_is_asked_for_alone(records, tmp_path):
+def test_what_was_sent_is_left_out_and_published_files_beside_the_predictions_count_for_nothing(records, tmp_path):
     write_jsonl(tmp_path / "predictions_all.jsonl", records)
-    frame = read_predictions(tmp_path)
-    assert "messages" not in frame and frame["reasoning"][0] == "Style." and frame["served_model"].notna().all()
-    for source in (tmp_path, published(records, tmp_path)):
-        whole = read_predictions(source, messages=True)
-        assert whole["messages"].tolist() == [row["messages"] for row in records]
-        assert whole["reasoning"][0] == "Style."
-
-
-def test_published_files_beside_the_predictions_of_a_folder_count_for_nothing(records, tmp_path):
-    write_jsonl(tmp_path / "predictions_all.jsonl", records)
-    published(records, tmp_path)
-    assert len(read_predictions(tmp_path)) == len(records)
+    theirs = read_predictions(published(records, tmp_path))
+    for frame in (read_predictions(tmp_path), theirs):
+        assert len(frame) == len(records) and not {"messages", "evaluation_prompt"} & {*frame}
+        assert frame["reasoning"][0] == "Style."
+    assert read_predictions(tmp_path)["served_model"].notna().all()
 
 
 def test_records_from_before_and_after_are_read_as_one_design(records, tmp_path):

@@ -10,8 +10,8 @@ import re
 import time
 from itertools import accumulate
 
-from selfeval.asking.recordings import is_amount, is_count
 from selfeval.asking.request import Response, readable
+from selfeval.errors import is_amount, is_count
 from selfeval.keys import SHORTEST, redact
 from selfeval.models import Model
 
@@ -169,11 +169,10 @@ def adaptation(message: str, body: dict) -> dict | None:
         return None
     if "max_tokens" in body and "max_completion_tokens" in message:
         return {"max_tokens": "max_completion_tokens"}
-    parameters = ("temperature", "top_p", "seed", "logprobs", "reasoning_effort")
-    dropped = next((k for k in parameters if k in body and k in message), None)
-    if dropped is None:
-        return None
-    return {"logprobs": None, "top_logprobs": None} if dropped == "logprobs" else {dropped: None}
+    for names in (["temperature"], ["top_p"], ["seed"], ["logprobs", "top_logprobs"], ["reasoning_effort"]):
+        if names[0] in body and names[0] in message:
+            return dict.fromkeys(names)
+    return None
 
 
 def _apart(content: str) -> tuple[str | None, str]:

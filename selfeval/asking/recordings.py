@@ -5,12 +5,11 @@ import hashlib
 import json
 import re
 import sqlite3
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from selfeval.errors import InputError
+from selfeval.errors import InputError, is_amount, is_count
 
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
 STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
@@ -84,16 +83,6 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
 def export_line(key: str, request: str, response: str) -> str:
     """Return a reply of the store as a line of an export."""
     return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
-
-
-def is_count(value) -> bool:
-    """Tell whether a value can be a number of tokens."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def is_amount(value) -> bool:
-    """Tell whether a value can be a number of dollars or seconds."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
 
 
 def _check(key: str, request: str, response) -> None:

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import urlsplit
 
@@ -128,8 +128,7 @@ class Response:
     @classmethod
     def from_dict(cls, values: dict) -> "Response":
         """Return the response that `to_dict` wrote; fields of other versions are passed over."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{k: v for k, v in values.items() if k in known})
+        return cls(**{k: v for k, v in values.items() if k in cls.__dataclass_fields__})
 
 
 def is_computed(model: Model) -> bool:

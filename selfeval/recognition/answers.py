@@ -1,5 +1,6 @@
 """Answers: what a record's raw reply says, as columns; for new records and, again, for old or foreign ones."""
 
+import contextlib
 import json
 import math
 import re
@@ -221,31 +222,26 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
 
 
 def _raw(frame: pd.DataFrame) -> pd.Series:
-    """Return the raw replies, None where there is none; the texts of blocks in a row."""
+    """Return the raw replies as texts, None where there is none."""
     raw = pd.Series(None, frame.index, object)
     for column in ("reply", "returned_text"):
         if column in frame:
             raw = raw.where(raw.notna(), frame[column])
-    blocks = raw.map(lambda value: isinstance(value, list | dict) or (isinstance(value, str) and value[:2] == "[{"))
-    raw[blocks] = raw[blocks].map(_text_of_blocks)
-    return raw.map(lambda value: value if isinstance(value, str) else None).astype(object)
+    return raw.map(_text).astype(object)
 
 
-def _text_of_blocks(value) -> str:
-    """Return the text of blocks ([{"type": "text", "text": ...}], in a CSV as JSON), without reasoning."""
-    if isinstance(value, str):
-        try:
+def _text(value) -> str | None:
+    """Return a reply that is a text or has blocks of text ([{"type": "text", "text": ...}], in a CSV as JSON)."""
+    if isinstance(value, str) and value.startswith("[{"):
+        with contextlib.suppress(ValueError):
             blocks = json.loads(value)
-        except ValueError:
-            return value
-        return _text_of_blocks(blocks) if all(isinstance(b, dict) and "type" in b for b in blocks) else value
+            value = blocks if all(isinstance(b, dict) and "type" in b for b in blocks) else value
     if isinstance(value, list):
-        texts = [block if isinstance(block, str) else _text_of_blocks(block) for block in value]
-        return "\n".join(text for text in texts if text)
-    if not isinstance(value, dict) or value.get("type", "text") not in ("text", "output_text", "message"):
-        return ""
-    inner = value.get("text", value.get("content"))
-    return inner if isinstance(inner, str) else _text_of_blocks(inner)
+        return "\n".join(filter(None, map(_text, value)))
+    if isinstance(value, dict):  # reasoning is left out
+        said = value.get("type", "text") in ("text", "output_text", "message")
+        return (_text(value.get("text", value.get("content"))) if said else None) or ""
+    return value if isinstance(value, str) else None
 
 
 def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

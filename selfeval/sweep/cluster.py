@@ -37,13 +37,12 @@ OVERLAP = 60.0  # seconds of replies that are sent twice, for a clock that was s
 
 @dataclass
 class Task:
-    """A run on its way: where it is, since when its host has no worker, and since when it has ended."""
+    """A run on its way: on which host, and when that was last seen while the run was at work."""
 
     run: Run
     host: str = ""
     future: object = None
-    missing: float = 0.0
-    ended: float = 0.0
+    seen: float = 0.0
 
 
 class Cluster:
@@ -60,7 +59,7 @@ class Cluster:
         except Exception as error:  # those of sockets, of Tornado, and of an address that is none
             raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
         self.tasks, self.store, self.replies = {}, Store(), folder / "replies"
-        self.common = {"root": str(ROOT), "versions": versions(), "store": str(self.store.path.absolute())}
+        self.common = {"made": made_with(), "store": str(self.store.path.absolute())}
         self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.sqlite")}
 
     def __enter__(self) -> "Cluster":
@@ -105,10 +104,10 @@ class Cluster:
 
     def _place(self, task: Task) -> None:
         """Send a run to the host that has most to spare, if there is one."""
-        threads = self._threads()
-        free = threads - Counter(each.host for each in self.tasks.values() if each.future and not each.ended)
+        threads, placed = self._threads(), [each for each in self.tasks.values() if each.future]
+        free = threads - Counter(each.host for each in placed if each.future.status == "pending")
         if threads:
-            task.host, task.missing = max(threads, key=lambda host: free[host]), 0.0
+            task.host, task.seen = max(threads, key=lambda host: free[host]), time.monotonic()
             common = self.common | {"share": len(threads)}
             task.future = self.client.submit(execute, task.run, common, pure=False, workers=[task.host])
 
@@ -116,35 +115,30 @@ class Cluster:
         """Return 0 for a notebook that ended well and 1 for another, None while it is at work."""
         task = self.tasks[run.name]
         if task.future is None:
-            return self._place(task)
-        if task.future.status == "pending":
-            return self._watch(task)
-        task.ended = task.ended or time.monotonic()
+            self._place(task)
+        elif task.future.status == "pending":
+            if task.host in self._threads():
+                task.seen = time.monotonic()
+            elif time.monotonic() > task.seen + GONE:
+                print(f"selfeval: {task.host} is gone; {run.name} starts anew elsewhere", file=sys.stderr, flush=True)
+                task.future.cancel(force=True)
+                task.future = None
+        else:
+            return self._ended(run, task)
+        return None
+
+    def _ended(self, run: Run, task: Task) -> int | None:
         try:
             done = task.future.result(1)
-            unseen = [name for name, size in done["files"].items() if _size(run.folder / name) != size]
-            if unseen and time.monotonic() - task.ended < SEEN:
-                return None
-            if unseen:
-                raise InputError(f"{unseen[0]}, written on {done['host']}, is not to be seen here")
         except Exception as error:  # of the worker, or of the scheduler that has ended
-            with (run.folder / "log.txt").open("a") as log:
-                log.write(f"\n{task.host}: {error!r:.300}\n")
+            (run.folder / "log.txt").write_text(f"{task.host}: {error!r:.300}\n")
             return 1
+        unseen = any(_size(run.folder / name) != size for name, size in done["files"].items())
+        if unseen and time.monotonic() < task.seen + SEEN:
+            return None
         run.manifest["host"] = done["host"]
         self._merge(done["replies"])
         return done["status"]
-
-    def _watch(self, task: Task) -> None:
-        """Move a run whose host has gone."""
-        if task.host in self._threads():
-            task.missing = 0.0
-        elif not task.missing:
-            task.missing = time.monotonic()
-        elif time.monotonic() - task.missing > GONE:
-            print(f"selfeval: {task.host} is gone; {task.run.name} starts anew elsewhere", file=sys.stderr, flush=True)
-            task.future.cancel(force=True)
-            task.future = None
 
     def _merge(self, path: str | Path | None) -> None:
         if path:
@@ -187,18 +181,20 @@ def _size(path: Path) -> int | None:
 _lock, _folders = threading.RLock(), set()
 
 
+def made_with() -> dict:
+    """Return by name what all hosts must have in common."""
+    found = versions()
+    return {"repository": str(ROOT), "code": found["code"]["hash"], **found["environment"], **found["packages"]}
+
+
 def problem(common: dict) -> str | None:
     """Return in one sentence why this host cannot run the sweep, None where it can."""
-    host, theirs, ours = socket.gethostname(), common["versions"], versions()
-    if str(ROOT) != common["root"]:
-        return f"{host} has the repository in {ROOT} and the sweep in {common['root']}; both must see the same folder"
-    if ours["code"]["hash"] != theirs["code"]["hash"]:
-        return f"{host} has another version of the code or of data/: {ours['code']}, the sweep {theirs['code']}"
-    for part in ("environment", "packages"):
-        if wrong := [name for name in theirs[part] if ours[part].get(name) != theirs[part][name]]:
-            mine, other = ours[part].get(wrong[0]), theirs[part][wrong[0]]
-            return f"{host} has other {part} than the sweep: {wrong[0]} is {mine} there and {other} here"
-    return None
+    ours, theirs = made_with(), common["made"]
+    wrong = [name for name in theirs if ours.get(name) != theirs[name]]
+    if not wrong:
+        return None
+    name, host = wrong[0], socket.gethostname()
+    return f"`{name}` is {ours.get(name)} on {host} and {theirs[name]} here; all hosts of a sweep must have the same"
 
 
 def execute(run: Run, common: dict) -> dict:

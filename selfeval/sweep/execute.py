@@ -17,8 +17,8 @@ from collections import Counter
 from fnmatch import fnmatchcase
 
 from selfeval import ROOT
-from selfeval.errors import InputError, check_at_least, check_whole
-from selfeval.sweep.file import load, suggest
+from selfeval.errors import InputError, check_at_least, check_whole, did_you_mean
+from selfeval.sweep.file import load
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import AGAIN, COUNTS, relative
 from selfeval.sweep.show import Line, report
@@ -92,8 +92,8 @@ def choose(sweep, only=(), retry_failed=False):
     for pattern in only:
         if not any(matches(run, pattern) for run in sweep.runs):
             raise InputError(
-                f"--only {pattern!r} names no run{suggest(pattern, stages)}; it is a stage ({', '.join(stages)}), or "
-                "STAGE/RUN with * and ? as wild cards"
+                f"--only {pattern!r} names no run{did_you_mean(pattern, stages)}; it is a stage "
+                f"({', '.join(stages)}), or STAGE/RUN with * and ? as wild cards"
             )
     asked = [run for run in sweep.runs if not only or any(matches(run, pattern) for pattern in only)]
     return {run.name for run in asked if not retry_failed or run.old.get("status") in AGAIN}

@@ -221,16 +221,6 @@ def spent(purse: str) -> float:
         opened.ledger.close()
 
 
-async def break_off(model: str, waiting) -> None:
-    """Ask a model and stop as soon as the question has arrived; waiting: tells whether it has not."""
-    async with Client() as client:
-        call = asyncio.create_task(client.chat(models.get(model), [{"role": "user", "content": "Are you there?"}]))
-        while waiting():  # noqa: ASYNC110  the server runs in another thread
-            await asyncio.sleep(0.05)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
-
-
 def command(*arguments) -> str:
     """Run the `selfeval` command in this process; return what it printed."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
