@@ -411,7 +411,7 @@ class Store(Ledger):
                 self._told.add(owner)
                 host, pid, _ = owner.rsplit(":", 2)
                 at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
-                say(f"waiting for process {pid} on {host}, which asks the same since {at}; it is not asked twice")
+                say(f"waiting for process {pid} on {host} and the call that it has in flight since {at}")
             await asyncio.sleep(0.1)
 
     def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, tuple]:
@@ -426,6 +426,8 @@ class Store(Ledger):
             return None, holders
         if holder:
             self._note(connection, key, "abandoned", f"in flight when {holder[0]} ended")
+            if not holder[0].startswith(f"{socket.gethostname()}:"):
+                say(f"a call of {holder[0]}, of which nothing is known here, is taken for ended after {ABROAD:.0f} s")
         values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
         connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
         _held.add(held)
