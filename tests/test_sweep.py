@@ -1,15 +1,8 @@
 """Sweeps on tiny notebooks that the test makes: what is checked before the start, what runs, resumes, fails, stops."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
-import psutil
 import pytest
-from conftest import AT_ONCE
 from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, reasons, write
 
 from selfeval import ROOT, sweep
@@ -217,38 +210,6 @@ def test_a_failed_run_is_named_with_its_cause_and_stops_what_needs_it(folder, ca
     [good] = old.glob("good_*")
     assert sweep.run_file(write(folder, *stages), 1, out) == 0
     assert (good / "new.csv").exists() and not (good / "rows.csv").exists(), "an older run's output stays"
-
-
-@pytest.mark.fault("signal")
-def test_a_signal_ends_everything_and_the_same_command_resumes(folder, capsys):
-    make_notebook(folder / "rows.ipynb", REPORT, "flag = pathlib.Path(out, '..', 'go')",
-                  "while not flag.exists():\n    time.sleep(0.1)", SAVE)  # fmt: skip
-    path, out = write(folder, {"notebook": "rows", "parameters": {"limit": 1}}), folder / "out"
-    script = f"from selfeval.sweep import run_file; raise SystemExit(run_file({str(path)!r}, 1, {str(out)!r}))"
-
-    def start():
-        process = subprocess.Popen([sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, text=True)
-        end = time.monotonic() + 20
-        family = []
-        while len(family) < 1 and time.monotonic() < end:  # the kernel
-            family = psutil.Process(process.pid).children(recursive=True)
-            time.sleep(0.1)
-        time.sleep(0.5)
-        return process, family
-
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        process, family = start()
-        began = time.monotonic()
-        os.kill(process.pid, number)
-        said, _ = process.communicate(timeout=AT_ONCE)
-        assert psutil.wait_procs(family, timeout=AT_ONCE)[1] == [] and family
-        assert time.monotonic() - began < AT_ONCE
-        if number == signal.SIGTERM:
-            assert process.returncode == 128 + number
-            assert "stopped by SIGTERM; run the same command again to resume" in said
-    (out / "rows" / "go").touch()
-    assert sweep.run_file(path, 2, out) == 0
-    assert "1 ok" in capsys.readouterr().out
 
 
 def test_two_sweeps_do_not_share_a_folder(folder, monkeypatch):

@@ -8,6 +8,7 @@ it is `Notebooks`, for other hosts `cluster.Cluster`. Before `start` the run's f
 import contextlib
 import fcntl
 import functools
+import logging
 import os
 import signal
 import threading
@@ -23,6 +24,7 @@ from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import AGAIN, COUNTS, relative
 from selfeval.sweep.show import Line, report
 
+logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 FAILED, INCOMPLETE, CEILING = 1, 3, 4  # exit statuses; 2 is click's, for a command line that it does not understand
 GRACE = 1.0  # seconds between TERM and KILL
 WORTH_FORKING = 4  # runs: for fewer, the imports of a fork server cost more than they save
