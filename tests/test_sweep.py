@@ -27,7 +27,7 @@ def fixed_code(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ("{limt: 3}", "the notebook has no parameter 'limt' (did you mean 'limit'?); it declares models, limit"),
+        ("{limt: 3}", "the notebook has no parameter 'limt'; did you mean 'limit'?; it declares models, limit"),
         ("{limit: yes}", "`limit` is true, but must be int"),
         ("{limit: '3'}", '`limit` is "3", but must be int; YAML reads no, yes'),
         ("{limit: null}", "`limit` is null, but must be int"),
@@ -47,7 +47,7 @@ def fixed_code(monkeypatch):
         ("{api_key: abc}", "`api_key` looks like a secret; keys come from the environment"),
         (f"{{name: sk-{'a1' * 12}}}", "`name` looks like a secret"),
         ("{models: [{openAIToken: abc}]}", "`models` looks like a secret"),
-        ("{tables: '{rowz}'}", "`tables` refers to the unknown stage 'rowz' (did you mean 'rows'?); stages before"),
+        ("{tables: '{rowz}'}", "`tables` refers to the unknown stage 'rowz'; did you mean 'rows'?; stages before"),
         ("{name: '{rows}'}", "`name` is ["),
     ],
 )
@@ -71,10 +71,10 @@ def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, paramet
         ("&a [*a]", "as plain YAML: a value inside itself"),
         ("just text", "a sweep file is a mapping with `name` and `stages`"),
         ("name: ../a\nstages: [{notebook: rows}]", "`name` is '../a', but must be letters"),
-        ("name: a\nstage: 1\nstages: [{notebook: rows}]", "there is no key 'stage' (did you mean 'stages'?)"),
+        ("name: a\nstage: 1\nstages: [{notebook: rows}]", "there is no key 'stage'; did you mean 'stages'?"),
         (
             "name: a\nstages: [{notebook: rows, parameter: {}}]",
-            "there is no key 'parameter' (did you mean 'parameters'?)",
+            "there is no key 'parameter'; did you mean 'parameters'?",
         ),
         ("name: a\nstages: [{notebook: rowz}]", "there is no notebook 'rowz'"),
         ("name: a\nstages: [{notebook: rows}, {notebook: rows}]", "stage 'rows': the name is used twice"),
@@ -218,7 +218,7 @@ def test_two_sweeps_do_not_share_a_folder(folder, monkeypatch):
     clock = iter(range(0, 1000, 6))
     monkeypatch.setattr(execute.time, "monotonic", lambda: next(clock))
     with execute.lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
-        sweep.run(loaded)
+        sweep.run(loaded, 1, execute.Notebooks)
 
 
 @pytest.mark.fault("hostile text")

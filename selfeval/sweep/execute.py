@@ -1,8 +1,8 @@
 """Execute a sweep: start what is to do once what it needs has ended, and stop cleanly.
 
-Runs are started by a launcher with four methods: `start(run)` returns at once, or raises `OSError`; `poll(run)` returns
-an exit status, None while it is at work; `end(runs)` ends runs with their kernels within five seconds; `close()`. Here
-it is `Notebooks`, for other hosts `cluster.Cluster`. Before `start` the run's folder holds `parameters.yaml`.
+Runs are started by a launcher: `start(run)` returns at once, or raises `OSError`; `poll(run)` returns an exit status,
+None while it is at work; `end(runs)` ends runs with their kernels within five seconds; `close()`; `places()` says how
+many may run at a time. Here it is `Notebooks`, for other hosts `cluster.Cluster`.
 """
 
 import contextlib
@@ -38,9 +38,8 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     runs at a time, by default 2, or what the cluster takes. dry_run: only print what would be done and cost.
     """
     sweep = load(path, out)
-    launcher = functools.partial(
-        Notebooks, engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
-    )
+    forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
+    launcher = functools.partial(Notebooks, forked)
     if dry_run:
         from selfeval.sweep.dryrun import dry_run
 
@@ -49,19 +48,19 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     if scheduler:
         from selfeval.sweep.cluster import Cluster
 
-        with Cluster(scheduler, sweep.folder) as cluster:
-            return run(sweep, cluster.places() if workers is None else workers, cluster.launch, **options)
-    return run(sweep, 2 if workers is None else workers, launcher, **options)
+        launcher = functools.partial(Cluster, scheduler, sweep.folder)
+    return run(sweep, workers, launcher, **options)
 
 
-def run(sweep, workers=2, launcher=None, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
-    """Execute what is missing, `workers` notebooks at a time, and return the exit status.
+def run(sweep, workers, launcher, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
+    """Execute what is missing, `workers` notebooks at a time (None: as many as there are places); return exit status.
 
     0: all ok. 1: a run failed or could not start. 3: calls failed, in runs that ended. 4: `max_cost`, in US dollars, is
     reached. 128 + n: stopped by signal n. launcher: what makes one, given the descriptor of the sweep's lock. only,
     retry_failed, fail_fast: as in `selfeval sweep --help`.
     """
-    check_whole("workers", workers, 1)
+    if workers is not None:
+        check_whole("workers", workers, 1)
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
     chosen = choose(sweep, only, retry_failed)
@@ -71,6 +70,7 @@ def run(sweep, workers=2, launcher=None, *, only=(), retry_failed=False, fail_fa
         raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
     began = time.monotonic()
     with lock(sweep.folder) as held, contextlib.closing(launcher(held.fileno())) as launch, signals() as stop:
+        workers = workers or launch.places()
         work = Work(sweep, launch, chosen, workers, fail_fast, max_cost)
         work.execute(stop, Line(sweep, workers, max_cost))
     report(sweep, time.monotonic() - began, stop, work)
@@ -217,6 +217,10 @@ class Notebooks:
 
     def __init__(self, forked, keep=None):
         self.keep, self.forked, self.threads = keep, forked, {}
+
+    def places(self):
+        """Return how many notebooks run at a time."""
+        return 2
 
     def start(self, run):
         """Start a run and return at once."""
