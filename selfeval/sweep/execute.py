@@ -133,11 +133,10 @@ class Work:
         for run in self.waiting:
             if len(self.running) == self.workers:
                 break
-            if self.halted:
-                asked = run.name in self.chosen
-                run.status, run.cause = (
-                    ("not started", f"not started because {self.halted}") if asked else ("left out", "")
-                )
+            if self.halted and run.name not in self.chosen:
+                run.status = "left out"
+            elif self.halted:
+                run.status, run.cause = "not started", f"not started because {self.halted}"
             elif not any(self.open[stage] for stage in run.needs):
                 self.sweep.decide(run, self.chosen)
                 if run.status == "waiting":
@@ -180,30 +179,25 @@ class Notebook(threading.Thread):
         self.execution, self.forked, self.kernel, self.status = run, forked, None, None
         told = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
         env = os.environ | {f"SELFEVAL_{name}": str(run.folder / file) for name, file in told.items()}
-        self.options = {
-            "env": env | {"TQDM_DISABLE": "1"} | run.variables,
-            "cwd": ROOT,
-            "pass_fds": () if keep is None else (keep,),
-        }
+        env |= {"TQDM_DISABLE": "1"} | run.variables
+        self.options = {"env": env, "cwd": ROOT, "pass_fds": () if keep is None else (keep,)}
 
     def run(self):
         """Execute the notebook; the log ends with what went wrong."""
         folder, manager, status = self.execution.folder, type("Manager", (KernelManager,), {"owner": self}), 1
-        try:
-            with (folder / "log.txt").open("w", encoding="utf-8") as log:
-                self.options |= {"stdout": log, "stderr": log}
-                try:
-                    import papermill  # takes seconds
+        with contextlib.suppress(OSError), (folder / "log.txt").open("w", encoding="utf-8") as log:  # of a full disk
+            self.options |= {"stdout": log, "stderr": log}
+            try:
+                import papermill  # takes seconds
 
-                    papermill.execute_notebook(
-                        *(self.execution.notebook, folder / "notebook.ipynb", self.execution.parameters),
-                        engine_name="forked", kernel_name="python3", progress_bar=False, kernel_manager_class=manager,
-                    )  # fmt: skip
-                    status = 0
-                except Exception as error:  # papermill, Jupyter and the system raise many kinds
-                    log.write(f"{error}\n{type(error).__name__}: {error}\n")
-        finally:
-            self.status = status
+                papermill.execute_notebook(
+                    *(self.execution.notebook, folder / "notebook.ipynb", self.execution.parameters),
+                    engine_name="forked", kernel_name="python3", progress_bar=False, kernel_manager_class=manager,
+                )  # fmt: skip
+                status = 0
+            except Exception as error:  # papermill, Jupyter and the system raise many kinds
+                log.write(f"{error}\n{type(error).__name__}: {error}\n")
+        self.status = status
 
     def signal(self, number):
         """Signal the kernel and what it started, if it is there."""
@@ -236,10 +230,10 @@ class Notebooks:
 
         What a notebook started in a session of its own, like the shared server of the embedded model, stays.
         """
-        left, soon = [self.threads[run.name] for run in runs], time.monotonic() + GRACE
-        while left := [thread for thread in left if thread.is_alive()]:
+        left, began = [self.threads[run.name] for run in runs], time.monotonic()
+        while (left := [thread for thread in left if thread.is_alive()]) and time.monotonic() < began + 4 * GRACE:
             for thread in left:  # again and again: a kernel may only now have come up
-                thread.signal(signal.SIGTERM if time.monotonic() < soon else signal.SIGKILL)
+                thread.signal(signal.SIGTERM if time.monotonic() < began + GRACE else signal.SIGKILL)
             time.sleep(0.05)
 
     def close(self):
