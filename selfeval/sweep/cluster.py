@@ -82,7 +82,7 @@ class Cluster:
         """Return how many threads the workers of each host have."""
         found = Counter()
         for address, threads in self.client.nthreads().items():
-            found[_host(address)] += threads
+            found[address.rpartition("://")[2].rpartition(":")[0]] += threads
         return found
 
     def start(self, run: Run) -> None:
@@ -146,22 +146,13 @@ class Cluster:
 
     def close(self) -> None:
         """Fetch what the stores of the hosts still have, and leave."""
-        there = {_host(address): address for address in self.client.nthreads()}
-        for host in sorted({task.host for task in self.tasks.values() if task.host}):
-            if host in there:
-                for path in self.client.run(send, self.common, workers=[there[host]], on_error="ignore").values():
-                    self._merge(path)
-            else:
-                print(f"selfeval: {host} is gone; its store has what it had not sent", file=sys.stderr, flush=True)
+        for path in self.client.run(send, self.common, on_error="ignore").values():
+            self._merge(path)
         Path(self.common["main"]).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.replies.rmdir()
         self.store.close()
         self.client.close()
-
-
-def _host(address: str) -> str:
-    return address.rpartition("://")[2].rpartition(":")[0]
 
 
 def _size(path: Path) -> int | None:
