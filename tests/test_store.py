@@ -127,7 +127,7 @@ def claimed(store, request, owner, since=None):
     query(store, "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, 0, NULL)", request.key, owner, since or time.time())
 
 
-def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server, monkeypatch):
+def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server, monkeypatch, capfd):
     """Ended, also where its number is another one's by now; and of another host after a while."""
     monkeypatch.setattr("selfeval.asking.store.ABROAD", 100)
     fake, host = server(), socket.gethostname()
@@ -141,6 +141,9 @@ def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server
     claimed(store, asked[4], own_name())  # as where it could not be given back
     responses, _ = ask(store, asked)
     assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 5 and store.outcomes() == {"abandoned": 5}
+    assert capfd.readouterr().err == (
+        "selfeval: a call of elsewhere:1:1.00, of which nothing is known here, is taken for ended after 100 s\n"
+    )
 
 
 def test_whoever_waits_for_a_living_process_says_for_whom_and_goes_on_when_it_dies(store, server, monkeypatch, capfd):
@@ -162,7 +165,10 @@ def test_whoever_waits_for_a_living_process_says_for_whom_and_goes_on_when_it_di
             return told, (await asking)[0].status
 
     told, status = asyncio.run(asyncio.wait_for(run(), 60))
-    assert f"waiting for process {holder.pid} on {socket.gethostname()}, which asks the same since 20" in told
+    assert (
+        f"waiting for process {holder.pid} on {socket.gethostname()} and the call that it has in flight since 20"
+        in told
+    )
     assert status == "ok" and len(fake.ledger) == 2 and store.outcomes() == {"abandoned": 1}
 
 

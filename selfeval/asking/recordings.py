@@ -14,6 +14,7 @@ from selfeval.errors import InputError, is_amount, is_count
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
 STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
 MOST_AGAIN = 9  # times that a request is asked again
+KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
 
 
 def canonical(request: dict) -> str:
@@ -50,23 +51,33 @@ def request_key(key: str) -> str:
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield (key, request, response) of an exported file as the store has them.
+    """Yield (key, request, response) of an exported file as the store has them; see `read_line`."""
+    for line in read_lines(path):
+        yield read_line(*line)
 
-    Raises `InputError` where the client could not have stored a line, or where its key is not that of its request.
-    """
+
+def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
+    """Yield the lines of a file as `read_line` takes them."""
     try:
-        lines = path.open("rb")
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                yield path, number, line
     except OSError as error:
         raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
-    with lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                row = _read(line)
-                request = canonical(row["request"])
-                _check(row["key"], request, row["response"])
-                yield row["key"], request, json.dumps(row["response"])
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
+
+
+def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
+    """Return (key, request, response) of a line of an export.
+
+    Raises `InputError` where the client could not have stored it, or where its key is not that of its request.
+    """
+    try:
+        row = _read(line)
+        request = canonical(row["request"])
+        _check(row["key"], request, row["response"])
+        return row["key"], request, json.dumps(row["response"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
 
 
 def export_line(key: str, request: str, response: str) -> str:

@@ -26,19 +26,9 @@ from urllib.parse import quote
 import psutil
 
 from selfeval import DATA, ROOT
-from selfeval.asking import dryrun
+from selfeval.asking import dryrun, recordings
 from selfeval.asking.embedded import host_folder
-from selfeval.asking.recordings import (
-    MOST_AGAIN,
-    STORED,
-    UNANSWERED,
-    difference,
-    export_line,
-    numbered,
-    read_jsonl,
-    read_store,
-    request_key,
-)
+from selfeval.asking.recordings import MOST_AGAIN, STORED, UNANSWERED, export_line, numbered, request_key
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.files import below_root
 
@@ -94,10 +84,10 @@ def is_left(owner: str, since: float, held: str) -> bool:
     """Tell whether a claim is left over, and nobody will give it back. held: what its own process calls it."""
     if owner == own_name():
         return held not in _held
-    host, pid, _ = owner.rsplit(":", 2)
-    if host != socket.gethostname():
-        return time.time() > since + ABROAD
     try:
+        host, pid, _ = owner.rsplit(":", 2)
+        if host != socket.gethostname():
+            return time.time() > since + ABROAD
         process = psutil.Process(int(pid))
         return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
     except (psutil.Error, ValueError):
@@ -124,7 +114,7 @@ class Ledger:
         self.host: Ledger | None = None  # where ceilings are booked, in the same transaction: attached as `host`
         self._connection: sqlite3.Connection | None = None
         self._turn = threading.RLock()
-        self._checkpointed, self._waiting = 0.0, 0.0
+        self._checkpointed = self._waiting = self._refused = 0.0
 
     @contextlib.contextmanager
     def _in_words(self, done: str) -> Iterator[None]:
@@ -192,9 +182,12 @@ class Ledger:
 
     def _try(self, step: Callable) -> None:
         """Take a step unless the file cannot be written now."""
-        if not self._waiting:  # or many calls that are broken off would wait for it one after the other
-            with contextlib.suppress(StoreError):
-                self._once(step)
+        if time.monotonic() > self._refused:  # or many calls that are broken off would wait one after the other
+            try:
+                with self.change() as connection:
+                    step(connection)
+            except StoreError:
+                self._refused = time.monotonic() + 1
 
     def attach(self, host: "Ledger") -> None:
         """Book in the ledger of the host too, each time in one transaction."""
@@ -330,9 +323,14 @@ class Store(Ledger):
     # reading ---------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _recorded(self) -> dict[str, tuple[str, str]]:
-        files = sorted(self.recorded_folder.glob("*.jsonl"))
-        return {key: (request, response) for file in files for key, request, response in read_jsonl(file)}
+    def _recorded(self) -> dict[str, tuple[Path, int, bytes]]:
+        """The lines of recorded replies by their keys; each is checked when it is served."""
+        found = {}
+        for file in sorted(self.recorded_folder.glob("*.jsonl")):
+            for line in recordings.read_lines(file):
+                begins = recordings.KEY.match(line[2])
+                found[begins[1].decode() if begins else recordings.read_line(*line)[0]] = line
+        return found
 
     def get(self, key: str) -> dict | None:
         """Return the stored reply to a request, or None; see `look_up`."""
@@ -352,9 +350,11 @@ class Store(Ledger):
         served: dict[str, dict] = {}
         for key in dict.fromkeys(keys):
             for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
-                if text := found.get(each) or self._recorded.get(each, ("", ""))[1]:
+                if each not in found and each in self._recorded:
+                    found[each] = recordings.read_line(*self._recorded[each])[2]
+                if each in found:
                     with self._in_words("read"):
-                        served[key] = json.loads(text)
+                        served[key] = json.loads(found[each])
                     if served[key].get("status", "ok") not in UNANSWERED:
                         break
         return served
@@ -362,8 +362,8 @@ class Store(Ledger):
     def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
-            recorded = [json.loads(each) for each, _ in self._recorded.values()]
-            raise ReplayMiss(difference(json.loads(request), recorded))
+            recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
+            raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
@@ -411,7 +411,7 @@ class Store(Ledger):
                 self._told.add(owner)
                 host, pid, _ = owner.rsplit(":", 2)
                 at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
-                say(f"waiting for process {pid} on {host}, which asks the same since {at}; it is not asked twice")
+                say(f"waiting for process {pid} on {host} and the call that it has in flight since {at}")
             await asyncio.sleep(0.1)
 
     def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, tuple]:
@@ -426,7 +426,9 @@ class Store(Ledger):
             return None, holders
         if holder:
             self._note(connection, key, "abandoned", f"in flight when {holder[0]} ended")
-        values = (key, own_name(), time.time(), amount, purse and purse.name)
+            if not holder[0].startswith(f"{socket.gethostname()}:"):
+                say(f"a call of {holder[0]}, of which nothing is known here, is taken for ended after {ABROAD:.0f} s")
+        values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
         connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
         _held.add(held)
         return None, ()
@@ -526,7 +528,7 @@ class Store(Ledger):
 
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file; return how many were new and how many were there already."""
-        rows = [(*row, time.time()) for row in read_jsonl(path)]
+        rows = [(*row, time.time()) for row in recordings.read_jsonl(path)]
         new = self._add(rows, [])
         return new, len(rows) - new
 
@@ -538,10 +540,10 @@ class Store(Ledger):
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        for _ in read_store(path, BATCH):  # nothing of a file is added unless all of it can be
+        for _ in recordings.read_store(path, BATCH):  # nothing of a file is added unless all of it can be
             pass
         new = total = 0
-        for rows, attempts in read_store(path, BATCH):
+        for rows, attempts in recordings.read_store(path, BATCH):
             new, total = new + self._add(rows, attempts), total + len(rows)
         for file in rescued_beside(path):
             more, known = self.import_file(file)
