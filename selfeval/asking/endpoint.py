@@ -103,7 +103,9 @@ class Endpoint:
     async def _enter(self, known: Known | None) -> None:
         """Wait for a place for a call to a model; without a model, for the turn of an attempt, which goes first."""
         ticket = asyncio.get_running_loop().create_future()
-        self._waiting.insert(len(self._waiting) if known else 0, (ticket, known))
+        last = len(self._waiting)
+        turns = next((k for k, (_, other) in enumerate(self._waiting) if other), last)
+        self._waiting.insert(last if known else turns, (ticket, known))
         self._admit()
         try:
             await ticket
@@ -189,15 +191,6 @@ class Endpoint:
                 stacklevel=2,
             )
         return True
-
-    def _take_room(self, model: Model) -> None:
-        if self.thinking.get(model.id):
-            self.thinking[model.id] = False
-            warnings.warn(
-                f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} tokens more; "
-                "set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
-                stacklevel=2,
-            )
 
     def _take_room(self, model: Model) -> None:
         if self.known[model.id].thinks:
