@@ -243,6 +243,8 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
 def scan(paths: tuple[Path, ...]) -> None:
     """Find API keys in files and folders: those of this environment by value, well-known ones by their shape.
 
+    Left out are .git, .venv, the project's .env, and what is compressed.
+
     Exit status 0: clean; 1: keys found; 2: something could not be read.
     """
     from selfeval import keys, models

@@ -1,7 +1,9 @@
 """The `selfeval` command: what it prints, and one sentence with exit status 1 for what is wrong."""
 
-import asyncio
+import contextlib
 import importlib.metadata
+import json
+import sqlite3
 import subprocess
 import sys
 
@@ -10,7 +12,6 @@ from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
 from selfeval.asking.recordings import canonical, key_of
-from selfeval.asking.store import Store
 
 
 def selfeval(*arguments):
@@ -36,18 +37,18 @@ def test_export_import_and_statistics_of_the_store(tmp_path, monkeypatch):
     assert ["local", "smollm2-135m", str(replies)] in [
         line.split()[:3] for line in selfeval("store", "stats").output.splitlines()
     ]
-    Store(tmp_path / "a.sqlite").close()
 
 
 def test_statistics_show_no_number_where_there_is_none(tmp_path, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "a.sqlite"))
-    replies = Store()
-    for model, response in (("counted", {"text": "x", "usage": {"prompt": 7}}), ("uncounted", {"text": "x"})):
-        request = canonical({"model": model, "messages": [], "provider": {"provider": "mine"}})
-        asyncio.run(replies.put(key_of(request), request, response))
-    with replies.change() as connection:
+    rows = []
+    for model, usage in (("counted", {"prompt": 7}), ("uncounted", {})):
+        request = {"model": model, "messages": [], "provider": {"provider": "mine"}}
+        rows.append({"key": key_of(canonical(request)), "request": request, "response": {"text": "x", "usage": usage}})
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert "2 new replies" in selfeval("store", "import", tmp_path / "rows.jsonl").output
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
         connection.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
-    replies.close()
     lines = [line.split() for line in selfeval("store", "stats").output.splitlines()[1:3]]
     assert lines == [["mine", "counted", "1", "7", "?", "?"], ["mine", "uncounted", "1", "?", "?", "?"]]
 

@@ -389,6 +389,17 @@ def test_equal_requests_of_one_batch_are_one_call(store, server):
     assert responses[:2] == [r for r in responses[2:4]]
 
 
+def test_who_waits_for_anothers_call_takes_no_turn_from_it_when_both_are_held_back(store, server):
+    fake = server(faults=[None, "429-ms"], retry_after=0.2, latency=0.05)
+    model = get("openai:m")
+
+    async def work(client):
+        await client.chat(model, user("first"))
+        return await client.chat_all([*questions(model, 1), *questions(model, 1)], label=None)
+
+    assert [r.status for r in within(store, work, 2)] == ["ok"] * 2 and len(fake.ledger) == 3
+
+
 def test_a_refused_parameter_is_left_out_once_per_model_and_recorded(store, server):
     def picky(i, body):
         return "400-temperature" if "temperature" in body else "400-max_tokens" if "max_tokens" in body else None

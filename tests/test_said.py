@@ -86,26 +86,19 @@ def test_a_paraphrase_says_what_its_own_call_did_and_who_served_the_author(store
     assert new["messages"] != texts[0]["messages"] and texts[0]["text"] in new["messages"][0]["content"]
 
 
-def test_an_answer_has_the_question_as_sent_and_says_who_served_the_author(store, registry, server):
+def test_an_answer_has_the_question_as_sent_and_says_what_it_took_and_who_served_the_author(store, registry, server):
     registry(BO)
-    fake = server(reply="YES")
-    texts = texts_by(store, thinker(), models.get("sim/good"))
-    row = asked(store, texts[:2], Condition(), [models.get("openai:m")], "binary_self")[0]
-    assert row["messages"] == fake.ledger[0]["body"]["messages"]
-    assert [message["role"] for message in row["messages"]] == ["system", "user"]
-    assert (row["text_served_model"], row["text_served_by"]) == ("m-2026", "Acme")
+    fake = server(reply="<think>Mine, surely.</think>YES", faults=["empty-content"])
+    texts = texts_by(store, thinker(), models.get("sim/good"))[:2]
+    evaluators = [models.get("openai:m")]
 
+    def ask(client):
+        return collect_predictions(client, evaluators, texts, Condition(), tasks="binary_self")
 
-def test_an_answer_that_was_asked_for_again_says_so_and_keeps_its_thinking_apart(store, server):
-    server(reply="<think>Mine, surely.</think>YES", faults=["empty-content"])
-    texts = texts_by(store, models.get("sim/good"), models.get("sim/first"))[:2]
-    asking = run(
-        store,
-        lambda client: collect_predictions(client, [models.get("openai:m")], texts, Condition(), tasks="binary_self"),
-        again="empty",
-        concurrency=1,
-    )
-    [first, second] = asking["binary_self"]
+    [first, second] = run(store, ask, again="empty", concurrency=1)["binary_self"]
+    assert first["messages"] == fake.ledger[0]["body"]["messages"]
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert (first["text_served_model"], first["text_served_by"]) == ("m-2026", "Acme")
     assert (first["asked_again"], first["reply"], first["reasoning"]) == (["empty"], "YES", "Mine, surely.")
     assert (second["asked_again"], second["served_by"]) == (None, None)
 

@@ -1,15 +1,8 @@
 """Sweeps on tiny notebooks that the test makes: what is checked before the start, what runs, resumes, fails, stops."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
-import psutil
 import pytest
-from conftest import AT_ONCE
 from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, reasons, write
 
 from selfeval import ROOT, sweep
@@ -34,7 +27,7 @@ def fixed_code(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ("{limt: 3}", "the notebook has no parameter 'limt' (did you mean 'limit'?); it declares models, limit"),
+        ("{limt: 3}", "the notebook has no parameter 'limt'; did you mean 'limit'?; it declares models, limit"),
         ("{limit: yes}", "`limit` is true, but must be int"),
         ("{limit: '3'}", '`limit` is "3", but must be int; YAML reads no, yes'),
         ("{limit: null}", "`limit` is null, but must be int"),
@@ -54,7 +47,7 @@ def fixed_code(monkeypatch):
         ("{api_key: abc}", "`api_key` looks like a secret; keys come from the environment"),
         (f"{{name: sk-{'a1' * 12}}}", "`name` looks like a secret"),
         ("{models: [{openAIToken: abc}]}", "`models` looks like a secret"),
-        ("{tables: '{rowz}'}", "`tables` refers to the unknown stage 'rowz' (did you mean 'rows'?); stages before"),
+        ("{tables: '{rowz}'}", "`tables` refers to the unknown stage 'rowz'; did you mean 'rows'?; stages before"),
         ("{name: '{rows}'}", "`name` is ["),
     ],
 )
@@ -78,10 +71,10 @@ def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, paramet
         ("&a [*a]", "as plain YAML: a value inside itself"),
         ("just text", "a sweep file is a mapping with `name` and `stages`"),
         ("name: ../a\nstages: [{notebook: rows}]", "`name` is '../a', but must be letters"),
-        ("name: a\nstage: 1\nstages: [{notebook: rows}]", "there is no key 'stage' (did you mean 'stages'?)"),
+        ("name: a\nstage: 1\nstages: [{notebook: rows}]", "there is no key 'stage'; did you mean 'stages'?"),
         (
             "name: a\nstages: [{notebook: rows, parameter: {}}]",
-            "there is no key 'parameter' (did you mean 'parameters'?)",
+            "there is no key 'parameter'; did you mean 'parameters'?",
         ),
         ("name: a\nstages: [{notebook: rowz}]", "there is no notebook 'rowz'"),
         ("name: a\nstages: [{notebook: rows}, {notebook: rows}]", "stage 'rows': the name is used twice"),
@@ -219,45 +212,13 @@ def test_a_failed_run_is_named_with_its_cause_and_stops_what_needs_it(folder, ca
     assert (good / "new.csv").exists() and not (good / "rows.csv").exists(), "an older run's output stays"
 
 
-@pytest.mark.fault("signal")
-def test_a_signal_ends_everything_and_the_same_command_resumes(folder, capsys):
-    make_notebook(folder / "rows.ipynb", REPORT, "flag = pathlib.Path(out, '..', 'go')",
-                  "while not flag.exists():\n    time.sleep(0.1)", SAVE)  # fmt: skip
-    path, out = write(folder, {"notebook": "rows", "parameters": {"limit": 1}}), folder / "out"
-    script = f"from selfeval.sweep import run_file; raise SystemExit(run_file({str(path)!r}, 1, {str(out)!r}))"
-
-    def start():
-        process = subprocess.Popen([sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, text=True)
-        end = time.monotonic() + 20
-        family = []
-        while len(family) < 1 and time.monotonic() < end:  # the kernel
-            family = psutil.Process(process.pid).children(recursive=True)
-            time.sleep(0.1)
-        time.sleep(0.5)
-        return process, family
-
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        process, family = start()
-        began = time.monotonic()
-        os.kill(process.pid, number)
-        said, _ = process.communicate(timeout=AT_ONCE)
-        assert psutil.wait_procs(family, timeout=AT_ONCE)[1] == [] and family
-        assert time.monotonic() - began < AT_ONCE
-        if number == signal.SIGTERM:
-            assert process.returncode == 128 + number
-            assert "stopped by SIGTERM; run the same command again to resume" in said
-    (out / "rows" / "go").touch()
-    assert sweep.run_file(path, 2, out) == 0
-    assert "1 ok" in capsys.readouterr().out
-
-
 def test_two_sweeps_do_not_share_a_folder(folder, monkeypatch):
     loaded = sweep.load(write(folder, {"notebook": "rows"}), folder / "out")
     loaded.folder.mkdir()
     clock = iter(range(0, 1000, 6))
     monkeypatch.setattr(execute.time, "monotonic", lambda: next(clock))
     with execute.lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
-        sweep.run(loaded)
+        sweep.run(loaded, 1, execute.Notebooks)
 
 
 @pytest.mark.fault("hostile text")

@@ -102,7 +102,7 @@ def test_a_list_is_one_run_for_each_set(folder):
         ("list: [{limit: 1}], parameters: {limit: 2}", "'limit' is both fixed and varying"),
         ("list: [{limt: 1}]", "did you mean 'limit'?"),
         ("after: first", "`after` is a list of names of earlier stages"),
-        ("after: [frist]", "`after` names 'frist' (did you mean 'first'?)"),
+        ("after: [frist]", "`after` names 'frist'; did you mean 'first'?"),
         ("after: [rows]", "`after` names 'rows'; stages before this one: first"),
     ],
 )
@@ -146,7 +146,7 @@ def test_only_and_retry_failed_leave_the_rest_alone(folder, capsys):
     assert again.log == ["closed"] and "run without --only and --retry-failed" in capsys.readouterr().out
     assert execute(path, only=["rows"]) == (0, ["skipped", "skipped", "ok", "left out"])
     assert execute(path, only=["read"]) == (0, ["skipped", "skipped", "skipped", "ok"])
-    with pytest.raises(InputError, match=r"--only 'raed' names no run \(did you mean 'read'\?\)"):
+    with pytest.raises(InputError, match=r"--only 'raed' names no run; did you mean 'read'\?"):
         execute(path, only=["raed"])
 
 

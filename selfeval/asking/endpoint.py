@@ -76,10 +76,10 @@ class Endpoint:
                 "`concurrency` in the registry says so.",
                 stacklevel=3,
             )
-        self.limit, self.in_flight = float(self.most), 0
+        self.limit, self.held, self.sending = float(self.most), 0, 0  # of places, and of attempts that have their turn
         self.throttled, self.open_at = 0, 0.0
         self.known: dict[str, Known] = defaultdict(Known)  # by model id
-        self._waiting: list[tuple[asyncio.Future, Known]] = []
+        self._waiting: list[tuple[asyncio.Future, Known | None]] = []  # for a turn, then for a place
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
@@ -92,40 +92,49 @@ class Endpoint:
         Raises `Failure("given_up", detail)` where the model is not worth another call.
         """
         known = self.known[model.id]
+        await self._enter(known)
         try:
-            await self._enter(known, len(self._waiting))
             if known.given_up:
                 raise Failure("given_up", known.given_up)
             yield
         finally:
             self._leave(known)
 
-    async def _enter(self, known: Known, position: int) -> None:
+    async def _enter(self, known: Known | None) -> None:
+        """Wait for a place for a call to a model; without a model, for the turn of an attempt, which goes first."""
         ticket = asyncio.get_running_loop().create_future()
-        self._waiting.insert(position, (ticket, known))
+        last = len(self._waiting)
+        turns = next((k for k, (_, other) in enumerate(self._waiting) if other), last)
+        self._waiting.insert(last if known else turns, (ticket, known))
         self._admit()
         try:
             await ticket
         except asyncio.CancelledError:
             if ticket.cancelled():
                 self._waiting.remove((ticket, known))
-                self._count(known, 1)  # whoever comes also leaves
+            else:
+                self._leave(known)
             raise
 
-    def _leave(self, known: Known) -> None:
+    def _leave(self, known: Known | None) -> None:
         self._count(known, -1)
         self._admit()
 
-    def _count(self, known: Known, change: int) -> None:
-        self.in_flight += change
-        known.in_flight += change
+    def _count(self, known: Known | None, change: int) -> None:
+        if known:
+            self.held += change
+            known.in_flight += change
+        else:
+            self.sending += change
 
     def _admit(self) -> None:
-        """Let those in who may be asked now: at the end of a call, of a pause, and when somebody comes."""
+        """Let those in who may be asked now: at the end of an attempt or a pause, and when somebody comes."""
         now = time.monotonic()
-        while self.in_flight < int(self.limit) and now >= self.open_at:
+        while now >= self.open_at:
             for ticket, known in self._waiting:
-                if known.allows(now) and not ticket.done():
+                if (self.held if known else self.sending) >= int(self.limit):
+                    return
+                if not ticket.done() and (known is None or known.allows(now)):
                     break
             else:
                 return
@@ -141,24 +150,27 @@ class Endpoint:
         now = time.monotonic()
         if now >= self.open_at:  # the first of a volley; the others were sent before we knew
             self.throttled += 1
-            self.limit = max(1.0, min(self.limit, self.in_flight) / 2)
+            self.limit = max(1.0, min(self.limit, self.sending) / 2)
         if wait is None:
             wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
         self.open_at = max(self.open_at, now + wait)
         self._admit_at(self.open_at)
 
     async def _turn(self, known: Known, tokens: int) -> None:
-        """Wait for the end of a pause, and until the rates allow one request more of so many tokens."""
+        """Wait for the turn of one attempt: outside of pauses, and as the rates allow a request of so many tokens."""
         while True:
-            if self.open_at > time.monotonic():  # our place goes to the first who may be asked then: it may be fewer
-                self._leave(known)
-                await self._enter(known, 0)
-            await self.pace.wait(tokens)
+            await self._enter(None)
+            try:
+                await self.pace.wait(tokens)
+                if known.given_up:
+                    raise Failure("given_up", known.given_up)
+            except BaseException:
+                self._leave(None)
+                raise
             if self.open_at <= time.monotonic():
-                break
+                return
+            self._leave(None)  # closed in the meantime
             self.pace.settle(-tokens)
-        if known.given_up:
-            raise Failure("given_up", known.given_up)
 
     # what is sent -----------------------------------------------------------------------------------------------------
 
@@ -179,15 +191,6 @@ class Endpoint:
                 stacklevel=2,
             )
         return True
-
-    def _take_room(self, model: Model) -> None:
-        if self.thinking.get(model.id):
-            self.thinking[model.id] = False
-            warnings.warn(
-                f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} tokens more; "
-                "set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
-                stacklevel=2,
-            )
 
     def _take_room(self, model: Model) -> None:
         if self.known[model.id].thinks:
@@ -223,9 +226,12 @@ class Endpoint:
                 break
             except Failure as error:
                 failure = error
+                note(failure)
+                self._heed(failure)  # before another has its turn
+            finally:
+                self._leave(None)
             spent += time.monotonic() - started
             self.pace.settle(-tokens)
-            note(failure)
             rejected = failure.outcome == "rejected"
             if rejected and (change := adaptation(failure.detail, sent)):
                 known.refused |= change
@@ -233,14 +239,16 @@ class Endpoint:
                 given = parameters
             else:
                 failures[failure.outcome] += 1
-                pause = self._pause(failure, failures[failure.outcome], self.provider.deadline - spent)
-                if pause is None:
+                count, left = failures[failure.outcome], self.provider.deadline - spent
+                if count >= ATTEMPTS.get(failure.outcome, 1) or left <= 0:
                     known.learn(failure)
                     self._admit_at(known.open_at)
                     failure.detail += f" (after {attempts} attempt{'s' * (attempts > 1)})"
                     raise failure
-                await asyncio.sleep(pause)
-                spent += pause
+                if failure.outcome == "transient":
+                    pause = min(30.0, 2.0 ** (count - 2), left / 2) * random.uniform(0.5, 1)
+                    await asyncio.sleep(pause)
+                    spent += pause
         self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
         self.pace.settle(response.tokens() - tokens if response.usage else 0)
         known.learn(None)
@@ -248,16 +256,13 @@ class Endpoint:
             self._take_room(model)
         return response
 
-    def _pause(self, failure: Failure, count: int, left: float) -> float | None:
-        """Return the seconds until the next attempt, None where there is none; what was throttled pauses everybody."""
+    def _heed(self, failure: Failure) -> None:
+        """Pause for everybody where a provider asks for it."""
         if (failure.wait or 0) > MAX_PAUSE:
             failure.outcome = "fatal"
             failure.detail += f"; it asks to wait {failure.wait:.0f} s"
         if failure.outcome == "throttled":
             self._throttle(failure.wait)
-        if count >= ATTEMPTS.get(failure.outcome, 1) or left <= 0:
-            return None
-        return min(30.0, 2.0 ** (count - 2), left / 2) * random.uniform(0.5, 1) * (failure.outcome == "transient")
 
     async def _post(self, body: dict, seconds: float):
         client, content = await self._connect(), json.dumps(body).encode()

@@ -46,9 +46,12 @@ class Task:
 
 
 class Cluster:
-    """A launcher (`execute`) on the workers of the Dask scheduler at an address; `folder` is that of the sweep."""
+    """A launcher (`execute`) on the workers of the Dask scheduler at an address.
 
-    def __init__(self, address: str, folder: Path, patience: float = 10):
+    folder: of the sweep. keep: its lock, of no use on other hosts. patience: seconds to wait for the scheduler.
+    """
+
+    def __init__(self, address: str, folder: Path, keep: int | None = None, patience: float = 10):
         try:
             from distributed import Client
         except ImportError:
@@ -61,29 +64,15 @@ class Cluster:
         self.tasks, self.store, self.replies = {}, Store(), folder / "replies"
         self.common = {"made": made_with(), "store": str(self.store.path.absolute())}
         self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.sqlite")}
-
-    def __enter__(self) -> "Cluster":
-        return self
-
-    def __exit__(self, *_) -> None:
-        Path(self.common["main"]).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self.replies.rmdir()
-        self.store.close()
-        self.client.close()
-
-    def launch(self, keep: int) -> "Cluster":
-        """Prepare what the workers need, and check those that are there; `keep` is of no use on other hosts."""
-        for left in sorted(self.replies.glob("from-*.sqlite")):  # of a sweep that was killed
-            self._merge(left)
-        self.store.copy(Path(self.common["main"]))
         try:
             problems = self.client.run(problem, self.common)
         except Exception as error:  # whatever a worker of another installation raises
             raise InputError(f"the workers cannot run this package: {error!r:.300}") from None
         if found := next(filter(None, problems.values()), None):
             raise InputError(found)
-        return self
+        for left in sorted(self.replies.glob("from-*.sqlite")):  # of a sweep that was killed
+            self._merge(left)
+        self.store.copy(Path(self.common["main"]))
 
     def places(self) -> int:
         """Return how many notebooks the cluster runs at a time: the threads of its workers."""
@@ -93,7 +82,7 @@ class Cluster:
         """Return how many threads the workers of each host have."""
         found = Counter()
         for address, threads in self.client.nthreads().items():
-            found[_host(address)] += threads
+            found[address.rpartition("://")[2].rpartition(":")[0]] += threads
         return found
 
     def start(self, run: Run) -> None:
@@ -156,18 +145,14 @@ class Cluster:
             ours &= {folder for folders in self.client.run(running, on_error="ignore").values() for folder in folders}
 
     def close(self) -> None:
-        """Fetch what the stores of the hosts still have."""
-        there = {_host(address): address for address in self.client.nthreads()}
-        for host in sorted({task.host for task in self.tasks.values() if task.host}):
-            if host in there:
-                for path in self.client.run(send, self.common, workers=[there[host]], on_error="ignore").values():
-                    self._merge(path)
-            else:
-                print(f"selfeval: {host} is gone; its store has what it had not sent", file=sys.stderr, flush=True)
-
-
-def _host(address: str) -> str:
-    return address.rpartition("://")[2].rpartition(":")[0]
+        """Fetch what the stores of the hosts still have, and leave."""
+        for path in self.client.run(send, self.common, on_error="ignore").values():
+            self._merge(path)
+        Path(self.common["main"]).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.replies.rmdir()
+        self.store.close()
+        self.client.close()
 
 
 def _size(path: Path) -> int | None:

@@ -4,10 +4,8 @@
 """
 
 import ast
-import asyncio
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -20,6 +18,7 @@ import matplotlib.pyplot
 import nbformat
 import pandas as pd
 from click.testing import CliRunner
+from written_files import run_notebook
 
 from selfeval import DATA, ROOT, models, stats, sweep
 from selfeval.asking.client import Client
@@ -37,7 +36,16 @@ from selfeval.records import read_jsonl, read_predictions, read_texts, write_csv
 from selfeval.roleplay.transcripts import read_conversations
 from selfeval.stats.jury import jury_table
 
-__all__ = ["ROOT", "lasting", "read_conversations", "read_jsonl", "read_predictions", "read_texts", "write_csv"]
+__all__ = [
+    "ROOT",
+    "lasting",
+    "read_conversations",
+    "read_jsonl",
+    "read_predictions",
+    "read_texts",
+    "run_notebook",
+    "write_csv",
+]
 
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
@@ -143,23 +151,6 @@ def code_cells(notebook: str) -> list:
     """Return a notebook's code cells."""
     cells = nbformat.read(NOTEBOOKS / f"{notebook}.ipynb", as_version=4).cells
     return [cell for cell in cells if cell.cell_type == "code"]
-
-
-def run_notebook(notebook: str, until: re.Pattern | None = None, **parameters) -> None:
-    """Run a notebook's code in this process with other parameters, as a whole or up to the last cell that matches."""
-    cells = code_cells(notebook)
-    if until:
-        cells = cells[: 1 + max(number for number, cell in enumerate(cells) if until.search(cell.source))]
-    space: dict = {"__name__": notebook, "display": lambda *shown, **options: None}
-    with asyncio.Runner() as runner, contextlib.redirect_stdout(io.StringIO()), matplotlib.rc_context():
-        for cell in cells:
-            waiting = eval(compile(cell.source, notebook, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), space)
-            if asyncio.iscoroutine(waiting):
-                runner.run(waiting)
-            if "parameters" in cell.metadata.get("tags", []):
-                assert set(parameters) <= set(space), f"{notebook} has no parameter {set(parameters) - set(space)}"
-                space |= parameters
-    matplotlib.pyplot.close("all")
 
 
 def parameters(notebook: str) -> dict:
