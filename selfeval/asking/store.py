@@ -29,7 +29,7 @@ from selfeval import DATA, ROOT
 from selfeval.asking import dryrun, recordings
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.recordings import MOST_AGAIN, STORED, UNANSWERED, export_line, numbered, request_key
-from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.errors import InputError, ReplayMiss, SelfevalError, StoreError
 from selfeval.files import below_root
 
 VERSION = 1  # of the tables, in the file's `user_version`; files of selfeval 0.1 have 0
@@ -302,7 +302,8 @@ class Store(Ledger):
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
         self.failure: StoreError | None = None  # why nothing more is to be sent
-        self._beside, self._kept, self._lost = None, 0, 0  # replies that could not be written
+        self._beside: list[Path] = []  # export files of replies that could not be written
+        self._kept = self._lost = 0  # how many are in them, and how many nowhere
         self._told: set[str] = set()  # owners whose claims we were seen to wait for
 
     def __repr__(self) -> str:
@@ -318,7 +319,7 @@ class Store(Ledger):
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
         super().close()
-        self.failure, self._beside, self._kept, self._lost = None, None, 0, 0
+        self.failure, self._beside, self._kept, self._lost = None, [], 0, 0
 
     # reading ---------------------------------------------------------------------------------------------------------
 
@@ -467,7 +468,7 @@ class Store(Ledger):
         self._try(step)
 
     def _end(self, connection: sqlite3.Connection, key: str, purse, cost: float) -> None:
-        connection.execute("DELETE FROM claims WHERE key = ?", (key,))
+        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, own_name()))
         if purse:
             purse.book(connection, f"{self.path} {key}", cost)
 
@@ -482,16 +483,21 @@ class Store(Ledger):
     def _keep(self, line: bytes, error: BaseException) -> None:
         """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
         name = f"{self.path.name}.unwritten-{os.getpid()}-{time.time_ns()}.jsonl"
-        for file in (self._beside, self.path.with_name(name), host_folder() / name):
-            if file and _append(file, line):
-                self._beside, self._kept = file, self._kept + 1
+        files = [*self._beside[-1:], self.path.with_name(name)]
+        with contextlib.suppress(OSError, SelfevalError):
+            files.append(host_folder() / name)
+        for file in files:
+            if _append(file, line):
+                self._beside += [file] * (file not in self._beside)
+                self._kept += 1
                 break
         else:
             self._lost += 1
         said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
         said += " Then run the same again: what it holds is not bought twice."
         if self._kept:
-            said += f" `selfeval store import {self._beside}` adds what it lacks ({self._kept} replies)."
+            files = " ".join(map(str, self._beside))
+            said += f" `selfeval store import {files}` adds what it lacks ({self._kept} replies)."
         self.failure = StoreError(said + f" Paid replies lost: {self._lost}." * bool(self._lost))
 
     # many at once ----------------------------------------------------------------------------------------------------
