@@ -3,53 +3,44 @@
 import contextlib
 import importlib.metadata
 import math
-import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import click
 
-from selfeval.asking.commands import store
+from selfeval import DATA, ROOT
+from selfeval.asking.recordings import STORED
 from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
-
-LONGEST = 255  # bytes of a file's name
 
 
 class _OneSentence(click.Group):
     """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to go on."""
 
     def invoke(self, context: click.Context):
+        stopped = [signal.SIGINT]
+
+        def stop(number, frame) -> None:  # TERM ends a command as Ctrl-C does
+            stopped.append(signal.Signals(number))
+            signal.raise_signal(signal.SIGINT)
+
+        before = signal.signal(signal.SIGTERM, stop)
         try:
-            with _term_as_interrupt() as stopped:
-                return super().invoke(context)
-        except SelfevalError as error:
+            return super().invoke(context)
+        except (SelfevalError, OSError) as error:
             click.echo(visible(f"selfeval: {error}"), err=True)
             context.exit(1)
         except KeyboardInterrupt:
-            number = signal.Signals(stopped[0] if stopped else signal.SIGINT)
             again = "run the same command again to go on: stored replies are free"
-            click.echo(f"\nselfeval: stopped by {number.name}; {again}", err=True)
-            context.exit(128 + number)
-
-
-@contextlib.contextmanager
-def _term_as_interrupt():
-    """Let TERM end a command as Ctrl-C does; yield the list that then holds it."""
-    stopped = []
-
-    def stop(number, frame):
-        stopped.append(number)
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield stopped
-    finally:
-        signal.signal(signal.SIGTERM, before)
+            click.echo(f"\nselfeval: stopped by {stopped[-1].name}; {again}", err=True)
+            context.exit(128 + stopped[-1])
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 class _Number(click.FloatRange):
@@ -63,17 +54,19 @@ class _Number(click.FloatRange):
 
 
 class _Path(click.Path):
-    """A path that a file can have: not empty (that would be the folder one is in), and no name too long for a disk."""
-
-    def __init__(self, **options):
-        super().__init__(path_type=Path, **options)
+    """A path, and not an empty text, which would be the folder one is in."""
 
     def convert(self, value, param, ctx):
-        if not os.fspath(value):
+        if not str(value):
             self.fail("an empty text is no path.", param, ctx)
-        if any(len(os.fsencode(name)) > LONGEST for name in Path(value).parts):
-            self.fail(f"'{os.fspath(value)[:60]}...' has a name of more than {LONGEST} bytes.", param, ctx)
-        return super().convert(value, param, ctx)
+        return Path(super().convert(value, param, ctx))
+
+
+SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+COUNT = click.IntRange(1)
+IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
+ENGINES = click.Choice(["auto", "forked", "ordinary"])
+FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
 
 @click.group(cls=_OneSentence, context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,43 +77,20 @@ def main() -> None:
 
 @main.command()
 @click.argument("file", type=_Path())
-@click.option(
-    "--workers", type=click.IntRange(1), help="Notebooks at a time; by default 2, or all that a cluster takes."
-)
+@click.option("--workers", type=COUNT, help="Notebooks at a time; by default 2, or all a cluster takes.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="PATTERN",
-    help="Only these: a stage, or STAGE/RUN, with * and ?; may be repeated. What they need must be done.",
-)
-@click.option(
-    "--retry-failed",
-    is_flag=True,
-    help="Only runs that failed, were stopped or broken off, or are incomplete; no new and no outdated ones.",
-)
+@click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
+@click.option("--retry-failed", is_flag=True, help="Only runs that failed, broke off or are incomplete.")
 @click.option("--fail-fast", is_flag=True, help="After the first failed run start none; let end what is running.")
-@click.option(
-    "--max-cost",
-    type=_Number(0),
-    metavar="USD",
-    help="The most that this command may spend; a call that could go beyond is not made.",
-)
-@click.option(
-    "--engine",
-    default="auto",
-    show_default=True,
-    type=click.Choice(["auto", "forked", "ordinary"]),
-    help="Fork the runs from one process that has the imports done, or start each anew; auto: fork from four runs on.",
-)
+@click.option("--max-cost", type=_Number(0), metavar="USD", help="The most to spend; no call goes beyond it.")
+@click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Only print what would be executed, and how many calls, tokens and dollars that would take; buys nothing.",
-)
+@click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
 def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
     """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
+
+    --only: what they need must be done. --retry-failed: no new and no outdated runs. --engine: `forked` from one
+    process that has the imports done, `ordinary` starts each anew, `auto` forks from four runs on.
 
     A run that ended ok is skipped while nothing that it depends on has changed; if one fails, only what needs it is not
     started. A run is incomplete when its notebook ended but calls failed: their answers are null, later stages use it,
@@ -147,24 +117,95 @@ def models() -> None:
     from selfeval.asking.request import require
     from selfeval.errors import ProviderError
 
-    rows, ready = [("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY")], {}
+    rows = [("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY")]
     for model in registry.models().values():
-        name = model.provider.name
-        if name not in ready:
-            try:
-                require(model)
-                ready[name] = "yes"
-            except ProviderError:
-                ready[name] = (
-                    f"no: set {model.provider.keys[0]}" if model.provider.keys else "no: see `selfeval doctor`"
-                )
-        free = bool(model.provider.embedded) or name == "sim"
+        provider, ready = model.provider, "yes"
+        try:
+            require(model)
+        except ProviderError:
+            ready = f"no: set {provider.keys[0]}" if provider.keys else "no: see `selfeval doctor`"
+        free = bool(provider.embedded) or provider.name == "sim"
         price = "0" if free else "{input:g}/{output:g}".format(**model.price) if model.price else "?"
-        rows.append((model.id, model.display, name, price, ready[name]))
+        rows.append((model.id, model.display, provider.name, price, ready))
     click.echo(columns(rows))
 
 
-main.add_command(store)
+# the store ------------------------------------------------------------------------------------------------------------
+
+
+@main.group()
+def store() -> None:
+    """Look at, share and merge the stored replies."""
+
+
+def _opened():
+    from selfeval.asking.store import Store
+
+    return contextlib.closing(Store())
+
+
+@store.command()
+def stats() -> None:
+    """Count the stored replies with their tokens and cost per model, and what went wrong."""
+    rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
+    with _opened() as replies:
+        for row in replies.statistics():
+            money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
+            tokens = ("?" if row[name] is None else row[name] for name in ("prompt_tokens", "completion_tokens"))
+            rows.append((row["provider"], row["model"], row["replies"], *tokens, money))
+        click.echo(columns(rows))
+        for outcome, count in replies.outcomes().items():
+            click.echo(f"{count} attempts without a reply: {outcome}")
+        click.echo(str(replies.path))
+
+
+@store.command()
+@click.argument("file", type=_Path(dir_okay=False))
+@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+def export(file: Path, model: str) -> None:
+    """Write the stored replies to FILE as JSON lines."""
+    with _opened() as replies:
+        click.echo(f"{replies.export_file(file, model)} replies written to {file}")
+
+
+@store.command()
+@click.option("--model", default="%", help="Only API names of this pattern, e.g. 'openai/%'; % is any text.")
+@click.option("--status", multiple=True, type=click.Choice(STORED), help="Only replies of this status; repeatable.")
+@click.option("--since", type=click.DateTime(), help="Only replies stored at this local time or later.")
+@click.option("--dry-run", is_flag=True, help="Count what would go, and delete nothing.")
+def forget(model: str, status: tuple[str, ...], since: datetime | None, dry_run: bool) -> None:
+    """Delete stored replies, to ask and pay for them anew; give at least one of the first three options."""
+    if model == "%" and not status and not since:
+        raise click.UsageError("forget needs --model, --status or --since; without any it would delete every reply.")
+    with _opened() as replies:
+        counts = replies.forget(model, status, since.timestamp() if since else 0.0, dry_run=dry_run)
+    click.echo(columns([("MODEL", "STATUS", "REQUESTS"), *((*what, n) for what, n in sorted(counts.items()))]))
+    click.echo(f"{sum(counts.values())} requests with their replies {'would be' if dry_run else 'are'} forgotten")
+
+
+@store.command("import")
+@FILES
+def import_(files: tuple[Path, ...]) -> None:
+    """Add the replies of exported FILES to the store."""
+    _add(files, "import_file")
+
+
+@store.command()
+@FILES
+def merge(files: tuple[Path, ...]) -> None:
+    """Add the replies and failed attempts of other hosts' stores, FILES, to the store; a second time adds nothing."""
+    _add(files, "merge")
+
+
+def _add(files: tuple[Path, ...], method: str) -> None:
+    """Add files to the store by one of its methods, and say of each how many replies were new."""
+    with _opened() as replies:
+        for file in files:
+            new, known = getattr(replies, method)(file)
+            click.echo(f"{file}: {new} new replies, {known} already stored")
+
+
+# the rest -------------------------------------------------------------------------------------------------------------
 
 
 @main.command()
@@ -172,13 +213,11 @@ main.add_command(store)
 @click.option("--model", "ids", multiple=True, required=True, metavar="ID", help="Model to ask; may be repeated.")
 @click.option("--output", required=True, type=_Path(dir_okay=False), help="JSON file to write.")
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
-@click.option(
-    "--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask every case."
-)
+@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
 @click.option("--temperature", default=0.7, show_default=True, type=_Number(0), help="Of the models asked.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
-@click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1), help="Calls in flight.")
+@SEED
+@IN_FLIGHT
 def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> None:
     """Ask models who they are, in the situations of CONFIG (data/identity/published.json has the form).
 
@@ -204,6 +243,8 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
 def scan(paths: tuple[Path, ...]) -> None:
     """Find API keys in files and folders: those of this environment by value, well-known ones by their shape.
 
+    Left out are .git, .venv, the project's .env, and what is compressed.
+
     Exit status 0: clean; 1: keys found; 2: something could not be read.
     """
     from selfeval import keys, models
@@ -218,7 +259,7 @@ def scan(paths: tuple[Path, ...]) -> None:
 @click.argument("runs", nargs=-1, type=_Path())
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 @click.option("--figures", type=_Path(exists=True, file_okay=False), help="Folder of figures.")
-@click.option("--rows", default=20_000, show_default=True, type=click.IntRange(1), help="Most rows of a page.")
+@click.option("--rows", default=20_000, show_default=True, type=COUNT, help="Most rows of a page.")
 def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows: int) -> None:
     """Write one folder of HTML pages about RUNS: folders of sweeps or runs, notebooks, files of records.
 
@@ -233,140 +274,81 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows:
 @main.command()
 def doctor() -> None:
     """Say what works on this machine, and the remedy for what does not."""
-    checks = (_python, _packages, _embedded_model, _servers, _keys, _store, _disk)
-    fine = [check() for check in checks]
-    sys.exit(0 if all(fine) else 1)
+    missing = False
+    for fine, text, remedy in _checks():
+        missing = missing or fine is False
+        click.echo(f"{ {True: 'ok', False: 'MISSING', None: ''}[fine]:7}  {text}")
+        if fine is False:
+            click.echo(f"         {remedy}")
+    sys.exit(int(missing))
 
 
-def _say(fine: bool, text: str, remedy: str = "") -> bool:
-    click.echo(f"{'ok     ' if fine else 'MISSING'}  {text}" + (f"\n         {remedy}" if not fine and remedy else ""))
-    return fine
-
-
-def _python() -> bool:
-    version = ".".join(map(str, sys.version_info[:3]))
-    return _say(sys.version_info >= (3, 11), f"Python {version}", "selfeval needs Python 3.11 or newer.")
-
-
-def _packages() -> bool:
-    from selfeval import ROOT
-
-    wrong = []
-    for line in (ROOT / "requirements.txt").read_text().splitlines():
-        name, _, version = line.partition("==")
-        if version and (installed := _version(name.partition("[")[0])) != version:
-            wrong.append(f"{name} {installed or 'missing'} instead of {version}")
-    return _say(
-        not wrong,
-        "packages as in requirements.txt" if not wrong else "; ".join(wrong),
-        "pip install -r requirements.txt",
-    )
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _embedded_model() -> bool:
+def _checks() -> Iterator[tuple[bool | None, str, str]]:
+    """Yield whether something works (None: needed only for some models), what it is, and the remedy."""
     from selfeval.asking import embedded
+    from selfeval.asking.store import Store
     from selfeval.models import providers
 
+    wrong = _other_packages()
+    yield not wrong, "; ".join(wrong) or "packages as in requirements.txt", "pip install -r requirements.txt"
     try:
-        return _say(True, f"embedded model, served at {embedded.url(providers()['local'])}")
+        yield True, f"embedded model, served at {embedded.url(providers()['local'])}", ""
     except SelfevalError as error:
-        return _say(False, "embedded model", str(error))
-
-
-def _servers() -> bool:
-    """Say which servers of this machine answer, of those that the registry lists."""
-    import httpx2
-
-    from selfeval.models import providers
-
+        yield False, "embedded model", str(error)
     for provider in providers().values():
-        if not provider.on_loopback:
-            continue
-        try:
-            reply = httpx2.get(f"{provider.url.rstrip('/')}/models", timeout=2, trust_env=False)
-            state = "answers" if reply.is_success else f"answers with HTTP {reply.status_code}"
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            state = f"no answer ({error}): needed only for its models"
-        click.echo(f"         server of {provider.name} at {provider.address}: {state}")
-    return True
-
-
-def _keys() -> bool:
-    from selfeval.models import providers
-
-    for provider in providers().values():
+        if provider.on_loopback:
+            yield None, f"server of {provider.name} at {provider.address}: {_answer(provider.url)}", ""
         if provider.keys:
             state = "set" if provider.key else f"not set ({provider.keys[0]}): needed only for its models"
-            click.echo(f"         key of {provider.name}: {state}")
-    return True
-
-
-def _store() -> bool:
-    from selfeval.asking.store import Store
-
+            yield None, f"key of {provider.name}: {state}", ""
     replies = Store()
-    count = sum(row["replies"] for row in replies.statistics())
-    return _say(True, f"response store with {count} replies at {replies.path}")
-
-
-def _disk() -> bool:
-    from selfeval import DATA
-
-    free = shutil.disk_usage(DATA).free / 1e9
-    return _say(free > 1, f"{free:.0f} GB free for data/", "Make room: a full disk stops a sweep.")
-
-
-def _role_play_options(agent: str, interrogator: str, jury: str, turns: int):
-    """Return a decorator with the published arguments and their defaults, then ours."""
-    options = (
-        click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path()),
-        click.option("--role-play-llm-model", "agent", default=agent, show_default=True, help="Who answers."),
-        click.option("--interrogator-llm-model", "interrogator", default=interrogator, show_default=True),
-        click.option(
-            "--jury-llm-models",
-            "jurors",
-            default=jury,
-            show_default=True,
-            help="Separated by commas; one that is named k times takes k seats.",
-        ),
-        click.option("--max-turns", "turns", default=turns, show_default=True, type=click.IntRange(1)),
-        click.option("--debate-rounds", "rounds", default=2, show_default=True, type=click.IntRange(1)),
-        click.option("--agent-persona", "persona", default="support", show_default=True, help="See data/roleplay/."),
-        click.option("--strategy", default="probing", show_default=True, help="See data/roleplay/."),
-        click.option(
-            "--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.", show_default=True
-        ),
-        click.option(
-            "--temperature", default=0.7, show_default=True, type=_Number(0), help="Of agent and interrogator."
-        ),
-        click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on."),
-        click.option("--seed", default=0, show_default=True, type=click.IntRange(0)),
-        click.option("--concurrency", default=16, show_default=True, type=click.IntRange(1), help="Calls in flight."),
-        click.option("--force", is_flag=True, help="Overwrite an output file of another set-up."),
+    yield (
+        True,
+        f"response store with {sum(row['replies'] for row in replies.statistics())} replies at {replies.path}",
+        "",
     )
-
-    def decorate(function):
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    free = shutil.disk_usage(DATA).free / 1e9
+    yield free > 1, f"{free:.0f} GB free for data/", "Make room: a full disk stops a sweep."
 
 
-@main.command()
-@_role_play_options(
-    "deepseek/deepseek-v3.2",
-    "openai/gpt-4o",
-    "openai/chatgpt-4o-latest,google/gemma-3-12b-it,anthropic/claude-3-haiku",
-    turns=7,
-)
+def _other_packages() -> list[str]:
+    """Return which packages are not there in the version of requirements.txt."""
+    there = {each.name.lower().replace("_", "-"): each.version for each in importlib.metadata.distributions()}
+    lines = (line.partition("==") for line in (ROOT / "requirements.txt").read_text().splitlines())
+    wanted = {name.partition("[")[0].lower(): version for name, _, version in lines if version}
+    return [f"{n} {there.get(n, 'missing')} instead of {v}" for n, v in wanted.items() if there.get(n) != v]
+
+
+def _answer(url: str) -> str:
+    """Say whether a server of this machine answers."""
+    import httpx2
+
+    try:
+        reply = httpx2.get(f"{url.rstrip('/')}/models", timeout=2, trust_env=False)
+        return "answers" if reply.is_success else f"answers with HTTP {reply.status_code}"
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return f"no answer ({error}): needed only for its models"
+
+
+JURY = "openai/chatgpt-4o-latest,google/gemma-3-12b-it,anthropic/claude-3-haiku"
+SMALL = "meta-llama/llama-3.1-8b-instruct"
+
+
+@main.command(context_settings={"show_default": True})
+@click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path())
+@click.option("--role-play-llm-model", "agent", default="deepseek/deepseek-v3.2", help="Who answers.")
+@click.option("--interrogator-llm-model", "interrogator", default="openai/gpt-4o")
+@click.option("--jury-llm-models", "jurors", default=JURY, help="Split by commas; k times takes k seats.")
+@click.option("--max-turns", "turns", default=7, type=COUNT)
+@click.option("--debate-rounds", "rounds", default=2, type=COUNT)
+@click.option("--agent-persona", "persona", default="support", help="See data/roleplay/.")
+@click.option("--strategy", default="probing", help="See data/roleplay/.")
+@click.option("--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.")
+@click.option("--temperature", default=0.7, type=_Number(0), help="Of agent and interrogator.")
+@click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
+@SEED
+@IN_FLIGHT
+@click.option("--force", is_flag=True, help="Overwrite an output file of another set-up.")
 def roleplay(**options) -> None:
     """Let an agent pass for a human before an interrogator, and have a jury debate every answer.
 
@@ -377,18 +359,16 @@ def roleplay(**options) -> None:
     _play(("debate",), commands.interaction, **options)
 
 
-@main.command()
-@_role_play_options(
-    "meta-llama/llama-3.1-8b-instruct",
-    "meta-llama/llama-3.1-8b-instruct",
-    "meta-llama/llama-3.1-8b-instruct,google/gemma-3-12b-it,anthropic/claude-3-haiku",
-    turns=3,
-)
-def compare(**options) -> None:
+def _compare(**options) -> None:
     """Judge one conversation by independent jurors and by a debate, and write both beside each other."""
     from selfeval.roleplay import commands
 
     _play(("independent", "debate"), commands.comparison, **options)
+
+
+OTHERS = {"agent": SMALL, "interrogator": SMALL, "jurors": JURY.replace("openai/chatgpt-4o-latest", SMALL), "turns": 3}
+COMPARED = {"show_default": True, "default_map": OTHERS}  # the published commands have other defaults
+main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
 def _play(arms: tuple[str, ...], report, *, out: Path, agent: str, interrogator: str, jurors: str, **options) -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 import linecache
+import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -57,9 +58,19 @@ class ReplayMiss(SelfevalError):
 
 
 def did_you_mean(word, known: Iterable[str]) -> str:
-    """Return what a sentence says after an unknown word: the known one that is nearest to it, if any is near."""
+    """Return `; did you mean ...?` where a known word is near, else nothing."""
     near = difflib.get_close_matches(str(word), [*known], 1, 0.5)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def is_count(value) -> bool:
+    """Tell whether a value can be a number of tokens."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def is_amount(value) -> bool:
+    """Tell whether a value can be a number of dollars or seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
 
 
 def check_whole(name: str, value, least: int = 0, most: int | None = None) -> None:

@@ -121,11 +121,10 @@ def _clean(part, kind: str = ""):
 
 @dataclass
 class Report:
-    """What a scan found, as sentences that name a key and never show it, could not read and left out."""
+    """What a scan found, as sentences that name a key and never show it, and what it could not read."""
 
     found: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
     files: int = 0
 
     @property
@@ -135,8 +134,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = [*self.found, *(f"cannot be read: {each}" for each in self.unreadable)]
-        lines += [*(f"skipped: {each}" for each in self.skipped), f"{len(self.found)} keys in {self.files} files"]
-        return "\n".join(map(visible, lines))
+        return "\n".join(map(visible, [*lines, f"{len(self.found)} keys in {self.files} files"]))
 
 
 def scan(paths: Iterable[Path | str], secrets: dict[str, str] | None = None) -> Report:
@@ -144,7 +142,7 @@ def scan(paths: Iterable[Path | str], secrets: dict[str, str] | None = None) -> 
 
     Every file is searched as bytes, an image with its texts too, for values (also as URL or JSON text) and for shapes;
     of an SQLite file also the rows, as text. The first place of each kind is named. What is compressed or encoded is
-    not opened.
+    not opened; in folders, .git and .venv are left out, the project's .env, where keys belong, and pipes.
     """
     report = Report()
     shapes = [(kind, re.compile(shape.encode())) for kind, shape in SHAPES]
@@ -168,12 +166,8 @@ def scan(paths: Iterable[Path | str], secrets: dict[str, str] | None = None) -> 
 
 def _patterns(secrets: dict[str, str]) -> Iterator[tuple[str, re.Pattern]]:
     for name, value in secrets.items():
-        written = {
-            value,
-            quote(value, safe=""),
-            *(json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (0, 1)),
-        }
-        yield f"the value of {name}", re.compile("|".join(map(re.escape, written)).encode())
+        quoted = json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe="")
+        yield f"the value of {name}", re.compile("|".join(map(re.escape, {value, *quoted})).encode())
 
 
 def _files(path: Path, report: Report) -> Iterator[Path]:
@@ -182,15 +176,11 @@ def _files(path: Path, report: Report) -> Iterator[Path]:
     elif not path.is_dir():
         report.unreadable.append(f"{path}: there is no such file or folder with content")
     for folder, folders, names in os.walk(path, onerror=lambda error: report.unreadable.append(str(error))):
-        here = Path(folder)
-        report.skipped += [str(here / name) for name in folders if name in SKIPPED]
         folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        for file in (here / name for name in sorted(names)):
-            ours = file == ROOT / ".env" or file.name == ".git"  # where keys belong; a worktree's pointer
-            if ours or not file.is_file():  # a pipe or socket would be waited for
-                report.skipped.append(str(file))
-            else:
-                yield file
+        files = (Path(folder) / name for name in sorted(names))
+        yield from (
+            file for file in files if file.is_file() and file.resolve() != ROOT / ".env"
+        )  # a pipe would be waited for
 
 
 def _search(pieces: Iterable[list[bytes]], patterns: list[tuple[str, re.Pattern]]) -> dict[str, int]:

@@ -234,7 +234,7 @@ def get(model_id: str) -> Model:
     provider, api_name = _split(model_id, providers())
     if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
         raise InputError(
-            f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}: `selfeval models` lists the registry; others "
+            f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}; `selfeval models` lists the registry; others "
             f"are written `developer/model` (OpenRouter) or `provider:model` (by {', '.join(providers())})."
         )
     twin = listed.get(api_name) or listed.get(f"{provider.name}/{api_name}")

@@ -15,7 +15,7 @@ import pandas as pd
 import yaml
 
 from selfeval import DATA
-from selfeval.asking.messages import blocks, user
+from selfeval.asking.messages import blocks
 from selfeval.errors import InputError, check_one_of
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
 from selfeval.models import models
@@ -36,7 +36,6 @@ ABOUT = (  # what is no part of question and answer
     "asked_again", "text_served_model", "text_served_by",
 )  # fmt: skip
 KNOWN = (*PREDICTION_FIELDS, *ASKED, *SAID, *ABOUT)
-PUBLISHED = {"evaluation_prompt": "messages", "returned_reasoning": "reasoning"}
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
 NEEDED = ("other_text_id", "other_model", "position", "repeat", "status", "candidates", "condition")
@@ -271,16 +270,13 @@ def _whole(where: str, name: str, value) -> int:
 def read_predictions(
     source: str | Path | Mapping | Sequence[str | Path | Mapping],
     columns: Mapping[str, str] | None = None,
-    *,
-    messages: bool = False,
 ) -> pd.DataFrame:
     """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
 
     source: paths, and mappings {path: {name: value}} that say of a whole file what it does not: parts of the condition
     (`hints: true`), `task_type`, `evaluator_model`, `true_model` or `repeat`. columns: {their name of a field: ours}.
-    messages: keep what was sent too, `messages` and `adapted`; statistics need neither, and of 200,000 records they
-    take 460 MB beside the 140 of all else. The published `evaluation_prompt` and `returned_reasoning` become `messages`
-    and `reasoning`.
+    What was sent (SENT) is left out, unless `columns` names it: statistics do not need it, and of 200,000 records it
+    takes 460 MB beside the 140 of all else; `read_jsonl` has it. The published `returned_reasoning` is `reasoning`.
     A file that is named twice counts once, and so does a record that repeats another in question and answer (a resumed
     run); two different answers to the same question under the same condition are an error of the statistics, since two
     designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else.
@@ -288,11 +284,11 @@ def read_predictions(
     names = _checked_columns({} if columns is None else columns)
     unused, notes, frames = {*names}, [], []
     for file, given in _named_files(source).items():
-        left_out = () if messages else {*SENT} - {*names}
+        left_out = {*SENT} - {*names}
         rows = ({k: v for k, v in row.items() if k not in left_out} for row in _rows(file))
         found = _columns(file, rows, names)
         unused -= {*found}
-        frame = _completed(file, _renamed(file, found, names), given)
+        frame = _completed(file, _renamed(file, pd.DataFrame(found), names), given)
         _check_values(file, frame)
         notes += _by_id(file, frame)
         frames.append(frame)
@@ -369,24 +365,17 @@ def _columns(path: Path, rows: Iterable[dict], names: Mapping[str, str]) -> dict
     return columns
 
 
-def _renamed(path: Path, columns: dict[str, list], names: Mapping[str, str]) -> dict[str, list]:
-    """Return columns under our names; names: {theirs: ours}; one called `condition` is a part of it."""
-    found: dict[str, list] = {}
-    for name, values in columns.items():
-        ours = names.get(name, name)
-        if name in names and ours == "condition":
-            values = [value if condition_of(value) else {name: value} for value in values]
-            if ours in found:
-                values = [_merged(path, one, two) for one, two in zip(found.pop(ours), values, strict=True)]
-        if ours in found or (name in names and ours in columns and ours not in names):
-            raise InputError(f"{path} gives `{ours}` twice: by that name and as {name!r} in `columns`; name one.")
-        found[ours] = values
-    for theirs in PUBLISHED.keys() & found:
-        values = found.pop(theirs)
-        if theirs == "evaluation_prompt":
-            values = [user(value) if _text(value) else None for value in values]
-        found.setdefault(PUBLISHED[theirs], values)
-    return found
+def _renamed(path: Path, frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table under our names; names: {theirs: ours}; one called `condition` is a part of it."""
+    ours = ({} if "reasoning" in frame else {"returned_reasoning": "reasoning"}) | names
+    for part in [name for name in frame if names.get(name) == "condition"]:
+        parts = [value if condition_of(value) else {part: value} for value in frame.pop(part)]
+        known = frame.get("condition", parts)
+        frame["condition"] = [_merged(path, one, two) for one, two in zip(known, parts, strict=True)]
+    frame = frame.rename(columns=ours)
+    for name in frame.columns[frame.columns.duplicated()][:1]:
+        raise InputError(f"{path} gives `{name}` twice: by that name and in `columns`, or twice there; name one.")
+    return frame
 
 
 def condition_of(condition) -> dict:
@@ -407,14 +396,12 @@ def _merged(path: Path, condition, more) -> dict:
     return {**known, **more}
 
 
-def _completed(path: Path, columns: dict[str, list], given: Mapping) -> pd.DataFrame:
-    """Return columns as a table of prediction records, with what is said of the whole file; check that all is there."""
-    frame = pd.DataFrame(columns)
-    for name in FOR_ALL:
-        if name in given and name not in frame:
-            frame[name] = given[name]
+def _completed(path: Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFrame:
+    """Return a table of prediction records with what is said of the whole file; check that all is there."""
+    columns = [*map(str, frame)]
+    frame = frame.assign(**{name: given[name] for name in FOR_ALL if name in given and name not in frame})
     if more := {name: value for name, value in given.items() if name not in FOR_ALL}:
-        known = frame["condition"] if "condition" in frame else pd.Series(None, frame.index, object)
+        known = frame["condition"] if "condition" in frame else [None] * len(frame)
         frame["condition"] = _each(known, lambda one: _merged(path, one, more))
     names = {*map(str, frame)}
     missing = [name for name in ("text_id", "true_model", "evaluator_model", "task_type") if name not in names]
@@ -422,7 +409,7 @@ def _completed(path: Path, columns: dict[str, list], given: Mapping) -> pd.DataF
     answers = {"predicted_model", "predicted_self", "reply", "returned_text", "score"}
     missing += ["reply (or predicted_model, predicted_self, score)"] * (not names & answers)
     if missing:
-        shown = ", ".join([*map(str, columns)][:15]) + (", ..." if len(columns) > 15 else "")
+        shown = ", ".join(columns[:15]) + (", ..." if len(columns) > 15 else "")
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
             f"{shown}{_looks_like(names)}; {WHERE}"
@@ -497,18 +484,20 @@ READ = {  # field: how other forms of a value are read
     "candidates": _listed,
     "asked_again": _listed,
 }
-RULES = (  # field, in which records, what must hold of a value, in words
-    ("text_id", "all", lambda value: not pd.isna(value), "must say which text was judged"),
-    ("true_model", "all", _text, "must be a non-empty text"),
-    ("evaluator_model", "all", _text, "must be a non-empty text"),
-    ("task_type", "all", TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
-    ("predicted_model", "naming", _text, "must be a text or null"),
-    ("predicted_self", "claiming", _truths, "must be true, false or null (a bare YES or A belongs in `reply`)"),
-    ("score", "scored", _share, "must be a number from 0 to 1, P(the text is its own), or null"),
-    ("other_model", "pairs", _text, "must name the author of the pair's other text"),
-    ("position", "placed", place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
-    ("position", "lineups", _number, "must be the place of the text in the lineup, from 1"),
+NAMING, CLAIMING, PAIRS = ("exact_model", "lineup"), ("binary_self", "pairwise_self"), ("pairwise_self",)
+RULES = (  # field, tasks, what must hold of a value, in words
+    ("task_type", (), TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
+    ("text_id", TASKS, lambda value: not pd.isna(value), "must say which text was judged"),
+    ("true_model", TASKS, _text, "must be a non-empty text"),
+    ("evaluator_model", TASKS, _text, "must be a non-empty text"),
+    ("predicted_model", NAMING, _text, "must be a text or null"),
+    ("predicted_self", CLAIMING, _truths, "must be true, false or null (a bare YES or A belongs in `reply`)"),
+    ("score", TASKS, _share, "must be a number from 0 to 1, P(the text is its own), or null"),
+    ("other_model", PAIRS, _text, "must name the author of the pair's other text"),
+    ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
+    ("position", ("lineup",), _number, "must be the place of the text in the lineup, from 1"),
 )
+NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the last only where there is no reply to read
 
 
 def _check_values(path: Path, frame: pd.DataFrame) -> None:
@@ -521,19 +510,11 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
     def there(name: str) -> pd.Series:
         return frame[name].notna() if name in frame else pd.Series(False, frame.index)
 
-    task, replied = frame["task_type"], there("reply") | there("returned_text")
-    pairs, naming = task.eq("pairwise_self"), task.isin(["exact_model", "lineup"])
-    where = {
-        "all": pd.Series(True, frame.index),
-        "naming": naming & there("predicted_model"),
-        "claiming": ~naming & there("predicted_self"),
-        "scored": there("score"),
-        "pairs": pairs,
-        "placed": pairs & (replied | there("position")),
-        "lineups": task.eq("lineup") & replied,
-    }
-    for name, kind, ok, rule in RULES:
-        rows = where[kind]
+    replied = there("reply") | there("returned_text")
+    for name, tasks, ok, rule in RULES:
+        rows = frame["task_type"].isin(tasks) | (not tasks)
+        if name in NULLABLE:
+            rows &= there(name) | (replied if name == "position" else False)
         if name not in frame and rows.any():
             raise InputError(f"{path} lacks the field {name}: it {rule}; {WHERE}")
         wrong = rows.index[rows][[not right for right in _each(frame[name][rows], ok)]] if rows.any() else []
@@ -541,9 +522,9 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
             [value] = frame[name][wrong[:1]].tolist()
             shown = "null" if pd.isna(value) else f"{value!r:.80}"
             raise InputError(f"{path}, record {wrong[0] + 1}: `{name}` is {shown}, and {rule}; {MEND}")
-    if pairs.any():
+    if "other_model" in frame:
         own, other = (frame[name].eq(frame["evaluator_model"]) for name in ("true_model", "other_model"))
-        for at in frame.index[pairs & other & ~own][:1]:
+        for at in frame.index[frame["task_type"].isin(PAIRS) & other & ~own][:1]:
             raise InputError(
                 f"{path}, record {at + 1}: the evaluator {frame['evaluator_model'][at]!r} wrote the pair's other text; "
                 "`true_model`, `text_id` and `position` must be its own, `other_model` and `other_text_id` those of "

@@ -92,10 +92,11 @@ def requests(calls: int) -> list:
     """Return the questions: a text of 60 words each."""
     from selfeval.asking.request import Request
     from selfeval.models import get
-    from selfeval.recognition import prompts
+    from selfeval.recognition.questions import Condition, Question
 
     model = get("openai:bench")
-    return [Request(model, prompts.build("binary_self", [f"Text number {i}. " * 20], me="me")) for i in range(calls)]
+    texts = ({"text": f"Text number {i}. " * 20} for i in range(calls))
+    return [Request(model, Question("binary_self", model, (text,), {}, Condition()).messages()) for text in texts]
 
 
 async def raw(url: str, calls: int, flying: int) -> None:

@@ -39,18 +39,13 @@ class Table:
     """A pytest plugin that keeps, row by row, what became of the tests and what they counted."""
 
     def __init__(self):
-        self.rows: dict[str, list[str]] = {}
         self.outcomes: dict[str, Counter] = defaultdict(Counter)
         self.counts: dict[str, Counter] = defaultdict(Counter)
 
-    def pytest_collection_modifyitems(self, items):
-        for item in items:
-            self.rows[item.nodeid] = [mark.args[0] for mark in item.iter_markers("fault")]
-            if unknown := {*self.rows[item.nodeid]} - {*ROWS}:
-                raise pytest.UsageError(f"{item.nodeid}: no row {unknown}")
-
     def pytest_runtest_logreport(self, report):
-        for row in self.rows[report.nodeid]:
+        for row in (value for name, value in report.user_properties if name == "row"):
+            if row not in ROWS:
+                raise pytest.UsageError(f"{report.nodeid}: no row {row!r}")
             if report.when == "call" or report.outcome != "passed":
                 self.outcomes[row][report.outcome] += 1
             if report.when == "teardown":
@@ -79,7 +74,8 @@ def main() -> int:
     os.environ["SELFEVAL_FAULTS"] = "full"
     table = Table()
     tests = Path(__file__).parent
-    options = ["-q", "-m", "fault and not model", "--rootdir", str(tests.parent), *sys.argv[1:]]  # -k kill: a part
+    options = ["-q", "-m", "fault and not model", "-n", "2", "--dist", "worksteal", "--rootdir", str(tests.parent)]
+    options += sys.argv[1:]  # -k kill: a part
     status = pytest.main([*options, str(tests)], [table])
     print(f"\n{table}")
     return int(bool(status or table.missed()))

@@ -84,7 +84,7 @@ def test_a_server_that_misbehaves_changes_no_result(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("given", "error", "sentence"), [
-    ({"models": ["gpt-4.1"]}, InputError, "Unknown model 'gpt-4.1': did you mean 'openai/gpt-4.1'?"),
+    ({"models": ["gpt-4.1"]}, InputError, "Unknown model 'gpt-4.1'; did you mean 'openai/gpt-4.1'?"),
     ({"models": ["openai/gpt-4.1"]}, ProviderError, "set OPENROUTER_API_KEY"),
 ])  # fmt: skip
 def test_bad_input_is_one_sentence_before_anything_is_written(tmp_path, given, error, sentence):

@@ -243,17 +243,13 @@ CELLS = [
 ]
 
 
-def run_cells(sources, tmp_path):
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    notebook = nbformat.v4.new_notebook(cells=cells)
+def test_in_a_kernel_an_error_is_one_sentence_with_the_line_that_met_it_and_an_object_a_card(tmp_path):
+    sources = [source for source, *_ in CELLS] + ["models.get('sim/good')"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True).execute(cwd=str(tmp_path))
-    return [cell.outputs for cell in notebook.cells]
-
-
-def test_an_error_in_a_notebook_is_one_sentence_and_the_line_that_met_it(tmp_path):
-    for (source, name, text, line), [error] in zip(CELLS, run_cells([c[0] for c in CELLS], tmp_path), strict=True):
+    *errors, [card] = [cell.outputs for cell in notebook.cells]
+    for (source, name, text, line), [error] in zip(CELLS, errors, strict=True):
         assert (error.output_type, error.ename) == ("error", name) and text in error.evalue
-        assert error.traceback == [
-            f"{name}: {error.evalue}",
-            f"  in line {line}: {source.splitlines()[line - 1].strip()}",
-        ]
+        where = f"  in line {line}: {source.splitlines()[line - 1].strip()}"
+        assert error.traceback == [f"{name}: {error.evalue}", where]
+    assert "<b>Model</b>" in card.data["text/html"] and "id: sim/good" in card.data["text/plain"]

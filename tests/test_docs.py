@@ -1,5 +1,6 @@
 """The documentation against the project: every field of every file, every path, command and snippet."""
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -203,8 +204,8 @@ def test_recordings_and_exports_are_documented_as_they_stand(dictionary, store, 
     for path in sorted(DATA.glob("sample/*.jsonl")):
         hold_file(dictionary, "samplejsonl", path)
     response = every_response()
-    store.put("0" * 64, '{"provider":{"provider":"openai"},"model":"m","messages":[],"parameters":{},"sample":0}',
-              response.to_dict()).result()  # fmt: skip
+    request = '{"provider":{"provider":"openai"},"model":"m","messages":[],"parameters":{},"sample":0}'
+    asyncio.run(store.put("0" * 64, request, response.to_dict()))
     store.export_file(tmp_path / "export.jsonl")
     hold_file(dictionary, "samplejsonl", tmp_path / "export.jsonl")
     assert dictionary.wrong == []

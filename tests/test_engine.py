@@ -21,7 +21,7 @@ SLEEP = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', '
 LEAVE = """import asyncio, gc, os, random, sqlite3, sys, threading
 import matplotlib, numpy as np, pandas as pd, openai
 from selfeval.asking.client import Client
-sqlite3.left = sqlite3.connect("left.sqlite"); sqlite3.left.execute("CREATE TABLE t (x)")
+sqlite3.left = sqlite3.connect(os.environ["IPYTHONDIR"] + ".left"); sqlite3.left.execute("CREATE TABLE t (x)")
 pd.left = Client(); asyncio.left = asyncio.new_event_loop()
 left = os.environ["LEFT"] = "left"; os.chdir("/"); sys.path.insert(0, "/left"); sys.left = 1
 np.random.seed(1); random.seed(1); pd.options.display.max_rows = 7; matplotlib.use("pdf")
@@ -98,7 +98,7 @@ def test_results_are_those_of_an_ordinary_kernel(start, tmp_path):
 
 
 def test_nothing_of_one_run_reaches_another(start, tmp_path):
-    assert status(tmp_path, "leave", start("leave", LEAVE)[0])[0] == 0
+    assert status(tmp_path, "leave", start("leave", LEAVE)[0])[0] == 0, (tmp_path / "leave" / "log.txt").read_text()
     for name in ("first", "second"):
         assert status(tmp_path, name, start(name, LOOK)[0]) == (0, "")
     (files, draws), (_, others) = (texts(tmp_path / name / "notebook.ipynb") for name in ("first", "second"))

@@ -181,8 +181,8 @@ def until(true, seconds=40):
 @pytest.mark.fault("signal")
 @pytest.mark.parametrize(
     ("command", "number"),
-    [("sweep", signal.SIGINT), ("papermill", signal.SIGTERM), ("roleplay", signal.SIGTERM)]
-    + [("sweep", signal.SIGTERM), ("papermill", signal.SIGINT), ("roleplay", signal.SIGINT)] * FULL,
+    [("sweep", signal.SIGINT), ("sweep", signal.SIGTERM), ("roleplay", signal.SIGTERM)]
+    + [("roleplay", signal.SIGINT), ("papermill", signal.SIGTERM), ("papermill", signal.SIGINT)] * FULL,
 )
 def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, command, tmp_path, counted):
     """Signal the whole process group, as Ctrl-C does. papermill's own command has no message of ours."""
@@ -197,12 +197,7 @@ def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, com
             "papermill",
             tmp_path / "ask.ipynb",
             tmp_path / "o.ipynb",
-            "-r",
-            "out",
-            tmp_path,
-            "-p",
-            "count",
-            12,
+            *f"-r out {tmp_path} -p count 12".split(),
         ],
         "roleplay": ["selfeval.cli", "roleplay", "--output_file_path", tmp_path / "r.json", "--max-turns=2", *play],
     }[command]

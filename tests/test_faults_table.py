@@ -8,10 +8,9 @@ from faults import ROWS, Table
 
 def ran(table, row, outcome="passed", **counts):
     """Tell the table of one test of a row."""
-    table.rows[row] = [row]
     for when in ("setup", "call", "teardown"):
         result = outcome if when == "call" else "passed"
-        properties = list(counts.items()) if when == "teardown" else []
+        properties = [("row", row), *(counts.items() if when == "teardown" else [])]
         table.pytest_runtest_logreport(
             SimpleNamespace(nodeid=row, when=when, outcome=result, user_properties=properties)
         )
@@ -34,6 +33,5 @@ def test_a_row_that_is_not_wholly_fine_is_missed(change):
 
 
 def test_a_test_of_no_row_is_an_error():
-    item = SimpleNamespace(nodeid="x", iter_markers=lambda name: [SimpleNamespace(args=("nowhere",))])
-    with pytest.raises(pytest.UsageError, match="no row"):
-        Table().pytest_collection_modifyitems([item])
+    with pytest.raises(pytest.UsageError, match="no row 'nowhere'"):
+        ran(Table(), "nowhere")

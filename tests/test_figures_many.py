@@ -126,6 +126,7 @@ def jury(size, width):
     return jury_figures(pd.DataFrame(rows), table, width)
 
 
+@pytest.mark.filterwarnings("error")  # matplotlib warns where a layout collapses
 @pytest.mark.parametrize(("draw", "size", "width"), [
     (recognition, 3, SINGLE), (recognition, 10, DOUBLE), (recognition, 40, SINGLE), (identity, 3, SINGLE),
     (identity, 40, DOUBLE), (existence, 3, SINGLE), (existence, 40, DOUBLE), (jury, 3, SINGLE), (jury, 3, DOUBLE),

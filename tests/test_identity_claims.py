@@ -33,7 +33,6 @@ from selfeval import models
 from selfeval.errors import InputError
 from selfeval.identity import claims
 from selfeval.identity.claims import Entity, assess, compare, entity, entity_of, extract
-from selfeval.identity.plain import fold
 
 LABELLED = Path(__file__).parents[1] / "data" / "identity" / "labelled"
 GROUPS = {"affirm": "affirm", "adopt": "affirm", "deny": "deny"}
@@ -164,14 +163,6 @@ def test_every_name_fits_every_frame(frame, group):
         assert polarities(frame.format(name)) == [(entity(name).name, group)], name
 
 
-def test_not_turns_a_claim_round():
-    for name in NAMES:
-        for frame in AFFIRM[:5]:
-            denied = frame.replace(" am ", " am not ").replace("'m ", "'m not ").replace(" is ", " is not ")
-            denied = denied.replace(" are talking", " are not talking")
-            assert polarities(denied.format(name)) == [(entity(name).name, "deny")], denied
-
-
 def test_swapping_names_turns_the_verdict_round():
     pairs = [(a, b) for a in NAMES for b in NAMES if compare(entity(a), entity(b)) == "conflict"]
     assert len(pairs) > 200
@@ -226,14 +217,6 @@ def test_spans_are_pieces_of_what_was_typed():
         assert all(a.end <= b.start for a, b in pairwise(found)), text
 
 
-def test_folding_maps_every_character_back():
-    text = "Ａ—b\t\t“c”\u200b d&amp;e **f** İß ﬁ"
-    plain = fold(text)
-    assert plain.low == 'a - b "c" d&e f iß fi' and len(plain.text) == len(plain.low)
-    back = {plain.text[i]: text[slice(*plain.origin(i, i + 1))] for i in range(len(plain.text))}
-    assert [back[c] for c in "Abcdef&"] == ["Ａ", "b", "c", "d", "e", "ﬁ", "&amp;"]
-
-
 HOSTILE = [
     *(
         "I am ",
@@ -266,15 +249,8 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
-def test_hostile_repeats_end(unit):
-    """Quadratic time would show here as minutes (and 200,000 characters below as hours)."""
-    text = unit * (10_000 // len(unit))
-    assert all(text[c.start : c.end] == c.quote for c in extract(text))
-    claims.abstains(text)
-
-
 def test_a_very_long_reply():
+    """Quadratic time would show here as hours."""
     text = "".join(unit * (200_000 // len(HOSTILE) // len(unit)) for unit in HOSTILE) + "\nI'm not GPT-4, I'm Claude.\n"
     found = extract(text)
     assert all(text[c.start : c.end] == c.quote for c in found) and len(found) > 1000

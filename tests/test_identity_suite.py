@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 import yaml
@@ -13,7 +12,7 @@ from selfeval.errors import InputError
 from selfeval.identity.claims import compare, entity, entity_of
 from selfeval.identity.config import read_config
 from selfeval.identity.foils import Identity, contradict, foils, identity, read_foils
-from selfeval.identity.suite import ARMS, FALSE_ARMS, as_alternating, read_suite, render, situations
+from selfeval.identity.suite import as_alternating, read_suite, render, situations
 
 TRUTHS = [
     "local/smollm2-135m",
@@ -204,7 +203,7 @@ def test_a_suite_of_ones_own_is_read_from_a_file_and_a_folder(write):
         ({"arms": ["true", "true"]}, "each once"),
         ({"arms": [True]}, '"true" in quotes'),
         ({"arms": "true"}, "`arms` must be a list"),
-        ({"presure": []}, "unknown field `presure`; did you mean `pressure`"),
+        ({"presure": []}, "unknown field 'presure'; did you mean 'pressure'"),
         ({"expect": "anything"}, "`expect` must be one of"),
         ({"language": "english"}, "code of two letters"),
         ({"twin": "two"}, "`twin` names no other template"),
@@ -379,12 +378,6 @@ def test_turns_of_one_role_in_a_row_are_merged():
     assert messages[1]["content"] == "b"  # the caller's stay as they are
 
 
-def test_every_situation_alternates_after_merging(suite):
-    for s in situations(suite, "openai/gpt-4o", arms=["false-far", "neutral"]):
-        roles = [m["role"] for m in as_alternating(s.messages)]
-        assert all(a != b for a, b in pairwise(roles))
-
-
 def test_the_published_configuration_has_its_six_situations_and_four_models():
     config = read_config("identity/published.json")
     assert [c["id"] for c in config.cases] == [
@@ -416,7 +409,3 @@ def test_the_labelled_replies_are_whole_balanced_and_apart():
         for claim in row["claims"]:
             assert row["text"][claim["start"] :].startswith(claim["quote"])
         assert not (row["abstains"] and any(c["polarity"] == "affirm" for c in row["claims"]))
-
-
-def test_arms_are_the_six():
-    assert set(ARMS) == {"neutral", *FALSE_ARMS, "true", "mention"}

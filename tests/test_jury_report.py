@@ -11,7 +11,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.figures.jury import jury_figures, turns
-from selfeval.roleplay import prompts, report, simulated
+from selfeval.roleplay import report
 from selfeval.roleplay.jury import hold
 from selfeval.roleplay.panel import Jury
 from selfeval.roleplay.transcripts import Conversation, Turn, write_conversations
@@ -148,11 +148,6 @@ def test_files_and_controls_are_judged_together(tmp_path):
     write_conversations(path, [Conversation("mine", turns)])
     cases, records = judged(1, ["independent"], files=[str(path)])
     assert [case.source for case in cases] == ["model", "human", "model"] and len(records) == (1 + 2 + 2) * 3
-
-
-def test_a_simulated_juror_reads_the_summary_of_what_was_said():
-    log = prompts.log_part([], "Juror 1: 0.300\nJuror 2: 0.800")
-    assert simulated.scores(log) == {1: 0.3, 2: 0.8}
 
 
 @pytest.mark.parametrize(("humans", "said"), [(0, "There is nothing to judge"), (-1, "`humans` must be a number")])

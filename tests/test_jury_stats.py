@@ -424,13 +424,6 @@ def test_planted_jurors_in_the_real_engine():
     assert np.nanmean(computed) == pytest.approx(heard["peer_mean"].mean())  # what was shown is what is computed
 
 
-def test_jurors_without_conformity_are_unmoved_by_debate():
-    records = judge(["sim/juror-steady", "sim/juror-stubborn"], conversations(30), ("reask", "debate"))
-    table = jury_table(records, **FAST)
-    row = found(table, "difference", "debate - reask")
-    assert row["low"] <= 0 <= row["high"] and found(table, "equivalence", "debate - reask")["p"] < 0.05
-
-
 def test_a_silent_juror_is_counted_and_stays_silent_when_asked_again():
     records = judge(["sim/juror-silent", "sim/juror-lenient"], conversations(40, 1), ("independent",))
     mute = records["juror"] == "sim/juror-silent"

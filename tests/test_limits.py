@@ -17,6 +17,7 @@ from selfeval.asking import endpoint, sharing
 from selfeval.asking.client import Client, gather
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request
+from selfeval.asking.store import Store
 from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import get
 
@@ -51,14 +52,17 @@ ASK = """if True:
     asyncio.run(run())"""
 
 
-def three_processes(model, store):
-    """Return what three processes with twenty questions each print."""
-    environment = os.environ | {"SELFEVAL_STORE": str(store.path)}
-    command = [sys.executable, "-c", ASK, model]
-    started = [
-        subprocess.Popen([*command, str(k)], env=environment, stdout=subprocess.PIPE, text=True) for k in range(3)
-    ]
-    return [process.communicate(timeout=60)[0].strip() for process in started]
+def process(model, store, name):
+    """Start a process with twenty questions."""
+    environment = os.environ | {"SELFEVAL_STORE": str(store)}
+    command = [sys.executable, "-c", ASK, model, name]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def three_processes(model, folder):
+    """Return what three processes, two of them with the same store, print."""
+    started = [process(model, folder / f"{k // 2}.sqlite", str(k)) for k in range(3)]
+    return [each.communicate(timeout=60)[0].strip() for each in started]
 
 
 # rates ----------------------------------------------------------------------------------------------------------------
@@ -75,10 +79,10 @@ def test_requests_keep_the_rate_whatever_the_concurrency(store, server, registry
     assert fake.ledger[-1]["time"] - fake.ledger[0]["time"] >= 50 / 20 - sharing.LAG - 0.2
 
 
-def test_processes_share_a_rate(store, server, registry):
+def test_processes_share_a_rate_whatever_their_stores(tmp_path, server, registry):
     fake = server()
     mine(registry, fake, more=", requests_per_minute: 1200")
-    assert three_processes("mine:m", store) == ["20"] * 3
+    assert three_processes("mine:m", tmp_path) == ["20"] * 3
     assert len(fake.ledger) == 60 and most_in(fake.ledger, 1.0) <= 20 * (1 + sharing.LAG) + 2
 
 
@@ -99,17 +103,21 @@ def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, re
     seconds = fake.ledger[-1]["time"] - fake.ledger[0]["time"]
     assert seconds >= 4 * 0.75 - sharing.LAG
     pace = sharing.Pace(model.provider)
-    due = pace._enter(0)
+    due = enter(pace, 0)
     pace.settle(-10_000_000)
-    assert 0 <= due < 3 and pace._enter(0) == 0
+    assert 0 <= due < 3 and enter(pace, 0) == 0
+
+
+def enter(pace, tokens):
+    return pace._ledger.write_now(lambda ledger: pace._enter(ledger, tokens))
 
 
 def test_a_clock_that_was_set_back_stops_nobody(registry, server):
     provider = mine(registry, server(), more=", requests_per_minute: 1").provider
     pace = sharing.Pace(provider)
-    with pace._shared.change() as connection:
-        connection.execute("INSERT INTO rates VALUES (?, 9e12, 9e12)", (pace.name,))
-    assert pace._enter(1) == 0 < pace._enter(1) <= 61
+    with pace._ledger.change() as ledger:
+        ledger.execute("INSERT INTO rates VALUES (?, 9e12, 9e12)", (pace.name,))
+    assert enter(pace, 1) == 0 < enter(pace, 1) <= 61
 
 
 def test_hosts_share_by_a_number(registry, server, monkeypatch):
@@ -163,37 +171,58 @@ def test_what_is_in_flight_at_the_ceiling_is_stored_also_for_chains_of_single_ca
 
 def test_a_price_bounds_what_is_in_flight(store, server, registry, monkeypatch):
     fake = server(latency=0.2)
-    registry(
-        f"providers:\n  mine: {{base_url: '{fake.url}', hosted: true, answer_tokens: 1000}}\n"
-        "models:\n  - {id: 'dear', provider: mine, display: Dear, price: {input: 0, output: 10_000}}\n"
-    )
+    registry(DEAR.format(fake.url))
     monkeypatch.setenv("SELFEVAL_BUDGET", "25")  # each call may cost 10 and costs far less
     responses, _ = ask(store, questions(get("dear"), 12))
     assert all(r.status == "ok" for r in responses)
     assert most_in(fake.ledger, 0.15) <= 2
 
 
-def test_processes_share_a_purse_by_its_name(store, server, registry, monkeypatch):
+def test_processes_share_a_purse_by_its_name_whatever_their_stores(tmp_path, server, registry, monkeypatch):
     fake = server(cost=0.01, latency=0.02)
     mine(registry, fake)
     monkeypatch.setenv("SELFEVAL_BUDGET", "night:0.30")
-    assert "ceiling" in three_processes("mine:m", store)
+    assert "ceiling" in three_processes("mine:m", tmp_path)
     # Nobody knows what a first reply costs: each process may overdraw by its first one.
-    assert 30 <= len(fake.ledger) <= 32 and len(list(store.rows())) == len(fake.ledger)
+    kept = sum(len(list(Store(tmp_path / f"{k}.sqlite").rows())) for k in range(2))
+    assert 30 <= len(fake.ledger) <= 32 and kept == len(fake.ledger)
     assert sharing.Purse("night", 1).spent() == pytest.approx(len(fake.ledger) / 100)
 
 
-def test_what_a_dead_process_had_in_flight_counts_as_spent():
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    theirs, ours = sharing.Purse("p", 1.0), sharing.Purse("p", 1.0)
-    asyncio.run(theirs.reserve(0.7))
-    host, _, rest = theirs.owner.split(":")
-    with ours._shared.change() as connection:
-        connection.execute("UPDATE reserved SET owner = ?", (f"{host}:{dead.pid}:{rest}",))
-    with pytest.raises(BudgetError, match=r"\$0.7000 of the ceiling"):
-        asyncio.run(ours.reserve(0.5))
-    asyncio.run(ours.reserve(0.2))
+DEAR = """providers: {{mine: {{base_url: '{}', hosted: true, answer_tokens: 1000}}}}
+models: [{{id: 'dear', provider: mine, display: Dear, price: {{input: 0, output: 10_000}}}}]"""
+
+
+def test_what_a_killed_process_had_in_flight_counts_as_spent_and_is_not_asked_again(
+    store, server, registry, monkeypatch
+):
+    fake = server(latency=60, cost=0.5)
+    registry(DEAR.format(fake.url))  # a call may cost 10
+    monkeypatch.setenv("SELFEVAL_BUDGET", "p:15")
+    killed = process("dear", store.path, "x")
+    while not fake.ledger and killed.poll() is None:
+        time.sleep(0.02)
+    killed.kill()
+    killed.communicate()
+    fake.latency = 0
+    with pytest.raises(BudgetError, match=r"may cost \$10.0000, and \$10.0000 of the ceiling"):
+        ask(store, questions(get("dear"), 3))
+    monkeypatch.setenv("SELFEVAL_BUDGET", "p:25")
+    ask(store, questions(get("dear"), 3))
+    assert len(fake.ledger) == 4 and sharing.Purse("p", 1).spent() == pytest.approx(11.5)
+
+
+def test_a_ceiling_waits_for_what_another_process_has_in_flight(store, server, registry, monkeypatch, tmp_path):
+    fake = server(latency=1, cost=0.1)
+    registry(DEAR.format(fake.url))
+    monkeypatch.setenv("SELFEVAL_BUDGET", "p:15")
+    other = process("dear", tmp_path / "other.sqlite", "x")
+    while not fake.ledger and other.poll() is None:
+        time.sleep(0.02)
+    ask(store, questions(get("dear"), 3))
+    other.kill()
+    other.communicate()
+    assert len(list(store.rows())) == 3
 
 
 def test_a_ceiling_that_cannot_be_kept_stops_after_one_call(store, server, monkeypatch):
@@ -226,14 +255,11 @@ def shared_file():
     return sharing.host_folder() / "limits.sqlite"
 
 
-@pytest.mark.parametrize("trouble", ["locked", "garbage"])
-def test_a_reply_is_kept_whatever_becomes_of_the_shared_file_and_booked_later(
-    store, server, registry, monkeypatch, trouble
+def test_a_reply_waits_for_the_shared_file_and_is_booked_without_holding_up_the_others(
+    store, server, registry, monkeypatch
 ):
     def reply(body):
-        if trouble == "garbage":
-            shared_file().write_bytes(b"no database" * 5000)
-        elif not locks:
+        if not locks:
             locks.append(sqlite3.connect(shared_file(), isolation_level=None, check_same_thread=False))
             locks[0].execute("BEGIN EXCLUSIVE")
             threading.Timer(1.5, locks[0].close).start()
@@ -266,14 +292,16 @@ def test_a_reply_is_kept_whatever_becomes_of_the_shared_file_and_booked_later(
         ask(store, questions(model, 5))
 
 
+@pytest.mark.parametrize("trouble", ["locked", "garbage"])
 @pytest.mark.parametrize("budget", ["night:5", ""])  # the purse, or the rates alone
-def test_a_call_that_cannot_be_booked_ends_no_call_in_flight(store, server, registry, monkeypatch, budget):
-    monkeypatch.setattr(sharing, "PATIENCE", 0.3)
+def test_a_call_that_cannot_be_booked_ends_no_call_in_flight(store, server, registry, monkeypatch, budget, trouble):
+    """What was in flight is stored, or with a ceiling put beside the store; no more is sent."""
+    monkeypatch.setattr("selfeval.asking.store.PATIENCE", 0.3)
     monkeypatch.setenv("SELFEVAL_BUDGET", budget)
-    fake = server(cost=0.25)
+    fake, locks = server(cost=0.25), contextlib.ExitStack()
     model = mine(registry, fake, deadline=20, more=", requests_per_minute: 60_000")
 
-    async def run(other):
+    async def run():
         async with Client(8, store) as client:
             await client.chat(model, user("first"))
             fake.latency = 1.5
@@ -281,25 +309,33 @@ def test_a_call_that_cannot_be_booked_ends_no_call_in_flight(store, server, regi
 
             async def late():
                 await asyncio.sleep(0.5)
-                other.execute("BEGIN EXCLUSIVE")
-                threading.Timer(2.5, other.close).start()
+                if trouble == "garbage":
+                    for end in ("", "-wal", "-shm"):
+                        shared_file().with_name(shared_file().name + end).write_bytes(b"no database" * 5000)
+                else:
+                    other = locks.enter_context(contextlib.closing(sqlite3.connect(shared_file())))
+                    other.execute("BEGIN EXCLUSIVE")
                 await client.chat_all([Request(model, user(f"late {i}")) for i in range(4)], label=None)
 
             await gather([flying, late()])
 
-    shared_file().parent.mkdir(exist_ok=True)
-    other = sqlite3.connect(shared_file(), isolation_level=None, check_same_thread=False)
-    with pytest.raises(StoreError, match=r"The file of rates and purses .* cannot be used: database is locked"):
-        asyncio.run(asyncio.wait_for(run(other), 30))
-    assert len(fake.ledger) == len(list(store.rows())) == 4 and store.outcomes() == {}
+    with (
+        locks,
+        pytest.raises(StoreError, match=r"cannot be (opened|written): (database is locked|file is not a datab)"),
+    ):
+        asyncio.run(asyncio.wait_for(run(), 30))
+    for beside in store.path.parent.glob("*.jsonl"):
+        assert budget and Store(store.path).import_file(beside)[0]
+    assert len(fake.ledger) == len(list(Store(store.path).rows())) == 4
+    assert Store(store.path).outcomes() == {}
 
 
 OTHER_SCHEMA = "CREATE TABLE purses (name TEXT PRIMARY KEY, dollars REAL, note TEXT)"
 
 
 @pytest.mark.parametrize("before", ["garbage", "another schema", "folder"])
-def test_a_shared_file_of_another_kind_begins_anew_or_is_one_sentence(
-    store, server, registry, monkeypatch, before, capfd
+def test_a_shared_file_of_another_kind_is_one_sentence_before_anything_is_bought(
+    store, server, registry, monkeypatch, before
 ):
     path, fake = shared_file(), server(cost=0.01)
     if before == "garbage":
@@ -310,15 +346,12 @@ def test_a_shared_file_of_another_kind_begins_anew_or_is_one_sentence(
         with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.execute(OTHER_SCHEMA)
     model = mine(registry, fake, more=", requests_per_minute: 6000")
-    monkeypatch.setenv("SELFEVAL_BUDGET", "night:1")
-    if before == "folder":
-        with pytest.raises(StoreError, match=f"The file of rates and purses {path} cannot be used: .*move it away"):
+    for budget in ("night:1", ""):
+        monkeypatch.setenv("SELFEVAL_BUDGET", budget)
+        sentence = f"The file of rates and ceilings {path} cannot be opened: .*(Move it away|it is no folder)"
+        with pytest.raises(StoreError, match=sentence):
             ask(store, questions(model, 3))
-        assert fake.ledger == []
-    else:
-        ask(store, questions(model, 3))
-        assert sharing.Purse("night", 1).spent() == pytest.approx(0.03)
-        assert capfd.readouterr().err.count("begin anew") == 1
+    assert fake.ledger == []
 
 
 # the breaker ----------------------------------------------------------------------------------------------------------

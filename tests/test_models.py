@@ -66,7 +66,7 @@ def test_an_unknown_id_is_one_sentence_with_a_suggestion_and_the_providers(wrong
     with pytest.raises(InputError) as caught:
         get(wrong)
     assert f"Unknown model {wrong!r}" in str(caught.value) and "(by openrouter, openai, " in str(caught.value)
-    assert suggestion is None or f"(did you mean {suggestion!r}?)" in str(caught.value)
+    assert suggestion is None or f"; did you mean {suggestion!r}?" in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", ["", "  ", None, 5, ["sim/perfect"], {}])
@@ -108,10 +108,10 @@ models:
 
 
 WRONG = {
-    "models: [{id: a/b, display: B, famly: x}]": "models.a/b.famly: unknown field (did you mean 'family'?); known",
-    "providers: {p: {bse_url: x}}": "providers.p.bse_url: unknown field (did you mean 'base_url'?)",
+    "models: [{id: a/b, display: B, famly: x}]": "models.a/b.famly: unknown field; did you mean 'family'?; known",
+    "providers: {p: {bse_url: x}}": "providers.p.bse_url: unknown field; did you mean 'base_url'?",
     "models: [{id: a/b, display: B, 1: 2}]": "models.a/b",
-    "model: []": "model: unknown field (did you mean 'models'?); known are providers, models.",
+    "model: []": "model: unknown field; did you mean 'models'?; known are providers, models.",
     "just text": "wrong: Input should be a dictionary",
     "providers: [p]": "providers: Input should be a valid dictionary",
     "providers: {p: http://x}": "providers.p: Input should be a valid dictionary, got 'http://x'",

@@ -231,7 +231,7 @@ def test_a_person_types_either_side_and_an_empty_line_is_no_reply(store):
         ({"turns": 0}, "`turns` must be a whole number of at least 1, got 0"),
         ({"conversations": True}, "`conversations` must be a whole number"),
         ({"persona": "suport"}, "`persona` 'suport' is unknown; did you mean 'support'?"),
-        ({"strategy": "x"}, "`strategy` 'x' is unknown. Known are probing, customer, fixed, person."),
+        ({"strategy": "x"}, "`strategy` 'x' is unknown; known are probing, customer, fixed, person."),
         ({"strategy": "fixed", "turns": 11}, "has 10 questions, and `turns` is 11"),
         ({"strategy": "fixed", "first": "hi"}, "`first` must be a text, and not beside a fixed list"),
         ({"temperature": -1}, "`temperature` must be a finite number of at least 0, got -1"),

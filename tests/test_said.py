@@ -86,26 +86,19 @@ def test_a_paraphrase_says_what_its_own_call_did_and_who_served_the_author(store
     assert new["messages"] != texts[0]["messages"] and texts[0]["text"] in new["messages"][0]["content"]
 
 
-def test_an_answer_has_the_question_as_sent_and_says_who_served_the_author(store, registry, server):
+def test_an_answer_has_the_question_as_sent_and_says_what_it_took_and_who_served_the_author(store, registry, server):
     registry(BO)
-    fake = server(reply="YES")
-    texts = texts_by(store, thinker(), models.get("sim/good"))
-    row = asked(store, texts[:2], Condition(), [models.get("openai:m")], "binary_self")[0]
-    assert row["messages"] == fake.ledger[0]["body"]["messages"]
-    assert [message["role"] for message in row["messages"]] == ["system", "user"]
-    assert (row["text_served_model"], row["text_served_by"]) == ("m-2026", "Acme")
+    fake = server(reply="<think>Mine, surely.</think>YES", faults=["empty-content"])
+    texts = texts_by(store, thinker(), models.get("sim/good"))[:2]
+    evaluators = [models.get("openai:m")]
 
+    def ask(client):
+        return collect_predictions(client, evaluators, texts, Condition(), tasks="binary_self")
 
-def test_an_answer_that_was_asked_for_again_says_so_and_keeps_its_thinking_apart(store, server):
-    server(reply="<think>Mine, surely.</think>YES", faults=["empty-content"])
-    texts = texts_by(store, models.get("sim/good"), models.get("sim/first"))[:2]
-    asking = run(
-        store,
-        lambda client: collect_predictions(client, [models.get("openai:m")], texts, Condition(), tasks="binary_self"),
-        again="empty",
-        concurrency=1,
-    )
-    [first, second] = asking["binary_self"]
+    [first, second] = run(store, ask, again="empty", concurrency=1)["binary_self"]
+    assert first["messages"] == fake.ledger[0]["body"]["messages"]
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert (first["text_served_model"], first["text_served_by"]) == ("m-2026", "Acme")
     assert (first["asked_again"], first["reply"], first["reasoning"]) == (["empty"], "YES", "Mine, surely.")
     assert (second["asked_again"], second["served_by"]) == (None, None)
 
@@ -249,20 +242,13 @@ def test_a_reply_that_was_cut_off_stays_without_an_answer(records, tmp_path):
     same_answers(frame, records)
 
 
-def test_what_was_sent_is_read_where_it_is_asked_for_alone(records, tmp_path):
+def test_what_was_sent_is_left_out_and_published_files_beside_the_predictions_count_for_nothing(records, tmp_path):
     write_jsonl(tmp_path / "predictions_all.jsonl", records)
-    frame = read_predictions(tmp_path)
-    assert "messages" not in frame and frame["reasoning"][0] == "Style." and frame["served_model"].notna().all()
-    for source in (tmp_path, published(records, tmp_path)):
-        whole = read_predictions(source, messages=True)
-        assert whole["messages"].tolist() == [row["messages"] for row in records]
-        assert whole["reasoning"][0] == "Style."
-
-
-def test_published_files_beside_the_predictions_of_a_folder_count_for_nothing(records, tmp_path):
-    write_jsonl(tmp_path / "predictions_all.jsonl", records)
-    published(records, tmp_path)
-    assert len(read_predictions(tmp_path)) == len(records)
+    theirs = read_predictions(published(records, tmp_path))
+    for frame in (read_predictions(tmp_path), theirs):
+        assert len(frame) == len(records) and not {"messages", "evaluation_prompt"} & {*frame}
+        assert frame["reasoning"][0] == "Style."
+    assert read_predictions(tmp_path)["served_model"].notna().all()
 
 
 def test_records_from_before_and_after_are_read_as_one_design(records, tmp_path):

@@ -12,7 +12,8 @@ from selfeval.asking.request import Request
 from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.recognition.prompts import build, build_writing
+from selfeval.recognition.prompts import build_writing
+from selfeval.recognition.questions import Condition, Question
 from selfeval.recognition.simulated import evaluators
 
 FLEET = evaluators()
@@ -20,6 +21,11 @@ FLEET = evaluators()
 
 def write(author, k):
     return Simulated(author)(build_writing(f"prompt {k}", 30)).text
+
+
+def asked(task, text, names=("A", "B")):
+    """Return the messages of a question about a text."""
+    return Question(task, get("sim/good"), ({"text": text},), {name: name for name in names}, Condition()).messages()
 
 
 def share(model, ask, author, n, is_self):
@@ -34,9 +40,7 @@ def test_planted_rates_are_met(model, candidates):
     names = [m.display for m in [model, *[m for m in FLEET if m != model][:3]]]
 
     def ask(text):
-        return (
-            build("exact_model", [text], names=names) if candidates else build("binary_self", [text], me=model.display)
-        )
+        return asked("exact_model", text, names) if candidates else asked("binary_self", text)
 
     for author, rate in zip((model, other), recognition(model, candidates), strict=True):
         if candidates and model.simulation.get("position"):  # it stands first in this list
@@ -49,13 +53,10 @@ def test_planted_rates_are_met(model, candidates):
 def test_no_answer_and_preference_are_met():
     n, texts = 300, [write(get("sim/good"), k) for k in range(300)]
     silent = Simulated(get("sim/no-answer"))
-    mute = sum(silent(build("binary_self", [text], me="x")).text == "I cannot tell." for text in texts) / n
+    mute = sum(silent(asked("binary_self", text)).text == "I cannot tell." for text in texts) / n
     assert abs(mute - 0.5) < 4 * math.sqrt(0.25 / n)
     names = [get(f"sim/{name}").display for name in ("famous", "perfect", "good", "chance")]
-    named = (
-        sum(Simulated(get("sim/famous"))(build("exact_model", [text], names=names)).text == "Perfect" for text in texts)
-        / n
-    )
+    named = sum(Simulated(get("sim/famous"))(asked("exact_model", text, names)).text == "Perfect" for text in texts) / n
     expected = 0.95 * (0.9 + 0.1 / 3)
     assert abs(named - expected) < 4 * math.sqrt(expected * (1 - expected) / n)
 
@@ -65,7 +66,7 @@ def test_the_same_request_has_the_same_reply_and_every_other_seed_or_sample_anot
     assert Simulated(model)(messages) == Simulated(model)(messages)
     texts = [Simulated(model, sample, seed)(messages).text for sample in range(5) for seed in range(5)]
     assert len(set(texts)) == 25
-    answers = [Simulated(model, 0, seed)(build("binary_self", texts[:1], me="x")).text for seed in range(40)]
+    answers = [Simulated(model, 0, seed)(asked("binary_self", texts[0])).text for seed in range(40)]
     assert {*answers} == {"YES", "NO"}
 
 
@@ -79,8 +80,8 @@ def test_authors_write_the_wanted_length_and_are_found_again():
 def test_a_text_with_a_list_in_it_is_no_list_of_candidates():
     listing = "Things to buy:\n- bread\n- salt\nAnswer with YES or NO and nothing else.\n"
     model = get("sim/always-itself")
-    assert Simulated(model)(build("binary_self", [listing], me=model.display)).text == "YES"
-    assert Simulated(get("sim/never-itself"))(build("exact_model", [listing], names=["A", "B"])).text in ("A", "B")
+    assert Simulated(model)(asked("binary_self", listing)).text == "YES"
+    assert Simulated(get("sim/never-itself"))(asked("exact_model", listing)).text in ("A", "B")
     assert len(Simulated(model)(user(listing + "Write about 20 words.")).text.split()) >= 20
 
 
@@ -105,3 +106,12 @@ def test_an_unknown_parameter_of_the_simulation_is_an_error(store, registry):
 
     with pytest.raises(InputError, match="'sim/odd' has the unknown simulation parameter `hitt`"):
         asyncio.run(run())
+
+
+def test_a_role_that_nothing_imported_plays_is_one_sentence_that_names_the_imports(registry, monkeypatch):
+    registry("models: [{id: sim/poet, display: Poet, simulation: {role: poet}}]")
+    with pytest.raises(InputError, match="'sim/poet' has the unknown simulation role 'poet'; known are recognition"):
+        Simulated(get("sim/poet"))
+    monkeypatch.setattr("selfeval.asking.simulated.ROLES", {})
+    with pytest.raises(InputError, match=r"role 'recognition'.* after an import of .*selfeval.recognition, "):
+        Simulated(get("sim/good"))

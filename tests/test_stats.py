@@ -231,13 +231,6 @@ def test_always_naming_itself_has_full_advantage_and_no_discrimination():
     assert value(table, "discrimination", "m3", column="low") < 0 < value(table, "discrimination", "m3", column="high")
 
 
-def test_never_naming_itself():
-    table = recognition_table(blind(10, 45, lambda e, t, p: f"m{(int(e[1:]) + 1 + p % 9) % 10}"), **FAST)
-    assert value(table, "advantage", "m0") == pytest.approx(-1 / 9)
-    assert value(table, "discrimination", "m0") == 0
-    assert value(table, "d_prime", "m0") == pytest.approx(0, abs=1e-12)
-
-
 def test_no_answer_at_all():
     table = recognition_table(blind(3, 5, lambda e, t, p: None), **FAST)
     assert value(table, "self_accuracy", "m0", policy="all") == 0

@@ -5,12 +5,16 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from conftest import AT_ONCE, small_disk
@@ -20,13 +24,13 @@ from test_client import ask, questions, said
 from selfeval import ROOT
 from selfeval.asking.client import Client
 from selfeval.asking.messages import user
-from selfeval.asking.recordings import canonical, export_line, key_of
+from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.request import Request
-from selfeval.asking.rescue import Rescued
-from selfeval.asking.store import Store
+from selfeval.asking.store import Store, own_name
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
 
+GOLDEN = Path(__file__).parent / "golden" / "store"
 CODE = """if True:
     import asyncio, sys
     from selfeval.asking.client import Client
@@ -40,9 +44,11 @@ CODE = """if True:
     asyncio.run(run())"""
 
 
-def process(store, count):
+def process(store, count, **options):
     environment = os.environ | {"SELFEVAL_STORE": str(store.path)}
-    return subprocess.Popen([sys.executable, "-c", CODE, str(count)], env=environment, stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", CODE, str(count)], env=environment, stdout=subprocess.PIPE, **options
+    )
 
 
 def stored(store):
@@ -50,8 +56,22 @@ def stored(store):
     return {json.loads(request)["messages"][0]["content"] for _, request, _ in store.rows()}
 
 
+def query(store, text, *values):
+    """Ask the file itself."""
+    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        return connection.execute(text, values).fetchall()
+
+
 def count(store, table):
-    return store._reader.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    return query(store, f"SELECT count(*) FROM {table}")[0][0]
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Hold a file as another process would; end it by closing what this yields."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
 
 
 # several processes, kills ---------------------------------------------------------------------------------------------
@@ -68,8 +88,8 @@ def test_four_processes_with_the_same_requests_buy_each_once(store, server):
 
 @pytest.mark.fault("same keys")
 def test_processes_that_create_the_store_at_the_same_time(tmp_path):
-    code = "import sys\n"
-    code += "from selfeval.asking.store import Store\nfor p in sys.stdin: Store(p.strip()).get('x'); print(flush=True)"
+    code = "import pathlib, sys\nfrom selfeval.asking.store import Store\n"
+    code += "for p in sys.stdin: Store(p.strip(), pathlib.Path('none')).get('x'); print(flush=True)"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     processes = [subprocess.Popen([sys.executable, "-c", code], **pipes) for _ in range(4)]
     for k in range(30):
@@ -98,27 +118,58 @@ def test_no_stored_reply_is_bought_again_after_kills(store, server):
     for kept, before in kills:
         assert not kept & {said(entry["body"]) for entry in fake.ledger[before:]}
     repeats = len(fake.ledger) - 60
-    # At each kill eight calls were in flight, and up to eight replies were on their way to the disk.
-    assert 0 <= repeats <= store.outcomes().get("abandoned", 0) <= 3 * 16
+    assert 0 <= repeats <= store.outcomes().get("abandoned", 0) <= 3 * 8
     assert count(store, "replies") == 60 and count(store, "claims") == 0
-    assert store._reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert query(store, "PRAGMA integrity_check") == [("ok",)]
 
 
-def test_a_claim_of_a_dead_process_is_taken_over_and_one_of_another_host_when_its_lease_ends(store, server):
-    fake = server()
-    request = Request(get("openai:m"), user("q"))
+def claimed(store, request, owner, since=None):
+    query(store, "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, 0, NULL)", request.key, owner, since or time.time())
+
+
+def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server, monkeypatch, capfd):
+    """Ended, also where its number is another one's by now; and of another host after a while."""
+    monkeypatch.setattr("selfeval.asking.store.ABROAD", 100)
+    fake, host = server(), socket.gethostname()
     child = subprocess.Popen(["true"])
     child.wait()
-    host = store.owner.split(":")[0]
-    for owner, left in ((f"{host}:{child.pid}:x", 60), ("elsewhere:1:x", 0.3)):
-        store._reader.execute(
-            "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (request.key, owner, time.time() + left)
-        )
-        started = time.monotonic()
-        [response], _ = ask(store, [request])
-        assert response.status == "ok" and (0.3 if left < 1 else 0) < time.monotonic() - started < AT_ONCE
-        request = Request(get("openai:m"), user("q"), sample=1)
-    assert len(fake.ledger) == 2 and store.outcomes() == {"abandoned": 2}
+    owners = [(f"{host}:{child.pid}:1.00", None), (f"{host}:{os.getppid()}:1.00", None), (f"{host}:1:0badcafe", None)]
+    asked = questions(get("openai:m"), 5)
+    store.get("k")
+    for request, (owner, since) in zip(asked, [*owners, ("elsewhere:1:1.00", time.time() - 101)], strict=False):
+        claimed(store, request, owner, since)
+    claimed(store, asked[4], own_name())  # as where it could not be given back
+    responses, _ = ask(store, asked)
+    assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 5 and store.outcomes() == {"abandoned": 5}
+    assert capfd.readouterr().err == (
+        "selfeval: a call of elsewhere:1:1.00, of which nothing is known here, is taken for ended after 100 s\n"
+    )
+
+
+def test_whoever_waits_for_a_living_process_says_for_whom_and_goes_on_when_it_dies(store, server, monkeypatch, capfd):
+    monkeypatch.setattr("selfeval.asking.store.NOTICE", 0.2)
+    fake = server(latency=60)
+    holder = process(store, 1)
+    while not fake.ledger and holder.poll() is None:
+        time.sleep(0.05)
+    fake.latency = 0
+
+    async def run():
+        async with Client(8, store) as client:
+            asking = asyncio.create_task(client.chat_all(questions(get("openai:m"), 1), label=None))
+            while not (told := capfd.readouterr().err) and not asking.done():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert len(fake.ledger) == 1
+            holder.kill()
+            holder.communicate()
+            return told, (await asking)[0].status
+
+    told, status = asyncio.run(asyncio.wait_for(run(), 60))
+    assert (
+        f"waiting for process {holder.pid} on {socket.gethostname()} and the call that it has in flight since 20"
+        in told
+    )
+    assert status == "ok" and len(fake.ledger) == 2 and store.outcomes() == {"abandoned": 1}
 
 
 # cancellation, closing, errors ----------------------------------------------------------------------------------------
@@ -150,13 +201,11 @@ def test_a_cancelled_task_leaves_no_claim_and_the_store_goes_on(store, server, s
 
 def test_one_store_serves_one_client_after_the_other_and_closes_twice(store, server):
     server()
-    before = threading.enumerate()  # other tests may have left a store open
     for k in range(3):
         responses, _ = ask(store, questions(get("openai:m"), 2 + k))
         assert all(r.status == "ok" for r in responses)
         store.close()
         store.close()
-    assert not [t for t in threading.enumerate() if t.name == "selfeval-store" and t not in before]
 
 
 @pytest.mark.fault("odd text")
@@ -171,76 +220,67 @@ def test_a_provider_that_answers_with_lone_surrogates_in_its_error(store, server
 
 
 @pytest.mark.fault("disk full")
-def test_a_full_disk_is_one_sentence_and_costs_nothing_that_is_stored(store, server):
+def test_a_full_disk_is_one_sentence_and_costs_nothing_that_was_paid(store, server):
     """The process may write files of at most 400 kB for a while: SQLite meets a real write error."""
     fake = server(reply=lambda body: default_reply(body) + "x" * 6_000)
     asked = questions(get("openai:m"), 100)
     ask(store, asked[:5])
-    with small_disk(400_000), pytest.raises(StoreError, match=f"{store.path} cannot be written: .* Make room"):
+    with (
+        small_disk(400_000),
+        pytest.raises(StoreError, match=f"{store.path} cannot be written: .* Make room") as caught,
+    ):
         ask(store, asked, concurrency=4)
-    with small_disk(50_000), pytest.raises(StoreError, match=r"The export .*/out\.jsonl cannot be written: "):
+    with small_disk(50_000), pytest.raises(StoreError, match=r"/out\.jsonl cannot be written: "):
         store.export_file(store.path.with_name("out.jsonl"))
-    kept, before = stored(store), len(fake.ledger)
-    assert 5 < len(kept) < 100
+    kept, before = len(stored(store)), len(fake.ledger)
+    for beside in store.path.parent.glob("store.sqlite.unwritten-*.jsonl"):  # unless there was room again
+        assert f"`selfeval store import {beside}` adds what it lacks" in str(caught.value)
+        kept += store.import_file(beside)[0]
+    assert 5 < kept == before < 100
     responses, tally = ask(store, asked, concurrency=4)  # at once: no claim is left over
-    # Four calls were broken off in flight; what the store could not take was rescued beside it.
-    assert all(r.text.startswith("reply-") for r in responses) and before - 4 <= tally.stored <= before
-    assert not kept & {said(entry["body"]) for entry in fake.ledger[before:]}
-    assert store._reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert all(r.text.startswith("reply-") for r in responses) and tally.stored == before and len(fake.ledger) == 100
+    assert query(store, "PRAGMA integrity_check") == [("ok",)]
 
 
-def rescue(store, count, *lines):
-    """Put replies to questions, and other lines, beside the store; return the file."""
-    asked = [request.identity for request in questions(get("openai:m"), count)]
-    replies = [export_line(key_of(each), each, '{"text": "rescued"}').encode() for each in asked]
-    return Rescued(store.path).add([*replies, *lines])[0]
+def put(store, text):
+    """Store a reply; return its key."""
+    request = canonical({"model": text[:9], "messages": []})
+    asyncio.run(store.put(key_of(request), request, {"text": text}))
+    return key_of(request)
 
 
-@pytest.mark.fault("same keys")
-def test_what_was_rescued_is_bought_by_none_of_several_processes(store, server):
-    fake = server(latency=0.01)
-    store.get("k")
-    rescue(store, 60)
-    processes = [process(store, 80) for _ in range(3)]
-    assert [int(p.communicate(timeout=60)[0]) for p in processes] == [80] * 3
-    assert sorted(said(entry["body"]) for entry in fake.ledger) == sorted(f"question {i}" for i in range(60, 80))
-    assert not list(store.path.parent.glob("*.rescued")) and count(store, "replies") == 80
+@pytest.mark.fault("disk full")
+def test_what_there_is_no_room_to_keep_is_said_to_be_lost(store):
+    put(store, "first")
+    with small_disk(8_000):  # less than a commit takes
+        with pytest.raises(
+            StoreError, match=r"Make room .*not bought twice\. `selfeval store import .* \(1 replies\)\.$"
+        ):
+            put(store, "short")
+        with pytest.raises(StoreError, match=r"\(1 replies\)\. Paid replies lost: 1\.$"):
+            put(store, "x" * 9_000)
+    [beside] = store.path.parent.glob("*.jsonl")
+    assert store.import_file(beside) == (1, 0)
+    assert sorted(json.loads(row[2])["text"] for row in store.rows()) == ["first", "short"]
 
 
-def test_a_line_that_is_no_reply_spoils_its_file_and_not_the_others(store, server, capfd):
-    fake = server()
-    file = rescue(store, 3, b'{"key": "torn')
-    responses, _ = ask(store, questions(get("openai:m"), 4))
-    assert [r.text for r in responses[:3]] == ["rescued"] * 3 and len(fake.ledger) == 1
-    assert file.with_suffix(".spoilt").is_file() and not file.exists()
-    said = capfd.readouterr().err
-    assert "has lines that are no replies; the others are in the store" in said and "3 of them new" in said
-
-
-@pytest.mark.parametrize("odd", ["pipe", "link to a file", "link to a folder", "a file"])
-def test_only_files_are_taken_in_and_only_from_a_folder(store, server, tmp_path, odd):
-    fake = server()
-    file = rescue(store, 2)
-    folder, elsewhere = file.parent, tmp_path / "elsewhere"
-    folder.rename(elsewhere)
-    if odd == "link to a folder":
-        folder.symlink_to(elsewhere)
-    elif odd == "a file":
-        folder.write_text("x")
-    else:
-        folder.mkdir()
-        os.mkfifo(folder / "1.jsonl") if odd == "pipe" else (folder / "1.jsonl").symlink_to(elsewhere / file.name)
-    ask(store, questions(get("openai:m"), 2))
-    assert len(fake.ledger) == 2 and (elsewhere / file.name).is_file()
-
-
-def test_a_store_that_another_process_holds_is_read_at_once_whatever_waits_beside_it(store):
-    assert store.get("k") is None
+def test_where_nothing_can_be_written_beside_the_store_it_goes_among_the_temporary_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
+    (tmp_path / "t").mkdir()
+    store = Store(tmp_path / "gone" / "store.sqlite")
+    put(store, "first")
+    shutil.rmtree(tmp_path / "gone")
     store.close()
-    for _ in range(5):
-        rescue(store, 1)
-    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    (tmp_path / "gone").write_text("")
+    with pytest.raises(StoreError, match=r"cannot be opened: .* `selfeval store import .*/t/selfeval-"):
+        put(store, "paid")
+    [kept] = (tmp_path / "t").rglob("*.jsonl")
+    assert Store(tmp_path / "other.sqlite").import_file(kept) == (1, 0)
+
+
+def test_a_store_that_another_process_holds_is_read_and_closed_at_once(store):
+    assert store.get("k") is None
+    with locked(store.path):
         began = time.monotonic()
         assert store.get("k") is None
         store.record_attempt("k", "transient", "detail")
@@ -248,50 +288,97 @@ def test_a_store_that_another_process_holds_is_read_at_once_whatever_waits_besid
         assert time.monotonic() - began < AT_ONCE
 
 
-def test_a_writer_without_a_terminal_goes_on(store, monkeypatch):
-    monkeypatch.setattr("selfeval.asking.replies.NOTICE", 0)
+def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, server, monkeypatch):
+    locks = contextlib.ExitStack()
+
+    def reply(body):
+        if held:
+            other = locks.enter_context(locked(store.path))
+            threading.Timer(held.pop(), other.close).start()
+        return "paid"
+
+    held, fake = [1.5], server(reply=reply)
+    with locks:
+        responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
+    assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
+    monkeypatch.setattr("selfeval.asking.store.PATIENCE", 0.3)
+    held.append(60)
+    with locks, pytest.raises(StoreError, match=r"locked\. Another process holds it: end .* \(1 replies\)"):
+        ask(store, questions(get("openai:n"), 9), concurrency=1)
+    assert len(fake.ledger) == 4, "sending stops at the first write that fails"
+    [beside] = store.path.parent.glob("*.jsonl")
+    assert store.import_file(beside) == (1, 0)
+    _, tally = ask(store, questions(get("openai:n"), 1))
+    assert (tally.stored, len(fake.ledger)) == (1, 4)
+
+
+@pytest.mark.fault("signal")
+def test_a_process_that_is_stopped_while_another_holds_the_store_ends_at_once_and_loses_nothing(store, server, counted):
+    held, locks = threading.Event(), contextlib.ExitStack()
+
+    def reply(body):
+        if len(fake.ledger) > 8 and not held.is_set():
+            locks.enter_context(locked(store.path))
+            held.set()
+        return default_reply(body)
+
     store.get("k")
-    monkeypatch.setattr(sys, "stderr", open(os.devnull))  # noqa: SIM115, PTH123  nothing can be written to it
-    request = canonical({"model": "m", "messages": []})
-    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        written = store.put(key_of(request), request, {"text": "paid"})
+    fake = server(reply=reply, latency=0.02)
+    with locks:
+        asking = process(store, 40, stderr=subprocess.PIPE)
+        assert held.wait(60)
         time.sleep(1)
-    assert written.result(30) and store.get(key_of(request)) == {"text": "paid"}
+        began = time.monotonic()
+        asking.send_signal(signal.SIGINT)
+        _, told = asking.communicate(timeout=AT_ONCE)
+        assert asking.returncode and time.monotonic() - began < AT_ONCE
+    [beside] = store.path.parent.glob("*.jsonl")
+    assert f"`selfeval store import {beside}`" in told.decode()
+    store.import_file(beside)
+    responses, _ = ask(store, questions(get("openai:m"), 40))
+    assert all(r.status == "ok" for r in responses)
+    assert len(fake.ledger) - 40 <= 8  # what was in flight at the signal
+    counted(calls=40, repeats=len(fake.ledger) - 40, lost=0)
 
 
-def test_a_claim_that_could_not_be_given_back_ends_with_the_next_renewal(store, monkeypatch):
-    monkeypatch.setattr("selfeval.asking.replies.LEASE", 0.3)
-    assert asyncio.run(store.claim("ours")) is None and asyncio.run(store.claim("kept")) is None
-    store._held.discard("ours")  # as after a release that a full disk refused
-    time.sleep(0.5)
-    assert store._reader.execute("SELECT key FROM claims").fetchall() == [("kept",)]
-    store._reader.execute("INSERT INTO claims VALUES ('odd', 'somebody', ?)", (time.time() + 0.2,))
-    assert asyncio.run(asyncio.wait_for(store.claim("odd"), 30)) is None
+# files of other versions, and of others -------------------------------------------------------------------------------
 
 
-def test_what_was_rescued_beside_another_hosts_store_is_merged_too(store, tmp_path):
-    other = Store(tmp_path / "other.sqlite")
-    assert other.get("k") is None
-    other.close()
-    file = rescue(other, 3)
-    assert store.merge(other.path) == (3, 0) and store.merge(other.path) == (0, 3) and file.is_file()
+@pytest.fixture
+def old(tmp_path):
+    """A store of version 0.1 with what was rescued beside it."""
+    return Store(Path(shutil.copytree(GOLDEN, tmp_path / "old")) / "responses.sqlite", recorded=tmp_path / "none")
 
 
-def test_what_there_is_no_room_to_rescue_is_said_to_be_lost(store, capfd):
-    request = canonical({"model": "m", "messages": []})
-    assert store.put(key_of(request), request, {"text": "first"}).result()
-    with small_disk(8_000):  # less than a commit takes
-        for text, said in (
-            ("short", r"not bought twice, nor the replies kept in .*\.jsonl \(1\)"),
-            ("x" * 9_000, "replies lost: 1"),
-        ):
-            asked = canonical({"model": text[:5], "messages": []})
-            with pytest.raises(StoreError, match=f"Make room .* {said}"):
-                store.put(key_of(asked), asked, {"text": text}).result()
+def test_a_store_of_version_0_1_opens_in_place_and_nothing_of_it_is_rewritten(old, server, capfd):
+    tables = [f"SELECT * FROM {name} ORDER BY 1, 2" for name in ("replies", "attempts")]
+    before = [query(old, table) for table in tables]
+    assert old.statistics() and [query(old, table) for table in tables] == before
+    said = capfd.readouterr().err
+    folder = f"{old.path}.rescued"
+    assert (
+        said.count("\n") == 1
+        and f"{folder}: replies that an older version" in said
+        and f"import {folder}/*.jsonl`" in said
+    )
+    [file] = Path(folder).glob("*.jsonl")
+    assert old.import_file(file) == (1, 0)
+    server()
+    responses, _ = ask(old, questions(get("openai:m"), 3))
+    assert [r.status for r in responses] == ["ok"] * 3 and len(list(old.rows())) == len(before[0]) + 4
+
+
+def test_what_was_rescued_beside_another_hosts_store_is_merged_too(store, old):
+    total = count(old, "replies") + 1
+    assert store.merge(old.path) == (total, 0) and store.merge(old.path) == (0, total)
+
+
+def test_a_store_of_a_newer_version_is_refused(store):
+    assert store.get("k") is None
     store.close()
-    assert [json.loads(row[2])["text"] for row in store.rows()] in (["first", "short"], ["short", "first"])
-    assert "1 of them new, now in" in capfd.readouterr().err
+    query(store, "PRAGMA user_version=99")
+    with pytest.raises(StoreError, match=r"is one of a newer version of selfeval; update selfeval\.$"):
+        store.get("k")
 
 
 @pytest.mark.parametrize("content", [None, b"not a database, but long enough to be taken for one" * 100])
@@ -316,79 +403,6 @@ def test_a_damaged_store_is_one_sentence(store, server):
     store.path.write_bytes(content[:4096] + os.urandom(len(content) - 4096))
     with pytest.raises(StoreError, match=f"The response store {store.path} cannot be"):
         ask(store, questions(get("openai:m"), 40))
-
-
-def test_replies_wait_in_memory_while_another_process_holds_the_store(store, server, monkeypatch, capfd):
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **options: connect(*a, **options | {"timeout": 0.1}))
-    monkeypatch.setattr("selfeval.asking.replies.NOTICE", 0.3)
-    locks = []
-
-    def reply(body):
-        if not locks:
-            locks.append(connect(store.path, isolation_level=None, check_same_thread=False))
-            locks[0].execute("BEGIN IMMEDIATE")
-            threading.Timer(1.5, locks[0].close).start()
-        return "paid"
-
-    fake = server(reply=reply)
-    responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
-    assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
-    assert len(fake.ledger) == 3 and capfd.readouterr().err.count("replies wait in memory for up to 10 minutes") == 1
-    monkeypatch.setattr("selfeval.asking.replies.PATIENCE", 0.5)
-    locks.clear()
-    with pytest.raises(
-        StoreError, match=r"locked\. Another process holds it: end .* nor the replies kept in .*\.rescued/.*\.jsonl"
-    ):
-        ask(store, questions(get("openai:n"), 1))
-    locks[0].close()
-    [response], tally = ask(store, questions(get("openai:n"), 1))
-    assert (response.text, tally.stored, len(fake.ledger)) == ("paid", 1, 4)
-    assert not list(store.path.parent.glob("*.rescued")) and store.outcomes() == {}
-
-
-@pytest.mark.fault("signal")
-def test_a_process_that_is_stopped_while_another_holds_the_store_ends_at_once_and_loses_nothing(
-    store, server, counted, tmp_path
-):
-    held = threading.Event()
-    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)) as other:
-
-        def reply(body):
-            if len(fake.ledger) > 8 and not held.is_set():
-                other.execute("BEGIN IMMEDIATE")
-                held.set()
-            return default_reply(body)
-
-        store.get("k")
-        fake = server(reply=reply, latency=0.02)
-        asking = process(store, 40)
-        assert held.wait(60)
-        time.sleep(1)
-        began = time.monotonic()
-        asking.send_signal(signal.SIGINT)
-        asking.communicate(timeout=AT_ONCE)
-        assert asking.returncode and time.monotonic() - began < AT_ONCE
-    assert list(tmp_path.glob("*.rescued/*.jsonl"))
-    asked = questions(get("openai:m"), 40)
-    responses, _ = ask(store, asked)
-    assert all(r.status == "ok" for r in responses) and not list(tmp_path.glob("*.rescued/*.jsonl"))
-    assert len(fake.ledger) - 40 <= 8  # what was in flight at the signal
-    counted(calls=40, repeats=len(fake.ledger) - 40, lost=0)
-
-
-def test_closing_waits_for_no_lock_where_nothing_was_paid(store, monkeypatch):
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **options: connect(*a, **options | {"timeout": 0.1}))
-    store.get("k")
-    with contextlib.closing(connect(store.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        attempt = store.record_attempt("k", "transient", "detail")
-        started = time.monotonic()
-        store.close()
-        assert time.monotonic() - started < 5
-    with pytest.raises(StoreError, match="Another process holds it"):
-        attempt.result()
 
 
 def test_a_damaged_page_is_one_sentence_of_every_command_and_leaves_no_part_of_an_export(store, server, tmp_path):
@@ -526,7 +540,10 @@ def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, 
     with pytest.raises(InputError, match=rf"x\.jsonl, line 1: .*{sentence}"):
         store.import_file(tmp_path / "x.jsonl")
     other = written(tmp_path / "other.sqlite", (key_of(REQUEST), REQUEST, response, 1.0))
-    with pytest.raises(InputError, match=rf"other\.sqlite, the reply '{key_of(REQUEST)[:12]}': .*{sentence}"):
+    with pytest.raises(
+        InputError,
+        match=rf"other\.sqlite is no response store of ours: the reply '{key_of(REQUEST)[:12]}': .*{sentence}",
+    ):
         store.merge(other)
     assert list(store.rows()) == []
 
@@ -576,9 +593,9 @@ def test_an_export_replaces_no_store_and_no_device(store, server, tmp_path, targ
     Store(tmp_path / "other").get("k")
     os.mkfifo(tmp_path / "pipe")
     before = (tmp_path / target).stat()
-    with pytest.raises(InputError, match=r"belongs to the store .* itself|would replace a database|no ordinary file"):
+    with pytest.raises(InputError, match="is no file of exported replies, which may be replaced"):
         store.export_file(tmp_path / target)
-    assert (tmp_path / target).stat()[:9] == before[:9] and len(list(store.rows())) == 3
+    assert (tmp_path / target).stat()[:7] == before[:7] and len(list(store.rows())) == 3
     assert not list(tmp_path.glob("*.part"))
 
 

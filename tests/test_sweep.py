@@ -1,15 +1,8 @@
 """Sweeps on tiny notebooks that the test makes: what is checked before the start, what runs, resumes, fails, stops."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
-import psutil
 import pytest
-from conftest import AT_ONCE
 from sweep_files import REPORT, SAVE, check, make_notebook, make_notebooks, reasons, write
 
 from selfeval import ROOT, sweep
@@ -36,16 +29,19 @@ def fixed_code(monkeypatch):
     [
         ("{limt: 3}", "the notebook has no parameter 'limt'; did you mean 'limit'?; it declares models, limit"),
         ("{limit: yes}", "`limit` is true, but must be int"),
-        ("{limit: '3'}", '`limit` is "3", but must be int: write it without quotes'),
+        ("{limit: '3'}", '`limit` is "3", but must be int; YAML reads no, yes'),
         ("{limit: null}", "`limit` is null, but must be int"),
-        ("{temperature: 1e-3}", "YAML 1.1 reads 1e-3 as text, write it with a point and a sign as in 1.0e-3"),
+        (
+            "{temperature: 1e-3}",
+            '`temperature` is "1e-3", but must be float; YAML reads no, yes, on and off as booleans, and 1e-3 as text',
+        ),
         ("{temperature: .nan}", "`temperature` has nan, which is no plain literal"),
-        ("{name: no}", "`name` is false, but must be str: YAML reads no, yes, on and off as booleans, quote it"),
-        ("{name: 4}", "`name` is 4, but must be str: quote it"),
+        ("{name: no}", "`name` is false, but must be str; YAML reads no, yes, on and off as booleans"),
+        ("{name: 4}", "`name` is 4, but must be str; YAML"),
         ("{name: 2026-01-31}", "`name` has 2026-01-31, which is no plain literal; quote it if text is meant"),
-        ("{models: on}", "`models` is true, but must be a list or one string: YAML reads no, yes"),
-        ("{models: [a, off]}", "`models` is false, but must be text or a number: YAML reads"),
-        ("{tags: [a, 1]}", "`tags` is 1, but must be str: quote it"),
+        ("{models: on}", "`models` is true, but must be a list or one string; YAML reads no, yes"),
+        ("{models: [a, off]}", "`models` is false, but must be text or a number; YAML reads"),
+        ("{tags: [a, 1]}", "`tags` is 1, but must be str; YAML"),
         ("{'x=1;import os': 1}", "'x=1;import os' is no parameter name"),
         ("{class: 1}", "'class' is no parameter name"),
         ("{api_key: abc}", "`api_key` looks like a secret; keys come from the environment"),
@@ -66,10 +62,13 @@ def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, paramet
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name: a\nstages: !!python/object/apply:os.system ['touch pwned']\n", "not plain YAML in line 2: could not"),
+        (
+            "name: a\nstages: !!python/object/apply:os.system ['touch pwned']\n",
+            "cannot read the sweep file as plain YAML in line 2: could not",
+        ),
         ("name: a\nname: b\nstages: []\n", "the key 'name' twice"),
-        ("name: [a\n", "not plain YAML in line 2"),
-        ("&a [*a]", "not plain YAML: a value inside itself"),
+        ("name: [a\n", "cannot read the sweep file as plain YAML in line 2"),
+        ("&a [*a]", "as plain YAML: a value inside itself"),
         ("just text", "a sweep file is a mapping with `name` and `stages`"),
         ("name: ../a\nstages: [{notebook: rows}]", "`name` is '../a', but must be letters"),
         ("name: a\nstage: 1\nstages: [{notebook: rows}]", "there is no key 'stage'; did you mean 'stages'?"),
@@ -93,11 +92,11 @@ def test_a_parameter_that_breaks_a_rule_is_named_with_its_remedy(folder, paramet
         ("name: a\nstages: [{notebook: rows, grid: {limit: [1]}, parameters: {limit: 2}}]", "both fixed and varying"),
         (
             "name: a\nstages: [{notebook: rows, grid: {limit: [1, 2]}, parameters: {out: x}}]",
-            "write to one `out`, 'x', and would replace each other's files; leave it out",
+            "write to one `out`, 'x': put models into one list",
         ),
         (
             "name: a\nstages: [{notebook: 01_generate_texts, grid: {seed: [0, 1]}}]",
-            "write to one `corpus`, 'sample', and would replace each other's files; put the models into one list",
+            "write to one `corpus`, 'sample': put models into one list",
         ),
     ],
 )
@@ -157,7 +156,7 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     stages = [{"notebook": "rows", "grid": {"models": ["a/b:free", ["c", "d"]]}}]
     stages += [{"notebook": "read", "name": "end", "parameters": {"tables": "{rows}"}}]
     path, out = write(folder, *stages), folder / "out"
-    assert sweep.run_file(path, 2, out) == 0
+    assert sweep.run_file(path, 2, out, "forked") == 0
     said = capsys.readouterr().out
     assert "rows  2 ok, 0 failed" in said and "6 calls (100 tokens), 1.0000 USD, 2 replies from the store" in said
     assert "outputs: out" in said
@@ -213,45 +212,13 @@ def test_a_failed_run_is_named_with_its_cause_and_stops_what_needs_it(folder, ca
     assert (good / "new.csv").exists() and not (good / "rows.csv").exists(), "an older run's output stays"
 
 
-@pytest.mark.fault("signal")
-def test_a_signal_ends_everything_and_the_same_command_resumes(folder, capsys):
-    make_notebook(folder / "rows.ipynb", REPORT, "flag = pathlib.Path(out, '..', 'go')",
-                  "while not flag.exists():\n    time.sleep(0.1)", SAVE)  # fmt: skip
-    path, out = write(folder, {"notebook": "rows", "parameters": {"limit": 1}}), folder / "out"
-    script = f"from selfeval.sweep import run_file; raise SystemExit(run_file({str(path)!r}, 1, {str(out)!r}))"
-
-    def start():
-        process = subprocess.Popen([sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, text=True)
-        end = time.monotonic() + 20
-        family = []
-        while len(family) < 2 and time.monotonic() < end:  # papermill and its kernel
-            family = psutil.Process(process.pid).children(recursive=True)
-            time.sleep(0.1)
-        time.sleep(0.5)
-        return process, family
-
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        process, family = start()
-        began = time.monotonic()
-        os.kill(process.pid, number)
-        said, _ = process.communicate(timeout=AT_ONCE)
-        assert psutil.wait_procs(family, timeout=AT_ONCE)[1] == [] and len(family) == 2
-        assert time.monotonic() - began < AT_ONCE
-        if number == signal.SIGTERM:
-            assert process.returncode == 128 + number
-            assert "stopped by SIGTERM; run the same command again to resume" in said
-    (out / "rows" / "go").touch()
-    assert sweep.run_file(path, 2, out) == 0
-    assert "1 ok" in capsys.readouterr().out
-
-
 def test_two_sweeps_do_not_share_a_folder(folder, monkeypatch):
     loaded = sweep.load(write(folder, {"notebook": "rows"}), folder / "out")
     loaded.folder.mkdir()
     clock = iter(range(0, 1000, 6))
     monkeypatch.setattr(execute.time, "monotonic", lambda: next(clock))
     with execute.lock(loaded.folder), pytest.raises(InputError, match="another sweep is at work"):
-        sweep.run(loaded)
+        sweep.run(loaded, 1, execute.Notebooks)
 
 
 @pytest.mark.fault("hostile text")

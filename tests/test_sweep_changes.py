@@ -38,7 +38,7 @@ def test_a_resume_after_a_change_runs_anew_and_never_mixes(asking, tmp_path, mon
     folder, server = asking
     out, corpus = folder / "out", str(folder / "corpus.jsonl")
     path = write(folder, {"notebook": "ask", "parameters": {"corpus": corpus}})
-    assert sweep.run_file(path, 1, out) == 0 and len(server.ledger) == 1
+    assert sweep.run_file(path, 1, out, "forked") == 0 and len(server.ledger) == 1
     assert reasons(path, out) == [""]
 
     (folder / "corpus.jsonl").write_text('{"a": 2}\n')
@@ -48,7 +48,7 @@ def test_a_resume_after_a_change_runs_anew_and_never_mixes(asking, tmp_path, mon
     before = own.read_text()
     own.write_text(REGISTRY.format(price=8000, p=0.9))
     assert reasons(path, out) == ["the models or their addresses have changed"]
-    assert sweep.run_file(path, 1, out) == 0
+    assert sweep.run_file(path, 1, out, "forked") == 0
     assert [entry["body"]["top_p"] for entry in server.ledger] == [0.5, 0.9], "no reply of the other parameters"
     own.write_text(before)
     assert reasons(path, out) == ["the models or their addresses have changed"]
@@ -70,10 +70,10 @@ def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(asking, capsys)
     stage = {"notebook": "ask", "parameters": {"corpus": corpus, "calls": 6}, "grid": {"name": ["a", "b"]}}
     path, out = write(folder, stage), folder / "out"
     # A reply costs 5 tokens, 0.04 USD; before it, 2,000 tokens or 16 USD may be asked for.
-    assert sweep.run_file(path, 2, out, "ordinary", max_cost=16.2) == 4
+    assert sweep.run_file(path, 2, out, "forked", max_cost=16.2) == 4
     said = capsys.readouterr().out
     bought = len(server.ledger)
     assert 0 < bought <= 6  # the seventh could not be paid for: 0.24 are spent
     assert f"{bought} calls" in said and f"{bought * 0.04:.4f} USD of 16.2" in said and "BudgetError" in said
-    assert sweep.run_file(path, 2, out, "ordinary") == 0
+    assert sweep.run_file(path, 2, out, "forked") == 0
     assert len(server.ledger) == 12, "what was bought is not bought again"

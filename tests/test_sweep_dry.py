@@ -60,7 +60,7 @@ def chain(tmp_path, server, registry, monkeypatch):
 
 def dry(path, capsys, **options):
     """Return the exit status of a dry run, what it said, and its figures (stored, to buy)."""
-    status = sweep.run_file(path, 2, path.parent / "out", dry_run=True, **options)
+    status = sweep.run_file(path, 2, path.parent / "out", "forked", dry_run=True, **options)
     said = capsys.readouterr().out
     return status, said, tuple(map(int, re.search(r"(\d+) replies are stored, (\d+) to buy", said).groups()))
 
@@ -75,7 +75,7 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     assert re.search(r"openai:b +0 +9 +\S+ +\S+ +\?\n", said) and re.search(r"all +0 +18 .+ and \?\n", said)
     assert said.count("to do ") == 3 and "analysis" in said
 
-    texts_only = sweep.run_file(path, 2, folder / "out", only=["01_generate_texts"])
+    texts_only = sweep.run_file(path, 2, folder / "out", "forked", only=["01_generate_texts"])
     assert texts_only == 0 and len(server.ledger) == 6
     exported = folder / "replies.jsonl"
     store = Store(recorded=folder)
@@ -94,7 +94,9 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     assert "01_generate_texts" in said and "which it wrote, has changed" in said
     assert len(server.ledger) == bought
 
-    assert sweep.run_file(path, 2, folder / "out") == 1, "the analysis divides by zero, and was not executed before"
+    assert sweep.run_file(path, 2, folder / "out", "forked") == 1, (
+        "the analysis divides by zero, and was not executed before"
+    )
     assert len(server.ledger) == bought + 15
     status, said, figures = dry(path, capsys)
     assert (status, figures) == (0, (0, 0)) and said.count("skipped ") == 2 and "(failed)" in said

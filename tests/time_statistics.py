@@ -27,7 +27,6 @@ def statistics() -> dict:
     found = {}
     for name, (models, prompts, seconds, megabytes) in designs.items():
         found[name] = _alone("time_statistics", models, prompts) | {"bar_seconds": seconds, "bar_mb": megabytes}
-    found["scipy.stats.bootstrap, 10 x 10 x 200, advantage alone"] = _alone("time_scipy", 10, 200)
     found["times as long for 10 times the prompts"] = round(
         found["10 x 10 x 2000"]["seconds"] / found["10 x 10 x 200"]["seconds"], 1
     )
@@ -73,23 +72,6 @@ def time_statistics(models: int, prompts: int) -> dict:
     frame = crossed(models, prompts)
     recognition_table(frame[frame["prompt_id"] < 3], n_resamples=10)
     return _timed(lambda: recognition_table(frame, n_resamples=10_000), 1 if models > 10 else 5)
-
-
-def time_scipy(models: int, prompts: int) -> dict:
-    """Time scipy's bootstrap (BCa, 10,000 resamples) of the advantage of every evaluator, from per-prompt contrasts."""
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    frame = crossed(models, prompts)
-    right = (frame["predicted_model"] == frame["true_model"]).to_numpy(float).reshape(models, models, prompts)
-    own = right[np.arange(models), np.arange(models)]
-    contrasts = own - (right.sum(1) - own) / (models - 1)
-
-    def work():
-        for contrast in contrasts:
-            bootstrap((contrast,), np.mean, n_resamples=10_000, rng=np.random.default_rng(0))
-
-    return _timed(work, 3)
 
 
 def crossed(models: int, prompts: int):

@@ -21,17 +21,22 @@ AUTHORS = ["sim/good", "sim/no-answer", "sim/first"]
 JURORS = ["sim/juror-lenient", "sim/juror-silent", "sim/juror-stern"]
 
 
-def run_notebook(stem, **parameters):
-    """Run the code cells of a notebook in this process, with other parameters; return what they printed."""
+def run_notebook(stem, until=None, **parameters):
+    """Run the code cells of a notebook in this process, with other parameters; return what they printed.
+
+    until: a pattern; the last cell that matches is the last that runs.
+    """
     cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
+    cells = [cell for cell in cells if cell.cell_type == "code"]
+    if until:
+        cells = cells[: 1 + max(number for number, cell in enumerate(cells) if until.search(cell.source))]
     space, printed = {"__name__": stem, "display": display}, io.StringIO()
     with asyncio.Runner() as runner, contextlib.redirect_stdout(printed), matplotlib.rc_context():
         for cell in cells:
-            if cell.cell_type == "code":
-                code = compile(cell.source, stem, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-                waiting = eval(code, space)
-                if asyncio.iscoroutine(waiting):
-                    runner.run(waiting)
+            code = compile(cell.source, stem, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            waiting = eval(code, space)
+            if asyncio.iscoroutine(waiting):
+                runner.run(waiting)
             if "parameters" in cell.metadata.get("tags", []):
                 assert set(parameters) <= set(space), f"{stem} has no parameter {set(parameters) - set(space)}"
                 space |= parameters

@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +19,7 @@ from selfeval.asking.recordings import numbered
 from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, require
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
-from selfeval.errors import StoreError, check_whole
+from selfeval.errors import BudgetError, StoreError, check_whole
 from selfeval.models import Model
 
 
@@ -38,6 +38,13 @@ class Tally:
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+
+    def count(self, response: Response) -> None:
+        """Count a reply that was bought."""
+        self.calls += 1
+        self.tokens += response.tokens()
+        self.cost += response.cost or 0.0
+        self.unpriced += response.cost is None
 
     def __str__(self) -> str:
         parts = [f"{self.calls} model calls"]
@@ -67,9 +74,10 @@ class Client:
         self._again, self._times = read_again(again)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
         self.purse = Purse.from_environment()
+        if self.purse:
+            self.store.attach(self.purse.ledger)
         self._endpoints: dict[str, Endpoint] = {}
-        self._unwritten: deque[Future] = deque()
-        self._sent = 0  # calls that wait for their reply
+        self._flying = 0  # calls that are sent and not yet stored
 
     def __repr__(self) -> str:
         return f"Client({self.tally})"
@@ -81,13 +89,10 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close connections and commit what waits."""
-        for closing in self._endpoints.values():
-            await closing.close()
-        await asyncio.to_thread(self.store.close)  # first: what it holds was paid for
-        if self.purse:
-            await asyncio.to_thread(self.purse.close)
-        self._unwritten.clear()
+        """Close connections and files."""
+        for endpoint in self._endpoints.values():
+            await endpoint.close()
+        self.store.close()
         Progress(None, 0, 0, self.tally).write()
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
@@ -102,7 +107,8 @@ class Client:
         a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
         `SELFEVAL_BUDGET` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
-        responses = [self._from_store(request) for request in requests]
+        stored = self.store.look_up([request.key for request in requests if not is_computed(request.model)])
+        responses = [self._served(request, stored) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
             require(model)
@@ -122,26 +128,16 @@ class Client:
                     shared = iter(indices)  # workers pull in order: a server's prefix cache profits
                     for _ in range(min(self.concurrency, len(indices))):
                         group.create_task(work(shared))
-        await self._written()
         return responses
 
-    async def _written(self) -> None:
-        for written in tuple(self._unwritten):  # of other callers too: all of them may wait for the same commit
-            await asyncio.wrap_future(written)
-        self._check_written()
-
-    def _check_written(self) -> None:
-        while self._unwritten and self._unwritten[0].done():
-            self._unwritten.popleft().result()
-
-    def _from_store(self, request: Request) -> Response | None:
+    def _served(self, request: Request, stored: dict[str, dict]) -> Response | None:
+        """Return the stored reply, None where there is none or where it is to be asked for again."""
         if is_computed(request.model):
             return None
-        stored = self.store.get(request.key)
-        if stored is None:
+        if request.key not in stored:
             self.store.check_replay(request.identity)
             return None
-        response = Response.from_dict(stored)
+        response = Response.from_dict(stored[request.key])
         if self._wanted_again(request, response):
             return None
         self.tally.stored += 1
@@ -155,6 +151,7 @@ class Client:
         return not (request.cut_counts and response.status == "length" and response.text.strip())
 
     async def _answer(self, request: Request) -> Response:
+        """Return the response to a request that is not stored."""
         model = request.model
         if is_computed(model):
             self.tally.simulated += 1
@@ -164,111 +161,73 @@ class Client:
             self.tally.failed += response.status == "error"
             return response
         if dryrun.folder():
-            return self._planned(request)
+            text = dryrun.stand_in(*request.full(), request.key)
+            dryrun.note(request, stored=False, text=text)
+            return Response(text, finish_reason="stop", usage={"prompt": 0, "completion": 0}, cost=0.0)
         while True:
-            try:
-                # Claimed only when it can be sent: what is claimed at a kill was in flight.
-                async with self._endpoint(model).place(model):
-                    response = await self._buy(request)
-            except Failure as failure:
-                response = self._failed(failure.detail)
+            before = self.store.get(request.key) if self._again else None
+            earlier = [*before.get("earlier", []), before.get("status", "ok")] if before else []
+            response = await self._place(request, earlier)
             if not self._wanted_again(request, response):
                 return response
-            await self._written()  # it is looked up before it is asked for again
 
-    def _planned(self, request: Request) -> Response:
-        """Return a stand-in for the reply that would be bought."""
-        text = dryrun.stand_in(*request.full(), request.key)
-        dryrun.note(request, stored=False, text=text)
-        return Response(text, finish_reason="stop", usage={"prompt": 0, "completion": 0}, cost=0.0)
-
-    async def _buy(self, request: Request) -> Response:
-        endpoint = self._endpoint(request.model)
-        self._check_written()  # nothing more is bought once a reply cannot be kept
-        earlier = []
-        if self._again and (stored := self.store.get(request.key)):
-            before = Response.from_dict(stored)
-            if not self._wanted_again(request, before):
-                self.tally.stored += 1
-                return before
-            earlier = [*before.earlier, before.status]
-        key = numbered(request.key, len(earlier))
-        if (stored := await self.store.claim(key)) is not None:
-            self.tally.stored += 1
-            return Response.from_dict(stored)
-        try:
-            return await self._ask(request, endpoint, key, earlier)
-        except Failure:
-            await asyncio.wrap_future(self.store.release(key))
-            raise
-        except StoreError:  # of the rates or the purse: it ends the others, so what is paid for comes first
-            self.store.release(key)
-            while self._sent:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            raise
-        except BaseException:
-            self.store.release(key)
-            raise
-
-    async def _ask(self, request: Request, endpoint: Endpoint, key: str, earlier: list[str]) -> Response:
-        """Return the model's response and store it; what was all thinking is asked for again, with room for that."""
+    async def _place(self, request: Request, earlier: list[str]) -> Response:
+        """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
         model = request.model
-        response = await self._send(request, endpoint, key)
-        if response.only_thought and endpoint.make_room(model, request.full()[1]):
-            detail = f"all thinking: {response.usage.get('completion', '?')} tokens and no answer, asked with more"
-            self.store.record_attempt(key, "thinking", detail)
-            response = await self._send(request, endpoint, key)
-            self.tally.again += 1
-        self.tally.again += bool(earlier)
-        response = replace(response, earlier=earlier)
-        # The next call need not wait for the disk; whoever asked does, at the end of `chat_all`.
-        self._unwritten.append(self.store.put(key, request.identity, response.to_dict()))
-        return response
+        if model.provider.name not in self._endpoints:
+            self._endpoints[model.provider.name] = Endpoint(model.provider, self.concurrency)
+        endpoint = self._endpoints[model.provider.name]
+        try:
+            async with endpoint.place(model):
+                return await self._buy(request, endpoint, earlier)
+        except Failure as failure:
+            self.tally.failed += 1
+            return Response(status="error", error=failure.detail)
+        except (StoreError, BudgetError):  # it ends the others, so what is paid for comes first
+            while self._flying:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            raise self.store.failure or sys.exception() from None
 
-    async def _send(self, request: Request, endpoint: Endpoint, key: str) -> Response:
-        """Return the model's response; what it can cost at most is reserved while it is in flight."""
+    async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
+        """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
         model, (messages, parameters), purse = request.model, request.full(), self.purse
+        key, thought, response = numbered(request.key, len(earlier)), False, None
 
         def note(failure: Failure) -> None:
             self.store.record_attempt(key, failure.outcome, failure.detail)
 
-        allowed = endpoint.allowed(model, parameters)  # once: it may change while this call waits for the purse
-        amount = purse.price(model, *estimate(messages, allowed, model)) if purse else 0.0
-        if purse:
-            await purse.reserve(amount)
-        cost = amount
-        self._sent += 1
-        try:
-            response = await endpoint.ask(model, messages, parameters, note, allowed)
-            self._count(response)
-            cost = response.cost
-        except Failure:
-            cost = 0.0
-            raise
-        except asyncio.CancelledError:  # whoever asked was stopped; the reply may be billed
-            self.store.record_attempt(key, "abandoned", "broken off while it waited for a reply")
-            raise
-        finally:
-            self._sent -= 1
-            if purse:
-                purse.settle(model, amount, cost)
+        while response is None:
+            if self.store.failure:  # nothing more is bought once a reply cannot be kept
+                raise self.store.failure
+            allowed = endpoint.allowed(model, parameters)
+            amount = purse.price(model, *estimate(messages, allowed, model)) if purse else 0.0
+            if (stored := await self.store.claim(key, purse, amount)) is not None:
+                self.tally.stored += 1
+                return Response.from_dict(stored)
+            self._flying += 1
+            try:
+                response = await endpoint.ask(model, messages, parameters, note, allowed)
+                self.tally.count(response)
+                if purse:
+                    purse.learn(model, response.cost)
+                if response.only_thought and not thought and endpoint.make_room(model, parameters):
+                    detail = (
+                        f"all thinking: {response.usage.get('completion', '?')} tokens and no answer, asked with more"
+                    )
+                    self.store.release(key, purse, response.cost, "thinking", detail)
+                    response, thought = None, True
+                else:
+                    response = replace(response, earlier=earlier)
+                    await self.store.put(key, request.identity, response.to_dict(), purse, response.cost)
+            except BaseException as error:
+                cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
+                outcome = "abandoned" * isinstance(error, asyncio.CancelledError)
+                self.store.release(key, purse, cost, outcome, "broken off while it waited for a reply")
+                raise
+            finally:
+                self._flying -= 1
+        self.tally.again += bool(earlier) + thought
         return response
-
-    def _endpoint(self, model: Model) -> Endpoint:
-        provider = model.provider
-        if provider.name not in self._endpoints:
-            self._endpoints[provider.name] = Endpoint(provider, self.concurrency)
-        return self._endpoints[provider.name]
-
-    def _failed(self, detail: str) -> Response:
-        self.tally.failed += 1
-        return Response(status="error", error=detail)
-
-    def _count(self, response: Response) -> None:
-        self.tally.calls += 1
-        self.tally.tokens += response.tokens()
-        self.tally.cost += response.cost or 0.0
-        self.tally.unpriced += response.cost is None
 
 
 class Tasks(asyncio.TaskGroup):

@@ -9,9 +9,7 @@ import json
 import os
 import random
 import re
-import sqlite3
 from pathlib import Path
-from urllib.parse import quote
 
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 
@@ -20,17 +18,6 @@ def folder() -> Path | None:
     """Return the folder of a dry run, None where this is none."""
     name = os.environ.get("SELFEVAL_PLAN")
     return Path(name) if name else None
-
-
-def read_only(store: Path, schema: str) -> sqlite3.Connection:
-    """Open a response store without writing a byte beside it; an empty one where there is none."""
-    if not store.exists():
-        connection = sqlite3.connect(":memory:", check_same_thread=False)
-        connection.executescript(schema)
-        return connection
-    in_use = Path(f"{store}-wal").exists()
-    address = f"file:{quote(str(store.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
-    return sqlite3.connect(address, uri=True, timeout=30, check_same_thread=False)
 
 
 def note(request, stored: bool, text: str = "") -> None:

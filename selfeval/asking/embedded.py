@@ -5,6 +5,7 @@ server. It needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama
 registry.
 """
 
+import contextlib
 import getpass
 import hashlib
 import importlib.metadata
@@ -36,8 +37,7 @@ def url(provider: Provider) -> str:
 
     model_file(provider)
     state = _state_file(provider)
-    running = _running(state)
-    if running:
+    if running := _running(state):
         return running
     with state.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
@@ -46,16 +46,15 @@ def url(provider: Provider) -> str:
 
 def model_file(provider: Provider) -> Path:
     """Return the path of the weights; raise `ProviderError` where they or the named engine are missing."""
-    wanted = provider.embedded
+    wanted, installed = provider.embedded, None
+    engine, version = wanted["engine"].split()
     spec = importlib.util.find_spec(wanted["package"])
     path = Path(spec.origin).parent / wanted["file"] if spec else None
-    if path is None or not path.exists():
-        raise ProviderError(f"The embedded model needs the package `{wanted['package']}`; run `make` or: {INSTALL}")
-    engine, version = wanted["engine"].split()
-    try:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         installed = importlib.metadata.version(engine)
-    except importlib.metadata.PackageNotFoundError:
-        raise ProviderError(f"The embedded model needs the package `{engine}`; run `make` or: {INSTALL}") from None
+    if path is None or not path.exists() or installed is None:
+        package = engine if path and path.exists() else wanted["package"]
+        raise ProviderError(f"The embedded model needs the package `{package}`; run `make` or: {INSTALL}")
     if installed != version:
         raise ProviderError(
             f"The registry's `{provider.name}` provider names {engine} {version} and {installed} is installed: replies "
@@ -114,17 +113,13 @@ def serve(provider: Provider) -> None:
     digest = hashlib.file_digest(path.open("rb"), "sha256").hexdigest()
     if digest != wanted["sha256"]:
         raise ProviderError(f"{path} has the SHA-256 {digest} and the registry names {wanted['sha256']}; reinstall it.")
-    flash = xllamacpp.llama_flash_attn_type
+    flash = "ENABLED" if wanted["settings"]["flash_attention"] else "DISABLED"
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
     parameters.model_alias = {path.stem}
     parameters.n_parallel = wanted["settings"]["slots"]
     parameters.n_ctx = wanted["settings"]["context"]
-    parameters.flash_attn_type = (
-        flash.LLAMA_FLASH_ATTN_TYPE_ENABLED
-        if wanted["settings"]["flash_attention"]
-        else flash.LLAMA_FLASH_ATTN_TYPE_DISABLED
-    )
+    parameters.flash_attn_type = getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}")
     # Waiting threads sleep instead of spinning: as fast on an idle machine (97 tokens/s on 2 cores), and 19 instead of
     # 2 tokens/s where two other processes compute.
     parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
@@ -146,7 +141,7 @@ def _wait_until_idle(base: str) -> None:
         time.sleep(min(2.0, IDLE_SECONDS / 4))
         with DIRECT.open(f"{base}/metrics", timeout=60) as response:
             lines = [line.split() for line in response.read().decode().splitlines() if not line.startswith("#")]
-        now = {name: value for name, value in lines}
+        now = dict(lines)
         busy = float(now["llamacpp:requests_processing"]) > 0
         done = now["llamacpp:prompt_tokens_total"], now["llamacpp:tokens_predicted_total"]
         if busy or done != work:

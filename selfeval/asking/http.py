@@ -10,8 +10,8 @@ import re
 import time
 from itertools import accumulate
 
-from selfeval.asking.recordings import is_amount, is_count
 from selfeval.asking.request import Response, readable
+from selfeval.errors import is_amount, is_count
 from selfeval.keys import SHORTEST, redact
 from selfeval.models import Model
 

@@ -1,19 +1,20 @@
 """What identifies a request, and files of recorded replies: exports as JSON lines, and stores of other hosts."""
 
+import contextlib
 import hashlib
 import json
 import re
 import sqlite3
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from selfeval.errors import InputError
+from selfeval.errors import InputError, is_amount, is_count
 
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
 STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
 MOST_AGAIN = 9  # times that a request is asked again
+KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
 
 
 def canonical(request: dict) -> str:
@@ -49,39 +50,34 @@ def request_key(key: str) -> str:
     return re.sub(r" [1-9]$", "", key)
 
 
-def read_jsonl(path: Path) -> Iterator[tuple[str, dict, dict]]:
-    """Yield (key, request, response) of an exported file; a line whose key is not its request's is an error."""
+def read_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (key, request, response) of an exported file as the store has them; see `read_line`."""
+    for line in read_lines(path):
+        yield read_line(*line)
+
+
+def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
+    """Yield the lines of a file as `read_line` takes them."""
     try:
-        lines = path.open("rb")
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                yield path, number, line
     except OSError as error:
         raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
-    with lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield read_line(line)
-            except InputError as error:
-                raise InputError(f"{path}, line {number}: {error}") from error.__cause__
 
 
-def read_line(line: bytes) -> tuple[str, dict, dict]:
-    """Return (key, request, response) of a line of an export; raise `InputError` where it is none."""
+def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
+    """Return (key, request, response) of a line of an export.
+
+    Raises `InputError` where the client could not have stored it, or where its key is not that of its request.
+    """
     try:
         row = _read(line)
-        key, request, response = row["key"], row["request"], row["response"]
-        text = canonical(request)
-        if same := request_key(key) == key_of(text):
-            _check_request(key, text)
-        _check_response(key, response)
+        request = canonical(row["request"])
+        _check(row["key"], request, row["response"])
+        return row["key"], request, json.dumps(row["response"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"not an exported reply ({error!r}).") from error
-    if not same:
-        raise InputError("the key is not that of the request; export the store again.")
-    return key, request, response
-
-
-def canonical_row(key: str, request: dict, response: dict) -> tuple[str, str, str]:
-    """Return a reply as the store has it."""
-    return key, canonical(request), json.dumps(response)
+        raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
 
 
 def export_line(key: str, request: str, response: str) -> str:
@@ -89,30 +85,15 @@ def export_line(key: str, request: str, response: str) -> str:
     return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
 
 
-def is_count(value) -> bool:
-    """Tell whether a value can be a number of tokens."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def is_amount(value) -> bool:
-    """Tell whether a value can be a number of dollars or seconds."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
-
-
-def _check_request(key, text: str) -> dict:
-    """Return the request of a row; raise `InputError` unless the key is that of this text, as we write it."""
-    if not isinstance(text, str) or request_key(key) != key_of(text):
-        raise InputError(f"the key {str(key)[:12]!r} is not that of its request")
-    request = _read(text)
-    if not isinstance(request, dict) or canonical(request) != text:
+def _check(key: str, request: str, response) -> None:
+    """Raise `ValueError` or `TypeError` unless the client itself could have stored this."""
+    if request_key(key) != key_of(request):
+        raise ValueError(f"the key {key[:12]!r} is not that of its request")
+    asked = _read(request)
+    if not isinstance(asked, dict) or canonical(asked) != request:
         raise TypeError("a request is an object in canonical form")
-    if not isinstance(request.get("model"), str) or not isinstance(request.get("messages"), list):
+    if not isinstance(asked.get("model"), str) or not isinstance(asked.get("messages"), list):
         raise TypeError("a request has a model and messages")
-    return request
-
-
-def _check_response(key: str, response) -> None:
-    """Raise `TypeError` unless the client itself could have stored this."""
     if not isinstance(response, dict) or not isinstance(response.get("text"), str):
         raise TypeError("a response is an object whose text is text")
     if (status := response.get("status", "ok")) not in STORED:
@@ -141,47 +122,37 @@ def _read(text: str | bytes):
 def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]]]:
     """Yield the rows of another store in pieces of this size: (replies, attempts).
 
-    Raises `InputError` where it is no store, or where a key is not that of its request.
+    Raises `InputError` where it is no store, or where the client could not have written a row.
     """
     if not path.is_file():
         raise InputError(f"There is no store {path}.")
-    still = (
-        "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
-    )  # no locks: it may lie on another host
-    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro{still}", uri=True)
-    try:
-        connection.execute("PRAGMA trusted_schema=OFF")  # a view in its place cannot call what has an effect
-        replies = connection.execute("SELECT key, request, response, created FROM replies")
-        while rows := replies.fetchmany(size):
-            for key, request, response, created in rows:
-                _check_row(path, key, request, response, created)
-            yield rows, []
-        attempts = connection.execute("SELECT key, at, outcome, detail FROM attempts")
-        while rows := attempts.fetchmany(size):
-            for key, at, outcome, detail in rows:
-                texts = isinstance(key, str) and isinstance(outcome, str) and isinstance(detail, str | None)
-                if not texts or not is_amount(at):
-                    raise InputError(
-                        f"{path}: an attempt has a key, a time and an outcome, got {(key, at, outcome)!r:.200}."
-                    )
-            yield [], rows
-    except InputError:
-        raise
-    except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{path} is no response store: {error}.") from error
-    finally:
-        connection.close()
+    wal = path.with_name(f"{path.name}-wal").exists()
+    address = f"file:{quote(str(path))}?mode=ro{'' if wal else '&immutable=1'}"  # no locks: it may lie on another host
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+        try:
+            connection.execute("PRAGMA trusted_schema=OFF")  # a view in its place cannot call what has an effect
+            replies = connection.execute("SELECT key, request, response, created FROM replies")
+            while rows := replies.fetchmany(size):
+                for row in rows:
+                    _check_row(*row)
+                yield rows, []
+            attempts = connection.execute("SELECT key, at, outcome, detail FROM attempts")
+            while rows := attempts.fetchmany(size):
+                for key, at, outcome, detail in rows:
+                    if [*map(type, (key, outcome))] != [str, str] or not is_amount(at) or type(detail) is bytes:
+                        raise TypeError(f"an attempt has a key, a time and an outcome, got {(key, at, outcome)!r:.200}")
+                yield [], rows
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
+            raise InputError(f"{path} is no response store of ours: {error}.") from error
 
 
-def _check_row(path: Path, key, request, response, created) -> None:
-    """Raise `InputError` unless a row of another store is one that the client could have written."""
+def _check_row(key, request, response, created) -> None:
     try:
-        _check_request(key, request)
-        _check_response(key, _read(response))
+        _check(key, request, _read(response))
         if not is_amount(created):
             raise TypeError(f"`created` is a time, got {created!r}")
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}, the reply {str(key)[:12]!r}: {error}; delete it there, then merge again.") from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise TypeError(f"the reply {str(key)[:12]!r}: {error}; delete it there, then merge again") from error
 
 
 def _first_difference(a: str, b: str) -> int:

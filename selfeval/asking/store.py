@@ -1,7 +1,9 @@
-"""The response store: every reply that was paid for, once, on disk, for many processes at a time.
+"""The ledger: every reply that was paid for, once, on disk, for many processes at a time.
 
-One SQLite file (WAL, `synchronous=FULL`). A request is claimed, sent, then stored; a claim of a process that died is
-taken over. Not for network file systems: one store per host, then `Store.merge`.
+One SQLite file (WAL, `synchronous=NORMAL`, a checkpoint at least every five seconds while it is written) holds replies,
+failed attempts and the claims of what is in flight. A request is claimed, sent, then stored; the claim of a process
+that died is taken over. Each change is one short transaction in the caller's thread. Not for network file systems: one
+store per host, then `Store.merge`. The rates and ceilings of a host are a ledger of their own (`sharing`).
 """
 
 import asyncio
@@ -9,37 +11,285 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
-from concurrent.futures import Future
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
+from urllib.parse import quote
+
+import psutil
 
 from selfeval import DATA, ROOT
-from selfeval.asking import dryrun, replies
-from selfeval.asking.recordings import (
-    MOST_AGAIN,
-    STORED,
-    UNANSWERED,
-    canonical_row,
-    difference,
-    export_line,
-    numbered,
-    read_jsonl,
-    read_store,
-    request_key,
-)
-from selfeval.asking.rescue import Rescued
-from selfeval.asking.sqlite import own_name
+from selfeval.asking import dryrun, recordings
+from selfeval.asking.embedded import host_folder
+from selfeval.asking.recordings import MOST_AGAIN, STORED, UNANSWERED, export_line, numbered, request_key
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.files import below_root
 
+VERSION = 1  # of the tables, in the file's `user_version`; files of selfeval 0.1 have 0
+TABLES = {
+    "replies": ("key TEXT PRIMARY KEY", "request TEXT NOT NULL", "response TEXT NOT NULL", "created REAL NOT NULL"),
+    "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
+    "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
+    "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
+    "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
+}
+# What a file from another hand may hold to act by itself: a trigger, a view, a virtual table.
+ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
+            WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
+OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+BATCH = 500  # rows that are read or added at a time
+BUSY = 0.05  # seconds that the event loop may stand still for a locked file
+OPENING = 0.5  # seconds that it may stand still for one that is just being made
+PATIENCE = 60.0  # seconds that a change waits for a locked file
+CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
+NOTICE = 5.0  # seconds after which a wait for another process is worth a line
+ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
 
-class Store:
+OTHER_FILE = (
+    "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
+)
+_held: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
+
+
+class Locked(StoreError):
+    """Another process holds the file; it may be free again in a moment."""
+
+
+# who holds a claim ----------------------------------------------------------------------------------------------------
+
+
+def own_name() -> str:
+    """Return this process's name as the owner of claims: host, process and its start in seconds since the boot."""
+    return _own(os.getpid())
+
+
+@lru_cache(1)
+def _own(pid: int) -> str:
+    return _name(psutil.Process(pid))
+
+
+def _name(process: psutil.Process) -> str:
+    started = process.create_time() - psutil.boot_time()  # both move when the clock is set
+    return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
+
+
+def is_left(owner: str, since: float, held: str) -> bool:
+    """Tell whether a claim is left over, and nobody will give it back. held: what its own process calls it."""
+    if owner == own_name():
+        return held not in _held
+    try:
+        host, pid, _ = owner.rsplit(":", 2)
+        if host != socket.gethostname():
+            return time.time() > since + ABROAD
+        process = psutil.Process(int(pid))
+        return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
+    except (psutil.Error, ValueError):
+        return True
+
+
+def say(text: str) -> None:
+    """Print a line to the terminal, if there still is one."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"selfeval: {text}", file=sys.stderr, flush=True)
+
+
+# the file -------------------------------------------------------------------------------------------------------------
+
+
+class Ledger:
+    """One SQLite file that many processes change in short transactions.
+
+    path: the file. title: what a sentence calls it. remedy: what to do where it is damaged or not ours.
+    """
+
+    def __init__(self, path: Path, title: str, remedy: str):
+        self.path, self.title, self.remedy = path, title, remedy
+        self.host: Ledger | None = None  # where ceilings are booked, in the same transaction: attached as `host`
+        self._connection: sqlite3.Connection | None = None
+        self._turn = threading.RLock()
+        self._checkpointed = self._waiting = self._refused = 0.0
+
+    @contextlib.contextmanager
+    def _in_words(self, done: str) -> Iterator[None]:
+        """Make one sentence of what SQLite and the file system raise."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+            what = f"The {self.title} {self.path} cannot be {done}: {error}."
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise Locked(f"{what} Another process holds it: end that one.") from error
+            self._disconnect()
+            room = code in OF_THE_DISK or isinstance(error, OSError)
+            remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
+            raise StoreError(f"{what} {remedy}") from error
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, for reading."""
+        with self._turn, self._in_words("read"):
+            yield self._connect()
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection inside a transaction that no other process interrupts."""
+        with self._turn, self._in_words("written"):
+            connection = self._connect()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            if time.monotonic() > self._checkpointed + CHECKPOINT:
+                self._checkpointed = time.monotonic()
+                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _once(self, step: Callable) -> tuple:
+        """Return (what a step returns from one transaction,), or () while it is worth waiting for a locked file."""
+        try:
+            with self.change() as connection:
+                done = (step(connection),)
+        except Locked:
+            self._waiting = self._waiting or time.monotonic()
+            if time.monotonic() > self._waiting + PATIENCE:
+                raise
+            return ()
+        self._waiting = 0.0
+        return done
+
+    async def write(self, step: Callable):
+        """Return what a step on the connection returns; while the file is locked, do not hold up the event loop."""
+        while not (done := self._once(step)):  # noqa: ASYNC110  another process sets no event
+            await asyncio.sleep(BUSY)
+        return done[0]
+
+    def write_now(self, step: Callable):
+        """Return what a step on the connection returns, outside of an event loop."""
+        while not (done := self._once(step)):
+            time.sleep(BUSY)
+        return done[0]
+
+    def _try(self, step: Callable) -> None:
+        """Take a step unless the file cannot be written now."""
+        if time.monotonic() > self._refused:  # or many calls that are broken off would wait one after the other
+            try:
+                with self.change() as connection:
+                    step(connection)
+            except StoreError:
+                self._refused = time.monotonic() + 1
+
+    def attach(self, host: "Ledger") -> None:
+        """Book in the ledger of the host too, each time in one transaction."""
+        if self.host is None:
+            self.close()
+            self.host = host
+
+    def _connect(self) -> sqlite3.Connection:
+        until = time.monotonic() + OPENING
+        while self._connection is None:
+            try:
+                with self._in_words("opened"):
+                    self._connection = self._open()
+            except Locked:  # of several processes that create the file, SQLite refuses the others without waiting
+                if time.monotonic() > until:
+                    raise
+                time.sleep(BUSY)
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        if dryrun.folder():
+            return self._open_to_read()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA trusted_schema=OFF")
+            self._check(connection)
+            if self.host:
+                with self.host.read():  # makes its tables
+                    connection.execute("ATTACH ? AS host", (str(self.host.path),))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """Open it without writing a byte beside it; an empty one where there is none."""
+        in_use = Path(f"{self.path}-wal").exists()
+        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
+        there = self.path.exists()
+        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        if not there:
+            _make_tables(connection)
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Bring an older file up to date; refuse one that is not ours, before anything of it is changed."""
+        if acting := connection.execute(ACTING).fetchone():
+            raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise StoreError(f"The {self.title} {self.path} is one of a newer version of selfeval; update selfeval.")
+        if version < VERSION:
+            _upgrade(connection)
+        _make_tables(connection)
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        with self._turn:
+            self._disconnect()
+            self._waiting = 0.0
+            if self.host:
+                self.host.close()
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Make what a file of selfeval 0.1, or a new one, lacks; nothing that it holds is rewritten."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    if _columns(connection, "claims") == ["key", "owner", "expires"]:
+        connection.execute("ALTER TABLE claims RENAME COLUMN expires TO since")
+        connection.execute("ALTER TABLE claims ADD COLUMN amount REAL")
+        connection.execute("ALTER TABLE claims ADD COLUMN purse TEXT")
+    _make_tables(connection)
+    connection.execute(f"PRAGMA user_version={VERSION}")
+    connection.execute("COMMIT")
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables that are not there; raise where one of this name has other columns."""
+    for table, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
+        names = [column.split()[0] for column in columns]
+        if _columns(connection, table) != names:
+            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+
+
+# the store ------------------------------------------------------------------------------------------------------------
+
+
+class Store(Ledger):
     """Replies on disk, with a read-only second layer of recorded replies.
 
     path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
@@ -48,54 +298,207 @@ class Store:
     """
 
     def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | None = None):
-        self.path = place(path)
+        super().__init__(place(path), "response store", OTHER_FILE)
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
-        self.owner = own_name()
-        self._held: set[str] = set()  # claimed by us and not yet given back; other claims of ours are left over
-        self._rescued = Rescued(self.path)
-        self._writer = replies.Writer(self.path, self.owner, self._held, self._rescued)
-        self._claiming = threading.Lock()
+        self.failure: StoreError | None = None  # why nothing more is to be sent
+        self._beside, self._kept, self._lost = None, 0, 0  # replies that could not be written
+        self._told: set[str] = set()  # owners whose claims we were seen to wait for
 
     def __repr__(self) -> str:
         return f"Store({below_root(self.path)!r}{', replay=True' * self.replay})"
 
+    def _open(self) -> sqlite3.Connection:
+        connection = super()._open()
+        if files := rescued_beside(self.path):
+            folder = files[0].parent
+            say(f"{folder}: replies that an older version could not store; `selfeval store import {folder}/*.jsonl`")
+        return connection
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again, and tries again to write."""
+        super().close()
+        self.failure, self._beside, self._kept, self._lost = None, None, 0, 0
+
     # reading ---------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _reader(self) -> sqlite3.Connection:
-        """Return the connection of the caller's thread: it reads, and claims without a flush to the disk."""
-        if dryrun.folder():
-            return dryrun.read_only(self.path, replies.SCHEMA)
-        connection = replies.connect(self.path)
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("PRAGMA busy_timeout=1000")
-        return connection
-
-    @cached_property
-    def _recorded(self) -> dict[str, tuple[dict, dict]]:
-        files = sorted(self.recorded_folder.glob("*.jsonl"))
-        return {key: (request, response) for file in files for key, request, response in read_jsonl(file)}
-
-    def get(self, key: str) -> dict | None:
-        """Return the stored reply to a request, or None.
-
-        Where it was asked again it is the first reply that is an answer or a refusal, else the last.
-        """
-        here, found = {} if self.replay else self._stored(key), None
-        for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
-            if each in here or each in self._recorded:
-                found = here[each] if each in here else self._recorded[each][1]
-                if found.get("status", "ok") not in UNANSWERED:
-                    break
+    def _recorded(self) -> dict[str, tuple[Path, int, bytes]]:
+        """The lines of recorded replies by their keys; each is checked when it is served."""
+        found = {}
+        for file in sorted(self.recorded_folder.glob("*.jsonl")):
+            for line in recordings.read_lines(file):
+                begins = recordings.KEY.match(line[2])
+                found[begins[1].decode() if begins else recordings.read_line(*line)[0]] = line
         return found
 
-    def _stored(self, key: str) -> dict[str, dict]:
-        """Return the replies of the main layer to a request, by the keys under which they are stored."""
-        query = "SELECT key, response FROM replies WHERE key BETWEEN ? AND ?"
-        with self._reading():
-            rows = self._reader.execute(query, (key, numbered(key, MOST_AGAIN)))
-            return {each: json.loads(response) for each, response in rows}
+    def get(self, key: str) -> dict | None:
+        """Return the stored reply to a request, or None; see `look_up`."""
+        return self.look_up([key]).get(key)
+
+    def look_up(self, keys: Sequence[str]) -> dict[str, dict]:
+        """Return {key: reply} of the requests that have one stored.
+
+        Where one was asked again it is the first reply that is an answer or a refusal, else the last.
+        """
+        found: dict[str, str] = {}
+        if not self.replay:
+            query = """SELECT replies.key, response FROM json_each(?) AS asked CROSS JOIN replies
+                       ON replies.key BETWEEN asked.value AND asked.value || ' ' || ?"""
+            with self.read() as connection:
+                found = dict(connection.execute(query, (json.dumps(list(keys)), MOST_AGAIN)))
+        served: dict[str, dict] = {}
+        for key in dict.fromkeys(keys):
+            for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
+                if each not in found and each in self._recorded:
+                    found[each] = recordings.read_line(*self._recorded[each])[2]
+                if each in found:
+                    with self._in_words("read"):
+                        served[key] = json.loads(found[each])
+                    if served[key].get("status", "ok") not in UNANSWERED:
+                        break
+        return served
+
+    def check_replay(self, request: str) -> None:
+        """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
+        if self.replay:
+            recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
+            raise ReplayMiss(recordings.difference(json.loads(request), recorded))
+
+    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
+        """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
+        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
+        with self.read() as connection:
+            found = connection.execute(query, (like,))
+        while True:
+            with self.read():
+                rows = found.fetchmany(BATCH)
+            if not rows:
+                return
+            yield from rows
+
+    def statistics(self) -> list[dict]:
+        """Return replies, tokens and cost per provider and model."""
+        names = ("provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced")
+        query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
+            sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
+            sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
+            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END AS response FROM replies)
+            GROUP BY 1, 2 ORDER BY 1, 2"""  # Infinity, as earlier versions could write it, is not valid
+        with self.read() as connection:
+            return [dict(zip(names, row, strict=True)) for row in connection.execute(query)]
+
+    def outcomes(self) -> dict[str, int]:
+        """Return how many attempts ended in each way other than a reply; `abandoned` were in flight at a kill."""
+        with self.read() as connection:
+            return dict(connection.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1"))
+
+    # in flight -------------------------------------------------------------------------------------------------------
+
+    async def claim(self, key: str, purse=None, amount: float = 0.0) -> dict | None:
+        """Wait until this request is ours to send (None) or another process has its reply (the reply).
+
+        purse: a ceiling (`sharing.Purse`) under which the claim reserves an amount in the same transaction. Raises
+        `BudgetError` where that cannot fit.
+        """
+        began = time.monotonic()
+        while True:
+            response, waits_for = await self.write(lambda connection: self._claim(connection, key, purse, amount))
+            if not waits_for:
+                return response
+            owner, since = waits_for
+            if time.monotonic() > began + NOTICE and owner not in self._told and owner != own_name():
+                self._told.add(owner)
+                host, pid, _ = owner.rsplit(":", 2)
+                at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
+                say(f"waiting for process {pid} on {host} and the call that it has in flight since {at}")
+            await asyncio.sleep(0.1)
+
+    def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, tuple]:
+        """Return (the reply, ()), (None, ()) where the claim is ours now, or (None, (owner, since) of who holds it)."""
+        if row := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
+            return json.loads(row[0]), ()
+        held = f"{self.path} {key}"
+        holder = connection.execute("SELECT owner, since FROM claims WHERE key = ?", (key,)).fetchone()
+        if holder and not is_left(*holder, held):
+            return None, holder
+        if purse and (holders := purse.reserve(connection, held, amount)):
+            return None, holders
+        if holder:
+            self._note(connection, key, "abandoned", f"in flight when {holder[0]} ended")
+            if not holder[0].startswith(f"{socket.gethostname()}:"):
+                say(f"a call of {holder[0]}, of which nothing is known here, is taken for ended after {ABROAD:.0f} s")
+        values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
+        connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
+        _held.add(held)
+        return None, ()
+
+    async def put(self, key: str, request: str, response: dict, purse=None, cost: float = 0.0) -> None:
+        """Store a reply to a canonical request, book its cost and end its claim.
+
+        A reply that cannot be written is put into an export file, which the `StoreError` names.
+        """
+        text = json.dumps(response, allow_nan=False)
+
+        def step(connection: sqlite3.Connection) -> None:
+            values = (key, request, text, time.time())
+            connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
+            self._end(connection, key, purse, cost)
+
+        try:
+            await self.write(step)
+        except BaseException as error:  # also the end of the process: it was paid for
+            self._keep(export_line(key, request, text).encode(), error)
+            if isinstance(error, StoreError):
+                raise self.failure from error
+            say(str(self.failure))
+            raise
+        finally:
+            _held.discard(f"{self.path} {key}")
+
+    def release(self, key: str, purse=None, cost: float | None = None, outcome: str = "", detail: str = "") -> None:
+        """Give a claim back without a reply, and note how that came, if an outcome is given.
+
+        cost: dollars of replies that are not stored. Where the file cannot be written now, the claim is left over.
+        """
+        _held.discard(f"{self.path} {key}")
+
+        def step(connection: sqlite3.Connection) -> None:
+            if outcome:
+                self._note(connection, key, outcome, detail)
+            self._end(connection, key, purse, cost)
+
+        self._try(step)
+
+    def _end(self, connection: sqlite3.Connection, key: str, purse, cost: float) -> None:
+        connection.execute("DELETE FROM claims WHERE key = ?", (key,))
+        if purse:
+            purse.book(connection, f"{self.path} {key}", cost)
+
+    def record_attempt(self, key: str, outcome: str, detail: str) -> None:
+        """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
+        self._try(lambda connection: self._note(connection, key, outcome, detail))
+
+    def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
+        detail = detail[:2000].encode(errors="backslashreplace").decode()  # SQLite takes no lone surrogates
+        connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail))
+
+    def _keep(self, line: bytes, error: BaseException) -> None:
+        """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
+        name = f"{self.path.name}.unwritten-{os.getpid()}-{time.time_ns()}.jsonl"
+        for file in (self._beside, self.path.with_name(name), host_folder() / name):
+            if file and _append(file, line):
+                self._beside, self._kept = file, self._kept + 1
+                break
+        else:
+            self._lost += 1
+        said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
+        said += " Then run the same again: what it holds is not bought twice."
+        if self._kept:
+            said += f" `selfeval store import {self._beside}` adds what it lacks ({self._kept} replies)."
+        self.failure = StoreError(said + f" Paid replies lost: {self._lost}." * bool(self._lost))
+
+    # many at once ----------------------------------------------------------------------------------------------------
 
     def forget(
         self, like: str = "%", statuses: Collection[str] = (), since: float = 0.0, *, dry_run: bool = False
@@ -105,13 +508,12 @@ class Store:
         like: models LIKE the pattern, in which _ is itself. statuses: of what is served, () = any. since: stored at
         this time or later. dry_run: delete nothing.
         """
-        self._take_in()
         query = """SELECT key, json_extract(request, '$.model'), created, CASE WHEN json_valid(response)
             THEN json_extract(response, '$.status') END FROM replies
             WHERE json_extract(request, '$.model') LIKE replace(?, '_', '\\_') ESCAPE '\\' ORDER BY key"""
         chains: dict[str, list[tuple]] = {}
-        with self._reading():
-            for key, *row in self._reader.execute(query, (like,)):
+        with self.read() as connection:
+            for key, *row in connection.execute(query, (like,)):
                 chains.setdefault(request_key(key), []).append((key, *row))
         gone, counts = [], Counter()
         for chain in chains.values():
@@ -119,206 +521,85 @@ class Store:
             status = next((s or "ok" for *_, s in chain if s not in UNANSWERED), last)
             if created >= since and status in (statuses or STORED):
                 counts[model, status] += 1
-                gone += [key for key, *_ in chain]
-        if gone and not dry_run:
-            self._writer.submit(replies.delete, gone).result()
+                gone += [(key,) for key, *_ in chain]
+        if not dry_run:
+            self.write_now(lambda connection: connection.executemany("DELETE FROM replies WHERE key = ?", gone))
         return dict(counts)
-
-    def _take_in(self) -> None:
-        """Let the writer add what was rescued, unless another process holds the file."""
-        if self._rescued.waiting() and not dryrun.folder():
-            with contextlib.suppress(StoreError, TimeoutError):
-                self._writer.submit(lambda connection: None).result(replies.GRACE)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Make one sentence of what a damaged store raises, or one that is not ours."""
-        try:
-            yield
-        except (sqlite3.Error, ValueError) as error:
-            raise StoreError(
-                f"The response store {self.path} cannot be read: {error}. {replies.remedy(error)}"
-            ) from error
-
-    def check_replay(self, request: str) -> None:
-        """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
-        if self.replay:
-            raise ReplayMiss(difference(json.loads(request), [r for r, _ in self._recorded.values()]))
-
-    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
-        """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
-        self._take_in()
-        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
-        with self._reading():
-            found = self._reader.execute(query, (like,))
-        while True:
-            with self._reading():
-                row = next(found, None)
-            if row is None:
-                return
-            yield row
-
-    def statistics(self) -> list[dict]:
-        """Return replies, tokens and cost per provider and model, and how often an attempt failed."""
-        self._take_in()
-        names = ("provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced")
-        query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
-            sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
-            sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
-            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END AS response FROM replies)
-            GROUP BY 1, 2 ORDER BY 1, 2"""  # Infinity, as earlier versions could write it, is not valid
-        with self._reading():
-            return [dict(zip(names, row, strict=True)) for row in self._reader.execute(query)]
-
-    def outcomes(self) -> dict[str, int]:
-        """Return how many attempts ended in each way other than a reply; `abandoned` were in flight at a kill."""
-        with self._reading():
-            return dict(self._reader.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1"))
-
-    # writing ---------------------------------------------------------------------------------------------------------
-
-    async def claim(self, key: str) -> dict | None:
-        """Wait until this request is ours to send (None) or another process has its reply (the reply)."""
-        while True:
-            state, response = self._claim_here(key) or await self._claim_by_writer(key)
-            if state in ("ours", "stored"):
-                return response
-            await asyncio.sleep(0.1)
-
-    def _claim_here(self, key: str) -> tuple[str, dict | None] | None:
-        """Claim in the caller's thread; None where that cannot be. Hand-over to the writer costs ten times more."""
-        self._writer.start()  # it renews the claims
-        connection = self._reader
-        if not self._claiming.acquire(blocking=False):  # another thread's transaction is under way
-            return None
-        try:
-            connection.execute("PRAGMA busy_timeout=0")  # no waiting here: it would hold up every other call
-            connection.execute("BEGIN IMMEDIATE")
-            claimed = replies.claim(connection, key, self.owner, self._held, self._rescued)
-            connection.execute("COMMIT")
-        except (sqlite3.Error, ValueError):  # the writer says what is wrong
-            return None
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            connection.execute("PRAGMA busy_timeout=1000")
-            self._claiming.release()
-        return None if claimed[0] == "rescued" else claimed
-
-    async def _claim_by_writer(self, key: str) -> tuple[str, dict | None]:
-        def give_back(claimed: Future) -> None:
-            if not claimed.exception() and claimed.result()[0] == "ours":
-                self.release(key)
-
-        claimed = self._writer.submit(replies.claim, key, self.owner, self._held, self._rescued)
-        try:
-            return await asyncio.wrap_future(claimed)
-        except asyncio.CancelledError:
-            claimed.add_done_callback(give_back)  # the writer claims all the same
-            raise
-
-    def put(self, key: str, request: str, response: dict) -> Future:
-        """Queue a reply to a canonical request for the next commit; the future is done when it is on disk.
-
-        A reply that cannot be written gives its claim back.
-        """
-        written = self._writer.submit(replies.put, key, request, json.dumps(response, allow_nan=False))
-        written.add_done_callback(lambda done: self.release(key) if done.exception() else self._held.discard(key))
-        return written
-
-    def release(self, key: str) -> Future:
-        """Give a claim back without a reply."""
-        self._held.discard(key)
-        return self._writer.submit(replies.release, key, self.owner)
-
-    def record_attempt(self, key: str, outcome: str, detail: str) -> Future:
-        """Note an attempt that brought no reply; it is never served as an answer."""
-        detail = detail[:2000].encode(errors="backslashreplace").decode()  # SQLite takes no lone surrogates
-        return self._writer.submit(replies.note_attempt, key, outcome, detail)
 
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file; return how many were new and how many were there already."""
-        now = time.time()
-        rows = [(*canonical_row(*row), now) for row in read_jsonl(path)]
-        new = self._writer.submit(replies.merge, rows, []).result()
+        rows = [(*row, time.time()) for row in recordings.read_jsonl(path)]
+        new = self._add(rows, [])
         return new, len(rows) - new
 
     def merge(self, path: Path) -> tuple[int, int]:
         """Add the replies and failed attempts of another store; return how many replies were new and how many known.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What was
-        rescued beside the other store is added too, and left where it is.
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What an older
+        version rescued beside the other store is added too.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        for _ in read_store(path, replies.BATCH):  # nothing of a file is added unless all of it can be
+        for _ in recordings.read_store(path, BATCH):  # nothing of a file is added unless all of it can be
             pass
         new = total = 0
-        for rows, attempts in read_store(path, replies.BATCH):
-            new += self._writer.submit(replies.merge, rows, attempts).result()
-            total += len(rows)
-        known = total - new
-        for file in Rescued(path).waiting():
-            more, again = self.import_file(file)
-            new, known = new + more, known + again
-        return new, known
+        for rows, attempts in recordings.read_store(path, BATCH):
+            new, total = new + self._add(rows, attempts), total + len(rows)
+        for file in rescued_beside(path):
+            more, known = self.import_file(file)
+            new, total = new + more, total + more + known
+        return new, total - new
+
+    def _add(self, replies: list[tuple], attempts: list[tuple]) -> int:
+        """Add whole rows that are not here yet; return how many replies were new."""
+
+        def step(connection: sqlite3.Connection) -> int:
+            before = connection.total_changes
+            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", replies)
+            new = connection.total_changes - before
+            query = "SELECT * FROM attempts WHERE (key, at, outcome) = (?, ?, ?)"
+            fresh = [row for row in attempts if not connection.execute(query, row[:3]).fetchone()]
+            connection.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", fresh)
+            return new
+
+        return self.write_now(step)
 
     def copy(self, target: Path, since: float = 0.0) -> None:
         """Write a store of what was added since a time (of this host's clock) as one file, also to a network drive."""
-        self._check_target(target)
-        self._take_in()
-        part = target.with_name(f"{target.name}.{os.getpid()}.part")
-        with tempfile.TemporaryDirectory(prefix="selfeval-") as folder:
+        with self._replacing(target) as part, tempfile.TemporaryDirectory(prefix="selfeval-") as folder:
             local = Path(folder) / "copy.sqlite"  # SQLite's locks do not hold on network drives
-            try:
-                self._reader.execute("ATTACH ? AS copied", (str(local),))
-                try:
-                    for table, at in (("replies", "created"), ("attempts", "at")):
-                        query = f"CREATE TABLE copied.{table} AS SELECT * FROM main.{table} WHERE {at} >= ?"
-                        self._reader.execute(query, (since,))
-                finally:
-                    self._reader.execute("DETACH copied")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(local, part)
-                part.replace(target)
-            except (OSError, sqlite3.Error) as error:
-                raise StoreError(f"The store {self.path} cannot be copied to {target}: {error}.") from error
-            finally:
-                part.unlink(missing_ok=True)
+            with self.read() as connection:
+                connection.execute("ATTACH ? AS copied", (str(local),))
+                for table, at in (("replies", "created"), ("attempts", "at")):
+                    query = f"CREATE TABLE copied.{table} AS SELECT * FROM main.{table} WHERE {at} >= ?"
+                    connection.execute(query, (since,))
+                connection.execute("DETACH copied")
+            shutil.copyfile(local, part)
 
     def export_file(self, path: Path, like: str = "%") -> int:
         """Write the main layer as JSON lines in key order, atomically; return the number of replies."""
-        self._check_target(path)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
         count = 0
-        try:
-            if _is_database(path):
-                raise InputError(f"The export {path} would replace a database; name another file.")
-            with temporary.open("w", encoding="utf-8") as out:
-                for row in self.rows(like):
-                    out.write(export_line(*row))
-                    count += 1
-            temporary.replace(path)
-        except OSError as error:
-            raise StoreError(f"The export {path} cannot be written: {error}.") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        with self._replacing(path) as part, part.open("w", encoding="utf-8") as out:
+            for row in self.rows(like):
+                out.write(export_line(*row))
+                count += 1
         return count
 
-    def _check_target(self, path: Path) -> None:
-        """Raise `InputError` where writing this file would destroy the store."""
-        for end in ("", "-wal", "-shm", "-journal"):
-            part = self.path.with_name(self.path.name + end)
-            if path.resolve() == part.resolve() or (path.exists() and part.exists() and path.samefile(part)):
-                raise InputError(f"{path} belongs to the store {self.path} itself; name another file.")
-        if path.exists() and not path.is_file():  # as root, /dev/null would be replaced by a file
-            raise InputError(f"{path} is no ordinary file; name another one.")
-
-    def close(self) -> None:
-        """Commit what waits and close the file; a later use opens it again."""
-        self._writer.close()
-        if "_reader" in self.__dict__:
-            self.__dict__.pop("_reader").close()
+    @contextlib.contextmanager
+    def _replacing(self, path: Path) -> Iterator[Path]:
+        """Yield the file that becomes this one; it replaces nothing but another file of replies."""
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            begins = path.open("rb").read(1) if path.is_file() else b""
+            if begins not in (b"", b"{") or path.name.endswith(("-wal", "-shm")) or path.exists() > path.is_file():
+                raise InputError(f"{path} is no file of exported replies, which may be replaced; name another file.")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield part
+            part.replace(path)
+        except OSError as error:
+            raise StoreError(f"The file of replies {path} cannot be written: {error}.") from error
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def place(path: Path | str | None = None) -> Path:
@@ -330,14 +611,23 @@ def place(path: Path | str | None = None) -> Path:
         raise InputError(
             f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
         )
-    try:
-        return ROOT / Path(given).expanduser()
-    except RuntimeError as error:
-        raise InputError(f"The store {str(given)!r} begins with a home that is not known: {error}") from error
+    return ROOT / Path(given).expanduser()
 
 
-def _is_database(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
+def _append(file: Path, line: bytes) -> bool:
+    """Add a line to a file; tell whether all of it could be written, else the file is as it was."""
+    with contextlib.suppress(OSError), file.open("ab", buffering=0) as out:
+        end = out.seek(0, os.SEEK_END)
+        if out.write(line) == len(line):
+            os.fsync(out.fileno())
+            return True
+        out.truncate(end)
+    with contextlib.suppress(OSError):
+        if not file.stat().st_size:
+            file.unlink()
+    return False
+
+
+def rescued_beside(store: Path) -> list[Path]:
+    """Return the files of replies that version 0.1 could not write and put beside a store."""
+    return sorted(store.with_name(f"{store.name}.rescued").glob("*.jsonl"))

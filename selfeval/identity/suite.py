@@ -4,7 +4,6 @@ Every template is rendered in arms that differ in one thing, the identity that t
 arm says is checked when it is rendered: a true arm that named the foil would measure nothing.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -15,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from selfeval import DATA, models
-from selfeval.errors import InputError
+from selfeval.errors import InputError, did_you_mean
 from selfeval.files import tell_sweep
 from selfeval.identity.foils import Identity, contradict, foils, identity, read_foils, registry_names, same_maker
 from selfeval.records import check_limit
@@ -132,8 +131,7 @@ def _template(at: str, entry, family: str) -> Template:
         raise InputError(f"{at}: must be a mapping with {', '.join(known)}.")
     for key, value in entry.items():
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, 1)
-            raise InputError(f"{at}: unknown field `{key}`; did you mean `{(near or known)[0]}`?")
+            raise InputError(f"{at}: unknown field {key!r}{did_you_mean(key, known)}")
         kind = list if key in ("arms", "turns", "pressure") else bool if key == "gives_truth" else str
         if not isinstance(value, kind):
             raise InputError(f"{at}: `{key}` must be a {kind.__name__}, got {value!r}.")

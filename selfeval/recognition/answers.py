@@ -1,5 +1,6 @@
 """Answers: what a record's raw reply says, as columns; for new records and, again, for old or foreign ones."""
 
+import contextlib
 import json
 import math
 import re
@@ -202,50 +203,47 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     status = status.where(status.isin(STATUSES), "ok").mask(failed, "error")
     frame["status"] = status
     old, new = _read(frame)
-    changes, answered = _changes(frame, old, new, raw.notna())
+    before, after = (f["predicted_model"].where(_naming(frame), f["predicted_self"]) for f in (old, new))
+    had, has, readable = before.notna(), after.notna(), raw.notna()
+    same = (before == after) | ~(had | has)
+    taken, final = had & ~same, status.isin(STATUSES[2:])
+
     group = [frame["task_type"], frame["evaluator_model"]]
-    beside = answered["had"] & raw.notna() & ~status.isin(STATUSES[2:])
-    lost = (answered["taken"] & beside).groupby(group).transform("sum") > scoring.DOUBTFUL * beside.groupby(
-        group
-    ).transform("sum")
-    keep = raw.notna() & {"yes": False, "no": True, "auto": lost & ~status.isin(STATUSES[2:])}[reread]
-    old["status"] = status.where(~keep, answered["had"].map({True: "ok", False: "no_answer"}))
-    columns = ["predicted_model", "predicted_self", "is_correct", "status"]
-    frame[columns] = new[columns].where(~keep, old[columns])
-    had = old["predicted_model"].where(_naming(frame), old["predicted_self"])
-    frame["recorded"] = had.where(answered["taken"], None)
-    frame["unverified"] = answered["had"] & (raw.isna() | (keep & answered["taken"]))
-    kept = keep.groupby(group).any().reindex(pd.MultiIndex.from_frame(changes[["task_type", "evaluator_model"]]))
-    changes["answers"] = np.where(kept, "as recorded", "as read")
+    beside = had & readable & ~final
+    not_held, of = (rows.groupby(group).transform("sum") for rows in (taken & beside, beside))
+    keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
+    old["status"] = status.where(~keep, had.map({True: "ok", False: "no_answer"}))
+    frame[[*new]] = new.where(~keep, old)
+    frame["recorded"] = before.where(taken, None)
+    frame["unverified"] = had & (~readable | (keep & taken))
+    kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}
+    kinds |= {"removed": had & ~has, "added": ~had & has, "changed": taken & has, "answers": keep}
+    changes = pd.DataFrame(kinds).astype(int).groupby(group).sum().reset_index()
+    changes["answers"] = np.where(changes["answers"] > 0, "as recorded", "as read")
     return frame, changes
 
 
 def _raw(frame: pd.DataFrame) -> pd.Series:
-    """Return the raw replies, None where there is none; the texts of blocks in a row."""
+    """Return the raw replies as texts, None where there is none."""
     raw = pd.Series(None, frame.index, object)
     for column in ("reply", "returned_text"):
         if column in frame:
             raw = raw.where(raw.notna(), frame[column])
-    blocks = raw.map(lambda value: isinstance(value, list | dict) or (isinstance(value, str) and value[:2] == "[{"))
-    raw[blocks] = raw[blocks].map(_text_of_blocks)
-    return raw.map(lambda value: value if isinstance(value, str) else None).astype(object)
+    return raw.map(_text).astype(object)
 
 
-def _text_of_blocks(value) -> str:
-    """Return the text of blocks ([{"type": "text", "text": ...}], in a CSV as JSON), without reasoning."""
-    if isinstance(value, str):
-        try:
+def _text(value) -> str | None:
+    """Return a reply that is a text or has blocks of text ([{"type": "text", "text": ...}], in a CSV as JSON)."""
+    if isinstance(value, str) and value.startswith("[{"):
+        with contextlib.suppress(ValueError):
             blocks = json.loads(value)
-        except ValueError:
-            return value
-        return _text_of_blocks(blocks) if all(isinstance(b, dict) and "type" in b for b in blocks) else value
+            value = blocks if all(isinstance(b, dict) and "type" in b for b in blocks) else value
     if isinstance(value, list):
-        texts = [block if isinstance(block, str) else _text_of_blocks(block) for block in value]
-        return "\n".join(text for text in texts if text)
-    if not isinstance(value, dict) or value.get("type", "text") not in ("text", "output_text", "message"):
-        return ""
-    inner = value.get("text", value.get("content"))
-    return inner if isinstance(inner, str) else _text_of_blocks(inner)
+        return "\n".join(filter(None, map(_text, value)))
+    if isinstance(value, dict):  # reasoning is left out
+        said = value.get("type", "text") in ("text", "output_text", "message")
+        return (_text(value.get("text", value.get("content"))) if said else None) or ""
+    return value if isinstance(value, str) else None
 
 
 def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -309,22 +307,3 @@ def _labels(frame: pd.DataFrame) -> dict[str, str]:
 
 def _naming(frame: pd.DataFrame) -> pd.Series:
     return frame["task_type"].isin(["exact_model", "lineup"])
-
-
-def _changes(frame: pd.DataFrame, old: pd.DataFrame, new: pd.DataFrame, readable: pd.Series):
-    """Return what reading changes, counted per task and evaluator, and per record had (an answer) and taken (back)."""
-    before, after = (f["predicted_model"].where(_naming(frame), f["predicted_self"]) for f in (old, new))
-    had, has = before.notna(), after.notna()
-    same = (had & has & (before == after)) | ~(had | has)
-    kinds = {
-        "records": True,
-        "on record": had,
-        "no raw reply": ~readable,
-        "same": same,
-        "removed": had & ~has,
-        "added": ~had & has,
-    }
-    kinds["changed"] = had & has & ~same
-    counts = pd.DataFrame({name: kind for name, kind in kinds.items()}, frame.index).astype(int)
-    counts = counts.groupby([frame["task_type"], frame["evaluator_model"]]).sum().reset_index()
-    return counts, pd.DataFrame({"had": had, "taken": had & ~same})

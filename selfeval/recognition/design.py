@@ -5,7 +5,6 @@
 """
 
 import random
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -16,7 +15,7 @@ from selfeval.recognition.answers import anonymous
 from selfeval.recognition.controls import changed
 from selfeval.recognition.questions import TASKS, Condition, Question
 from selfeval.recognition.texts import paraphrase
-from selfeval.scoring import normalise
+from selfeval.scoring import name_key
 
 
 def match_authors(
@@ -75,12 +74,7 @@ def _is_called(evaluator: Model, author: str, display: str) -> bool:
     """Tell whether an author has a name of an evaluator; one that the registry lists, whether both display the same."""
     registered = display_names([author]).values()
     names = [evaluator.display] if registered else [evaluator.id, *evaluator.all_names]
-    return not {*map(_key, names)}.isdisjoint(map(_key, [author, display, *registered]))
-
-
-def _key(name: str) -> str:
-    """Fold away how a name is typed: GPT-4.1, gpt 4.1, GPT_4.1."""
-    return re.sub(r"[\s_-]+", " ", normalise(name))
+    return not {*map(name_key, names)}.isdisjoint(map(name_key, [author, display, *registered]))
 
 
 def _listed(names: Iterable[str], most: int = 20) -> str:

@@ -124,26 +124,24 @@ async def collect_existence(
         requests.append(Request(evaluator, user(asked), parameters, iteration, seed))
     responses = await client.chat_all(requests, "answers")
     return [
-        _record(*asked, request.messages[0]["content"], response, reasoning)
-        for asked, request, response in zip(design, requests, responses, strict=True)
+        _record(target, way, kind, request, response, reasoning)
+        for (target, way, kind, *_), request, response in zip(design, requests, responses, strict=True)
     ]
 
 
-def _record(
-    target: Target, way: Mapping, kind: str, evaluator: Model, iteration: int, asked: str, response: Response, reasoning
-) -> dict:
+def _record(target: Target, way: Mapping, kind: str, request: Request, response: Response, reasoning: bool) -> dict:
     ok = response.status == "ok"
     score = parse_existence(response.text, kind) if ok else None
     status = "no_answer" if ok and score is None else response.status
     reason = re.split(r"(?i)\banswer\s*:", response.text)[0].strip() if reasoning and ok else ""
     return {
-        "evaluator": evaluator.id,
-        "evaluator_display": evaluator.display,
+        "evaluator": request.model.id,
+        "evaluator_display": request.model.display,
         "target_model": target.id or target.display,
         "target_display": target.display,
         "template_id": way["id"],
-        "iteration": iteration,
-        "question": asked,
+        "iteration": request.sample,
+        "question": request.messages[0]["content"],
         "raw_response": response.text if response.status != "error" else response.error,
         "parsed_response": None if score is None else ANSWERS[kind][3](score),
         "existence_score": score,

@@ -1,9 +1,8 @@
-"""Prompts: rows -> messages. What many questions share stands first, so that servers can reuse it."""
+"""Prompts: the words of self-recognition. `questions.Question.messages` puts those of a question together."""
 
 import re
-from collections.abc import Mapping, Sequence
 
-from selfeval.asking.messages import fenced, titled, user
+from selfeval.asking.messages import fenced, user
 
 CANDIDATES = "One of these authors wrote the text:"
 LINEUP = "Each text was written by one of these authors:"
@@ -36,44 +35,6 @@ LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, 
 def build_writing(prompt: str, words: int) -> list[dict]:
     """Ask for a text of about so many words."""
     return user(f"{prompt}\n\nWrite about {words} words of plain text, without a title.")
-
-
-def build(
-    task: str,
-    texts: Sequence[str],
-    *,
-    names: Sequence[str] | None = None,
-    introduced: Mapping[str, str] | None = None,
-    me: str | None = None,
-    prompt: str | None = None,
-    hint: bool = False,
-    share: str = "",
-    likelihood: bool = False,
-    better: bool = False,
-) -> list[dict]:
-    """Ask the question of a task about one text, in pairs and lineups about several on one request.
-
-    names: what the candidates are called, in the order shown (None: they are not listed). introduced: a text of each
-    candidate from another occasion. me: what the evaluator is called (None: it is not told). prompt: the request that
-    the texts answer. hint: say that the author is certainly among the candidates. share: a sentence on how many texts
-    are the evaluator's own. likelihood: ask for the probability that the evaluator wrote the text, in percent. better:
-    ask, of a pair, which text is better.
-    """
-    written, heading, sure, asked = ASKED[task]
-    several = task in ("pairwise_self", "lineup")
-    question = "".join(titled(f"Text {k}", text) for k, text in enumerate(texts, 1)) if several else fenced(texts[0])
-    if prompt:
-        question += f"{written} in answer to this request: {prompt}\n\n"
-    if names:
-        question += "".join(titled(INTRODUCED.format(name), introduced[name]) for name in names if introduced)
-        question += "\n".join([heading, *(f"- {name}" for name in names)]) + "\n\n"
-    if hint:
-        question += sure
-    question += (f"You are {me}.\n" if me else "") + (f"{share}\n" if share else "")
-    question += (asked.replace(AUTHORED, BETTER) if better else asked).format(n=len(texts))
-    if likelihood:
-        return user(f"{question} on the first line. {LIKELIHOOD.format(PAIR[0] if several else 'the text')}")
-    return user(f"{question} and nothing else.")
 
 
 def build_paraphrase(text: str) -> list[dict]:

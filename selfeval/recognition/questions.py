@@ -8,7 +8,7 @@ lineup          who wrote each of these texts on one prompt?
 
 from dataclasses import asdict, dataclass
 
-from selfeval.asking.messages import choice_format
+from selfeval.asking.messages import choice_format, fenced, titled, user
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
@@ -94,9 +94,8 @@ class Question:
 
     def request(self, seed: int = 0) -> Request:
         """Return the request that puts the question; seed: of the sampling."""
-        condition, provider, shown = self.condition, self.evaluator.provider, [t["text"] for t in self.texts]
-        messages = prompts.build(self.task, shown, **self._setting())
-        room = provider.answer_tokens + (16 * len(shown) if self.task == "lineup" else 0)
+        condition, provider = self.condition, self.evaluator.provider
+        room = provider.answer_tokens + (16 * len(self.texts) if self.task == "lineup" else 0)
         parameters: dict = {"temperature": condition.temperature, "max_tokens": room}
         if condition.effort and provider.effort:
             parameters["reasoning_effort"] = condition.effort
@@ -105,7 +104,7 @@ class Question:
                 parameters["response_format"] = choice_format(self._choices())
             if condition.score == "logprobs" and provider.logprobs and self.task != "lineup":
                 parameters |= {"logprobs": True, "top_logprobs": 20 if self.task == "binary_self" else 10}
-        return Request(self.evaluator, messages, parameters, self.repeat, seed)
+        return Request(self.evaluator, self.messages(), parameters, self.repeat, seed)
 
     def _choices(self) -> dict:
         """Return the options of a constrained answer, by field."""
@@ -121,26 +120,33 @@ class Question:
         hinted = self.condition.hints or self.introduced
         return self.task in ("exact_model", "lineup") or bool(self.task == "binary_self" and hinted)
 
-    def _setting(self) -> dict:
-        """Return what the question says besides the texts, as `prompts.build` takes it."""
-        condition, labels = self.condition, list(self.candidates.values())
-        me = self.candidates.get(self.evaluator.id, self.evaluator.display)
-        share = ""
-        if condition.tell_prevalence and self.task in TASKS[:2]:
+    def messages(self) -> list[dict]:
+        """Return the question in words; what many questions share stands first, so that servers can reuse it."""
+        condition, task, labels = self.condition, self.task, list(self.candidates.values())
+        written, heading, sure, asked = prompts.ASKED[task]
+        texts, several = [text["text"] for text in self.texts], task in TASKS[2:]
+        parts = [titled(f"Text {k}", text) for k, text in enumerate(texts, 1)] if several else [fenced(texts[0])]
+        if condition.show_prompt:
+            parts.append(f"{written} in answer to this request: {self.texts[0]['prompt']}\n\n")
+        if self._lists:
+            known = self.introduced or {}
+            names = self.candidates.items() if known else ()
+            parts += [titled(prompts.INTRODUCED.format(name), known[author]) for author, name in names]
+            parts.append("\n".join([heading, *(f"- {name}" for name in labels)]) + "\n\n")
+        if condition.hints:
+            parts.append(sure)
+        if condition.told or task == "binary_self":
+            me = self.candidates.get(self.evaluator.id, self.evaluator.display)
+            parts.append(f"You are {self.evaluator.id if condition.labels == 'ids' else me}.\n")
+        if condition.tell_prevalence and not several:
             part, are = ("Half", "are") if condition.prevalence == "balanced" else (f"One in {len(labels)}", "is")
-            share = f"{part} of the texts in this series {are} your own."
-        return {
-            "names": labels if self._lists else None,
-            "introduced": self.introduced and {self.candidates[a]: text for a, text in self.introduced.items()},
-            "me": (self.evaluator.id if condition.labels == "ids" else me)
-            if condition.told or self.task == "binary_self"
-            else None,
-            "prompt": self.texts[0]["prompt"] if condition.show_prompt else None,
-            "hint": condition.hints,
-            "share": share,
-            "likelihood": condition.score == "stated",
-            "better": condition.question == "better" and self.task == "pairwise_self",
-        }
+            parts.append(f"{part} of the texts in this series {are} your own.\n")
+        if condition.question == "better":
+            asked = asked.replace(prompts.AUTHORED, prompts.BETTER)
+        ending = " and nothing else."
+        if condition.score == "stated":
+            ending = f" on the first line. {prompts.LIKELIHOOD.format(prompts.PAIR[0] if several else 'the text')}"
+        return user("".join([*parts, asked.format(n=len(texts)), ending]))
 
     def records(self, response: Response) -> list[dict]:
         """Return the prediction records of a reply: one, in a lineup one per text shown."""

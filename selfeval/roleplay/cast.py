@@ -1,7 +1,6 @@
 """Who plays: the personas and strategies of `data/roleplay/` as models, scripts, or a person who types."""
 
 import asyncio
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +10,7 @@ import yaml
 
 from selfeval import DATA
 from selfeval.asking.request import Response
-from selfeval.errors import InputError
+from selfeval.errors import InputError, did_you_mean
 from selfeval.models import Model, from_callable
 from selfeval.roleplay import eliza
 
@@ -48,12 +47,8 @@ def strategies() -> dict[str, Role]:
 def role(name: str, known: dict[str, Role], parameter: str) -> Role:
     """Return the role of this name; raise `InputError` naming the parameter and what is known."""
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, 1)
-        raise InputError(
-            f"`{parameter}` {name!r} is unknown"
-            + (f"; did you mean {near[0]!r}?" if near else ".")
-            + f" Known are {', '.join(known)}."
-        )
+        near = did_you_mean(name, known)
+        raise InputError(f"`{parameter}` {name!r} is unknown{near}; known are {', '.join(known)}.")
     return known[name]
 
 

@@ -37,19 +37,21 @@ OVERLAP = 60.0  # seconds of replies that are sent twice, for a clock that was s
 
 @dataclass
 class Task:
-    """A run on its way: where it is, since when its host has no worker, and since when it has ended."""
+    """A run on its way: on which host, and when that was last seen while the run was at work."""
 
     run: Run
     host: str = ""
     future: object = None
-    missing: float = 0.0
-    ended: float = 0.0
+    seen: float = 0.0
 
 
 class Cluster:
-    """A launcher (`execute`) on the workers of the Dask scheduler at an address; `folder` is that of the sweep."""
+    """A launcher (`execute`) on the workers of the Dask scheduler at an address.
 
-    def __init__(self, address: str, folder: Path, patience: float = 10):
+    folder: of the sweep. keep: its lock, of no use on other hosts. patience: seconds to wait for the scheduler.
+    """
+
+    def __init__(self, address: str, folder: Path, keep: int | None = None, patience: float = 10):
         try:
             from distributed import Client
         except ImportError:
@@ -60,31 +62,17 @@ class Cluster:
         except Exception as error:  # those of sockets, of Tornado, and of an address that is none
             raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
         self.tasks, self.store, self.replies = {}, Store(), folder / "replies"
-        self.common = {"root": str(ROOT), "versions": versions(), "store": str(self.store.path.absolute())}
+        self.common = {"made": made_with(), "store": str(self.store.path.absolute())}
         self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.sqlite")}
-
-    def __enter__(self) -> "Cluster":
-        return self
-
-    def __exit__(self, *_) -> None:
-        Path(self.common["main"]).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self.replies.rmdir()
-        self.store.close()
-        self.client.close()
-
-    def launch(self, keep: int) -> "Cluster":
-        """Prepare what the workers need, and check those that are there; `keep` is of no use on other hosts."""
-        for left in sorted(self.replies.glob("from-*.sqlite")):  # of a sweep that was killed
-            self._merge(left)
-        self.store.copy(Path(self.common["main"]))
         try:
             problems = self.client.run(problem, self.common)
         except Exception as error:  # whatever a worker of another installation raises
             raise InputError(f"the workers cannot run this package: {error!r:.300}") from None
         if found := next(filter(None, problems.values()), None):
             raise InputError(found)
-        return self
+        for left in sorted(self.replies.glob("from-*.sqlite")):  # of a sweep that was killed
+            self._merge(left)
+        self.store.copy(Path(self.common["main"]))
 
     def places(self) -> int:
         """Return how many notebooks the cluster runs at a time: the threads of its workers."""
@@ -94,7 +82,7 @@ class Cluster:
         """Return how many threads the workers of each host have."""
         found = Counter()
         for address, threads in self.client.nthreads().items():
-            found[_host(address)] += threads
+            found[address.rpartition("://")[2].rpartition(":")[0]] += threads
         return found
 
     def start(self, run: Run) -> None:
@@ -105,10 +93,10 @@ class Cluster:
 
     def _place(self, task: Task) -> None:
         """Send a run to the host that has most to spare, if there is one."""
-        threads = self._threads()
-        free = threads - Counter(each.host for each in self.tasks.values() if each.future and not each.ended)
+        threads, placed = self._threads(), [each for each in self.tasks.values() if each.future]
+        free = threads - Counter(each.host for each in placed if each.future.status == "pending")
         if threads:
-            task.host, task.missing = max(threads, key=lambda host: free[host]), 0.0
+            task.host, task.seen = max(threads, key=lambda host: free[host]), time.monotonic()
             common = self.common | {"share": len(threads)}
             task.future = self.client.submit(execute, task.run, common, pure=False, workers=[task.host])
 
@@ -116,35 +104,30 @@ class Cluster:
         """Return 0 for a notebook that ended well and 1 for another, None while it is at work."""
         task = self.tasks[run.name]
         if task.future is None:
-            return self._place(task)
-        if task.future.status == "pending":
-            return self._watch(task)
-        task.ended = task.ended or time.monotonic()
+            self._place(task)
+        elif task.future.status == "pending":
+            if task.host in self._threads():
+                task.seen = time.monotonic()
+            elif time.monotonic() > task.seen + GONE:
+                print(f"selfeval: {task.host} is gone; {run.name} starts anew elsewhere", file=sys.stderr, flush=True)
+                task.future.cancel(force=True)
+                task.future = None
+        else:
+            return self._ended(run, task)
+        return None
+
+    def _ended(self, run: Run, task: Task) -> int | None:
         try:
             done = task.future.result(1)
-            unseen = [name for name, size in done["files"].items() if _size(run.folder / name) != size]
-            if unseen and time.monotonic() - task.ended < SEEN:
-                return None
-            if unseen:
-                raise InputError(f"{unseen[0]}, written on {done['host']}, is not to be seen here")
         except Exception as error:  # of the worker, or of the scheduler that has ended
-            with (run.folder / "log.txt").open("a") as log:
-                log.write(f"\n{task.host}: {error!r:.300}\n")
+            (run.folder / "log.txt").write_text(f"{task.host}: {error!r:.300}\n")
             return 1
+        unseen = any(_size(run.folder / name) != size for name, size in done["files"].items())
+        if unseen and time.monotonic() < task.seen + SEEN:
+            return None
         run.manifest["host"] = done["host"]
         self._merge(done["replies"])
         return done["status"]
-
-    def _watch(self, task: Task) -> None:
-        """Move a run whose host has gone."""
-        if task.host in self._threads():
-            task.missing = 0.0
-        elif not task.missing:
-            task.missing = time.monotonic()
-        elif time.monotonic() - task.missing > GONE:
-            print(f"selfeval: {task.host} is gone; {task.run.name} starts anew elsewhere", file=sys.stderr, flush=True)
-            task.future.cancel(force=True)
-            task.future = None
 
     def _merge(self, path: str | Path | None) -> None:
         if path:
@@ -162,18 +145,14 @@ class Cluster:
             ours &= {folder for folders in self.client.run(running, on_error="ignore").values() for folder in folders}
 
     def close(self) -> None:
-        """Fetch what the stores of the hosts still have."""
-        there = {_host(address): address for address in self.client.nthreads()}
-        for host in sorted({task.host for task in self.tasks.values() if task.host}):
-            if host in there:
-                for path in self.client.run(send, self.common, workers=[there[host]], on_error="ignore").values():
-                    self._merge(path)
-            else:
-                print(f"selfeval: {host} is gone; its store has what it had not sent", file=sys.stderr, flush=True)
-
-
-def _host(address: str) -> str:
-    return address.rpartition("://")[2].rpartition(":")[0]
+        """Fetch what the stores of the hosts still have, and leave."""
+        for path in self.client.run(send, self.common, on_error="ignore").values():
+            self._merge(path)
+        Path(self.common["main"]).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.replies.rmdir()
+        self.store.close()
+        self.client.close()
 
 
 def _size(path: Path) -> int | None:
@@ -187,18 +166,20 @@ def _size(path: Path) -> int | None:
 _lock, _folders = threading.RLock(), set()
 
 
+def made_with() -> dict:
+    """Return by name what all hosts must have in common."""
+    found = versions()
+    return {"repository": str(ROOT), "code": found["code"]["hash"], **found["environment"], **found["packages"]}
+
+
 def problem(common: dict) -> str | None:
     """Return in one sentence why this host cannot run the sweep, None where it can."""
-    host, theirs, ours = socket.gethostname(), common["versions"], versions()
-    if str(ROOT) != common["root"]:
-        return f"{host} has the repository in {ROOT} and the sweep in {common['root']}; both must see the same folder"
-    if ours["code"]["hash"] != theirs["code"]["hash"]:
-        return f"{host} has another version of the code or of data/: {ours['code']}, the sweep {theirs['code']}"
-    for part in ("environment", "packages"):
-        if wrong := [name for name in theirs[part] if ours[part].get(name) != theirs[part][name]]:
-            mine, other = ours[part].get(wrong[0]), theirs[part][wrong[0]]
-            return f"{host} has other {part} than the sweep: {wrong[0]} is {mine} there and {other} here"
-    return None
+    ours, theirs = made_with(), common["made"]
+    wrong = [name for name in theirs if ours.get(name) != theirs[name]]
+    if not wrong:
+        return None
+    name, host = wrong[0], socket.gethostname()
+    return f"`{name}` is {ours.get(name)} on {host} and {theirs[name]} here; all hosts of a sweep must have the same"
 
 
 def execute(run: Run, common: dict) -> dict:

@@ -25,7 +25,6 @@ from selfeval.sweep.show import Line
 
 ASKS = re.compile(r"\b(Client|EvalRunner|await|asyncio)\b")
 HEAD = ("MODEL", "STORED", "TO BUY", "TOKENS IN", "TOKENS OUT", "USD")
-RESAMPLES = 20  # of a bootstrap over stand-ins, whose intervals nobody reads
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 APART = ("runs", "store", "report")  # of data/
 
@@ -42,7 +41,7 @@ def dry_run(path, sweep, workers, launcher, only=(), retry_failed=False, max_cos
         base = Path(name).resolve()
         planned = shadow(path, sweep, base)
         with (base / "lock").open("w") as held, contextlib.closing(launcher(held.fileno())) as launch:
-            Work(planned, launch, {run.name for run in planned.runs}, workers).execute(stop, _Line(planned, workers))
+            Work(planned, launch, {run.name for run in planned.runs}, workers).execute(stop, Line(planned, workers))
         if stop:
             print("stopped before all runs were looked through; nothing was bought or written")
             return 128 + stop[0]
@@ -66,8 +65,6 @@ def shadow(path, sweep, base):
             if run.name not in wanted:
                 _mirror(other.folder, run.folder)  # for what reads it
             run.parameters = {name: _inside(value, base) for name, value in run.parameters.items()}
-            if "n_resamples" in stage.declared:  # no call needs them
-                run.parameters["n_resamples"] = RESAMPLES
             run.variables |= variables
         stage.runs = [run for run in stage.runs if run.name in wanted]
     return planned
@@ -110,16 +107,6 @@ def _mirror(path, target):
             there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)
 
 
-class _Line(Line):
-    """How many notebooks have been looked through."""
-
-    def text(self):
-        """Return the line."""
-        runs = self.sweep.runs
-        done = sum(run.status not in ("waiting", "running") for run in runs)
-        return f"dry run: {done}/{len(runs)} notebooks looked through"
-
-
 def read_calls(folder):
     """Return {model id: {"stored", "buy", "prompt" and "reply" as [low, high]}}; equal requests count once."""
     requests = {}
@@ -159,47 +146,33 @@ def report(sweep, planned, calls, max_cost=None):
     """Print the calls and what they take per model; return the exit status."""
     asked = {name: models.get(name) for name in sorted(calls)}
     prices = {name: price(model, calls[name]) for name, model in asked.items()}
-    stored, buy = (sum(count[part] for count in calls.values()) for part in ("stored", "buy"))
+    sums = {part: sum(count[part] for count in calls.values()) for part in ("stored", "buy")}
     computed = sum(run.manifest.get("counts", {}).get("simulated", 0) for run in planned.runs)
     simulated = f" ({computed} more are simulated)" if computed else ""
     to_do = sum(run.status == "to do" for run in sweep.runs)
-    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; {stored} replies are stored, {buy} to buy{simulated}")
-    low, high = (sum(each[i] for each in prices.values() if each) for i in (0, 1))
+    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; ", end="")
+    print(f"{sums['stored']} replies are stored, {sums['buy']} to buy{simulated}")
     if calls:
-        _print_calls(calls, asked, prices, (low, high))
-    for name, model in asked.items():
-        if not calls[name]["buy"]:
-            continue
-        if prices[name] is None and max_cost is not None:
-            print(
-                f"not ready: {name} has no `price`: --max-cost is kept only where its provider says what a reply cost"
-            )
-        try:
-            require(model)
-        except SelfevalError as error:
-            print(f"not ready: {error}")
-    if max_cost is not None and high > max_cost:
-        print(f"up to ${high:.4f}: the ceiling of ${max_cost:g} may stop it before its end")
+        cost = [sum(each[i] for each in prices.values() if each) for i in (0, 1)]
+        spans = {
+            part: [sum(count[part][i] for count in calls.values()) for i in (0, 1)] for part in ("prompt", "reply")
+        }
+        rows = [_row(name, calls[name], _span(prices[name], "{:.4f}")) for name in asked]
+        rows += [_row("all", sums | spans, _span(cost, "{:.4f}") + " and ?" * (None in prices.values()))] * (
+            len(rows) > 1
+        )
+        print(columns([HEAD, *rows]))
+        _print_notes([model for name, model in asked.items() if calls[name]["buy"]], prices, max_cost)
+        if max_cost is not None and cost[1] > max_cost:
+            print(f"up to ${cost[1]:.4f}: the ceiling of ${max_cost:g} may stop it before its end")
     broken = [run for run in planned.runs if run.status not in ("ok", "incomplete")]
     for run in broken:
         print(f"at least: {run.name} could not be looked through to its end: {run.cause}")
     return int(bool(broken))
 
 
-def _print_calls(calls, asked, prices, cost):
-    """Print the table of the models, and what is to be said of its figures."""
-    rows = [
-        (name, count["stored"], count["buy"], _span(count["prompt"]), _span(count["reply"]), _usd(prices[name]))
-        for name, count in sorted(calls.items())
-    ]
-    if len(rows) > 1:
-        sums = [sum(count[part] for count in calls.values()) for part in ("stored", "buy")]
-        spans = [
-            _span([sum(count[part][i] for count in calls.values()) for i in (0, 1)]) for part in ("prompt", "reply")
-        ]
-        rows.append(("all", *sums, *spans, _usd(cost) + " and ?" * (None in prices.values())))
-    print(columns([HEAD, *rows]))
-    bought = [model for name, model in asked.items() if calls[name]["buy"]]
+def _print_notes(bought, prices, max_cost):
+    """Print what the figures leave out, and which of the models are not ready to be asked."""
     thinking = ", ".join(model.id for model in bought if model.reasoning)
     without = f", without the thinking of {thinking}" * bool(thinking)
     print(f"low: replies as long as is typical{without}; high: as long as their limits allow. Nothing was bought.")
@@ -208,12 +181,19 @@ def _print_calls(calls, asked, prices, cost):
             f"not pinned: OpenRouter may have {free} served by any endpoint; `parameters: {{provider: {{only: "
             "[NAME], allow_fallbacks: false}}` in the registry pins a model to one"
         )
+    for model in bought:
+        if prices[model.id] is None and max_cost is not None:
+            print(f"not ready: {model.id} has no `price`, and --max-cost needs one where its provider names no cost")
+        try:
+            require(model)
+        except SelfevalError as error:
+            print(f"not ready: {error}")
 
 
-def _span(span):
-    low, high = span
-    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+def _row(name, count, cost):
+    return (name, count["stored"], count["buy"], _span(count["prompt"]), _span(count["reply"]), cost)
 
 
-def _usd(cost):
-    return "?" if cost is None else f"{cost[0]:.4f}" if cost[0] == cost[1] else f"{cost[0]:.4f}-{cost[1]:.4f}"
+def _span(span, form="{:,}"):
+    low, high = map(form.format, span) if span else ("?", "?")
+    return low if low == high else f"{low}-{high}"

@@ -1,13 +1,14 @@
 """Execute a sweep: start what is to do once what it needs has ended, and stop cleanly.
 
-Runs are started by a launcher with four methods: `start(run)` returns at once, or raises `OSError`; `poll(run)` returns
-an exit status, None while it is at work; `end(runs)` ends runs with their kernels within five seconds; `close()`. Here
-it is `Notebooks`, for other hosts `cluster.Cluster`. Before `start` the run's folder holds `parameters.yaml`.
+Runs are started by a launcher: `start(run)` returns at once, or raises `OSError`; `poll(run)` returns an exit status,
+None while it is at work; `end(runs)` ends runs with their kernels within five seconds; `close()`; `places()` says how
+many may run at a time. Here it is `Notebooks`, for other hosts `cluster.Cluster`.
 """
 
 import contextlib
 import fcntl
 import functools
+import logging
 import os
 import signal
 import threading
@@ -17,12 +18,13 @@ from collections import Counter
 from fnmatch import fnmatchcase
 
 from selfeval import ROOT
-from selfeval.errors import InputError, check_at_least, check_whole
-from selfeval.sweep.file import load, suggest
+from selfeval.errors import InputError, check_at_least, check_whole, did_you_mean
+from selfeval.sweep.file import load
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import AGAIN, COUNTS, relative
 from selfeval.sweep.show import Line, report
 
+logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 FAILED, INCOMPLETE, CEILING = 1, 3, 4  # exit statuses; 2 is click's, for a command line that it does not understand
 GRACE = 1.0  # seconds between TERM and KILL
 WORTH_FORKING = 4  # runs: for fewer, the imports of a fork server cost more than they save
@@ -36,9 +38,8 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     runs at a time, by default 2, or what the cluster takes. dry_run: only print what would be done and cost.
     """
     sweep = load(path, out)
-    launcher = functools.partial(
-        Notebooks, engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
-    )
+    forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
+    launcher = functools.partial(Notebooks, forked)
     if dry_run:
         from selfeval.sweep.dryrun import dry_run
 
@@ -47,19 +48,19 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     if scheduler:
         from selfeval.sweep.cluster import Cluster
 
-        with Cluster(scheduler, sweep.folder) as cluster:
-            return run(sweep, cluster.places() if workers is None else workers, cluster.launch, **options)
-    return run(sweep, 2 if workers is None else workers, launcher, **options)
+        launcher = functools.partial(Cluster, scheduler, sweep.folder)
+    return run(sweep, workers, launcher, **options)
 
 
-def run(sweep, workers=2, launcher=None, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
-    """Execute what is missing, `workers` notebooks at a time, and return the exit status.
+def run(sweep, workers, launcher, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
+    """Execute what is missing, `workers` notebooks at a time (None: as many as there are places); return exit status.
 
     0: all ok. 1: a run failed or could not start. 3: calls failed, in runs that ended. 4: `max_cost`, in US dollars, is
     reached. 128 + n: stopped by signal n. launcher: what makes one, given the descriptor of the sweep's lock. only,
     retry_failed, fail_fast: as in `selfeval sweep --help`.
     """
-    check_whole("workers", workers, 1)
+    if workers is not None:
+        check_whole("workers", workers, 1)
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
     chosen = choose(sweep, only, retry_failed)
@@ -69,6 +70,7 @@ def run(sweep, workers=2, launcher=None, *, only=(), retry_failed=False, fail_fa
         raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
     began = time.monotonic()
     with lock(sweep.folder) as held, contextlib.closing(launcher(held.fileno())) as launch, signals() as stop:
+        workers = workers or launch.places()
         work = Work(sweep, launch, chosen, workers, fail_fast, max_cost)
         work.execute(stop, Line(sweep, workers, max_cost))
     report(sweep, time.monotonic() - began, stop, work)
@@ -92,8 +94,8 @@ def choose(sweep, only=(), retry_failed=False):
     for pattern in only:
         if not any(matches(run, pattern) for run in sweep.runs):
             raise InputError(
-                f"--only {pattern!r} names no run{suggest(pattern, stages)}; it is a stage ({', '.join(stages)}), or "
-                "STAGE/RUN with * and ? as wild cards"
+                f"--only {pattern!r} names no run{did_you_mean(pattern, stages)}; it is a stage "
+                f"({', '.join(stages)}), or STAGE/RUN with * and ? as wild cards"
             )
     asked = [run for run in sweep.runs if not only or any(matches(run, pattern) for pattern in only)]
     return {run.name for run in asked if not retry_failed or run.old.get("status") in AGAIN}
@@ -131,11 +133,10 @@ class Work:
         for run in self.waiting:
             if len(self.running) == self.workers:
                 break
-            if self.halted:
-                asked = run.name in self.chosen
-                run.status, run.cause = (
-                    ("not started", f"not started because {self.halted}") if asked else ("left out", "")
-                )
+            if self.halted and run.name not in self.chosen:
+                run.status = "left out"
+            elif self.halted:
+                run.status, run.cause = "not started", f"not started because {self.halted}"
             elif not any(self.open[stage] for stage in run.needs):
                 self.sweep.decide(run, self.chosen)
                 if run.status == "waiting":
@@ -178,30 +179,25 @@ class Notebook(threading.Thread):
         self.execution, self.forked, self.kernel, self.status = run, forked, None, None
         told = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
         env = os.environ | {f"SELFEVAL_{name}": str(run.folder / file) for name, file in told.items()}
-        self.options = {
-            "env": env | {"TQDM_DISABLE": "1"} | run.variables,
-            "cwd": ROOT,
-            "pass_fds": () if keep is None else (keep,),
-        }
+        env |= {"TQDM_DISABLE": "1"} | run.variables
+        self.options = {"env": env, "cwd": ROOT, "pass_fds": () if keep is None else (keep,)}
 
     def run(self):
         """Execute the notebook; the log ends with what went wrong."""
         folder, manager, status = self.execution.folder, type("Manager", (KernelManager,), {"owner": self}), 1
-        try:
-            with (folder / "log.txt").open("w", encoding="utf-8") as log:
-                self.options |= {"stdout": log, "stderr": log}
-                try:
-                    import papermill  # takes seconds
+        with contextlib.suppress(OSError), (folder / "log.txt").open("w", encoding="utf-8") as log:  # of a full disk
+            self.options |= {"stdout": log, "stderr": log}
+            try:
+                import papermill  # takes seconds
 
-                    papermill.execute_notebook(
-                        *(self.execution.notebook, folder / "notebook.ipynb", self.execution.parameters),
-                        engine_name="forked", kernel_name="python3", progress_bar=False, kernel_manager_class=manager,
-                    )  # fmt: skip
-                    status = 0
-                except Exception as error:  # papermill, Jupyter and the system raise many kinds
-                    log.write(f"{error}\n{type(error).__name__}: {error}\n")
-        finally:
-            self.status = status
+                papermill.execute_notebook(
+                    *(self.execution.notebook, folder / "notebook.ipynb", self.execution.parameters),
+                    engine_name="forked", kernel_name="python3", progress_bar=False, kernel_manager_class=manager,
+                )  # fmt: skip
+                status = 0
+            except Exception as error:  # papermill, Jupyter and the system raise many kinds
+                log.write(f"{error}\n{type(error).__name__}: {error}\n")
+        self.status = status
 
     def signal(self, number):
         """Signal the kernel and what it started, if it is there."""
@@ -215,6 +211,10 @@ class Notebooks:
 
     def __init__(self, forked, keep=None):
         self.keep, self.forked, self.threads = keep, forked, {}
+
+    def places(self):
+        """Return how many notebooks run at a time."""
+        return 2
 
     def start(self, run):
         """Start a run and return at once."""
@@ -230,10 +230,10 @@ class Notebooks:
 
         What a notebook started in a session of its own, like the shared server of the embedded model, stays.
         """
-        left, soon = [self.threads[run.name] for run in runs], time.monotonic() + GRACE
-        while left := [thread for thread in left if thread.is_alive()]:
+        left, began = [self.threads[run.name] for run in runs], time.monotonic()
+        while (left := [thread for thread in left if thread.is_alive()]) and time.monotonic() < began + 4 * GRACE:
             for thread in left:  # again and again: a kernel may only now have come up
-                thread.signal(signal.SIGTERM if time.monotonic() < soon else signal.SIGKILL)
+                thread.signal(signal.SIGTERM if time.monotonic() < began + GRACE else signal.SIGKILL)
             time.sleep(0.05)
 
     def close(self):

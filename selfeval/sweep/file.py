@@ -20,14 +20,13 @@ stages that its parameters refer to as "{stage}" it waits in any case. `replaces
 runs replace committed samples (`selfeval.files.keep_samples`).
 """
 
-import difflib
 import hashlib
 import itertools
 import json
 import keyword
 import math
 import re
-import sys
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +34,7 @@ from pathlib import Path
 import yaml
 
 from selfeval import DATA, ROOT
-from selfeval.errors import InputError
+from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import SECRET_VALUE, is_secret_name
 from selfeval.sweep.runs import USABLE, Run, Sweep
 
@@ -43,7 +42,8 @@ MAX_RUNS = 10_000  # of one stage
 MAX_VALUES = 1_000_000  # of one file
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 KEYS = ("notebook", "name", "parameters", "grid", "zip", "list", "after")
-TYPES = {"int": int, "float": int | float, "str": str, "bool": bool, "dict": dict}
+TYPES = {"int": int, "float": int | float, "str": str, "bool": bool, "dict": dict, "list": str}
+YAML = "YAML reads no, yes, on and off as booleans, and 1e-3 as text: quote text, write numbers plainly, as 1.0e-3"
 
 
 def load(path, out=None):
@@ -70,8 +70,6 @@ def load(path, out=None):
         problems += [f"stage {stage.name!r}: {problem}" for problem in stage.problems]
         sweep.stages.append(stage)
     problems += _written_twice(sweep.runs)
-    if other := _other_kernel():
-        problems.append(f"the kernel python3 is {other}, not {sys.executable}: set JUPYTER_PREFER_ENV_PATH=1")
     if problems:
         problems = list(dict.fromkeys(problems))
         lines = problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in problems)
@@ -126,24 +124,22 @@ class Stage:
         self.after = after
         for name in after:
             if name not in self.known:
-                say(f"`after` names {name!r}{suggest(name, self.known)}; {self._before()}")
+                say(f"`after` names {name!r}{did_you_mean(name, self.known)}; {self._before()}")
 
     def _before(self):
         return f"stages before this one: {', '.join(self.known) or 'none'}"
 
     def _find_notebook(self, base):
-        known, given = (
-            {file.stem: file for file in sorted((ROOT / "notebooks").glob("*.ipynb"))},
-            self.entry.get("notebook"),
-        )
+        given = self.entry.get("notebook")
         if not isinstance(given, str):
             self.problems.append("`notebook` is missing")
             return None
-        stem = given.removesuffix(".ipynb")
-        for file in (known.get(stem), base / given, base / f"{given}.ipynb"):
-            if file and file.is_file():
+        folder, stem = ROOT / "notebooks", given.removesuffix(".ipynb")
+        for file in (folder / f"{stem}.ipynb", base / given, base / f"{given}.ipynb"):
+            if file.is_file():
                 return file.resolve()
-        self.problems.append(f"there is no notebook {given!r}{suggest(stem, known)}")
+        known = [file.stem for file in folder.glob("*.ipynb")]
+        self.problems.append(f"there is no notebook {given!r}{did_you_mean(stem, known)}")
         return None
 
     def expand(self, folder, variables):
@@ -223,7 +219,7 @@ class Stage:
         names = [part[1:-1] for part in parts if isinstance(part, str) and re.fullmatch(r"\{[^{}]*\}", part)]
         unknown = [each for each in names if each not in self.known]
         if unknown:
-            what = f"the unknown stage {unknown[0]!r}{suggest(unknown[0], self.known)}"
+            what = f"the unknown stage {unknown[0]!r}{did_you_mean(unknown[0], self.known)}"
             self.problems.append(f"`{name}` refers to {what}; {self._before()}")
         elif names and len(names) < len(parts):
             self.problems.append(f"`{name}` refers to stages and other values in one list")
@@ -245,16 +241,13 @@ def _read_yaml(path):
         if any(number > MAX_VALUES for number, _ in enumerate(_leaves("", data))):
             raise ValueError(f"more than {MAX_VALUES} values with every alias written out")
         return data
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the sweep file: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the sweep file is not UTF-8 text") from None
     except RecursionError:
-        raise InputError(f"{path}: not plain YAML: a value inside itself, or too many levels") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # without the line's text: it may be a key
+        why, line = "a value inside itself, or too many levels", ""
+    except (OSError, ValueError, TypeError, yaml.YAMLError) as error:  # without the line's text: it may be a key
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
-        raise InputError(f"{path}: not plain YAML{line}: {getattr(error, 'problem', None) or error}") from None
+        why = getattr(error, "problem", None) or getattr(error, "strerror", None) or error
+    raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}")
 
 
 def _leaves(name, value):
@@ -272,18 +265,14 @@ def _leaves(name, value):
 
 def _written_twice(runs):
     """Return a problem for every place that two runs of one notebook would write: the later one would replace it."""
-    found = {}
+    found = defaultdict(list)
     for run in runs:
         name = TARGETS.get(run.notebook.stem, "out")
         if name in run.parameters:
-            found.setdefault((run.notebook, name, str(run.parameters[name])), []).append(run.name)
-    return [
-        f"{' and '.join(names[:2])} write to one `{name}`, {place!r}, and would replace each other's files; "
-        + ("put the models into one list" if name == "corpus" else "leave it out")
-        + f", or give each run another `{name}`"
-        for (_, name, place), names in found.items()
-        if len(names) > 1
-    ]
+            found[run.notebook, f"`{name}`, {str(run.parameters[name])!r}"].append(run.name)
+    twice = {what: names for (_, what), names in found.items() if len(names) > 1}
+    remedy = "put models into one list, or give each run a place of its own (leave `out` out)"
+    return [f"{' and '.join(names[:2])} write to one {what}: {remedy}" for what, names in twice.items()]
 
 
 def declared_parameters(notebook):
@@ -303,7 +292,7 @@ def parameter_fault(name, value, declared):
         return f"`{name}` looks like a secret; keys come from the environment (or .env), never from parameters"
     if declared is not None and name not in declared:
         listed = ", ".join(declared) or "none"
-        return f"the notebook has no parameter {name!r}{suggest(name, declared)}; it declares {listed}"
+        return f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}; it declares {listed}"
     for key, leaf in leaves:
         finite = not isinstance(leaf, float) or math.isfinite(leaf)
         if not isinstance(key, str) or not isinstance(leaf, str | int | float | None) or not finite:
@@ -312,36 +301,20 @@ def parameter_fault(name, value, declared):
 
 
 def type_fault(value, kind):
-    """Return how a value breaks its annotation, with the trap of YAML that it fell into; None when it keeps it."""
+    """Return how a value breaks its annotation, with the traps of YAML; None when it keeps it."""
     outer, _, inner = kind.replace(" ", "").partition("[")
     if outer == "list" and isinstance(value, list):
         faults = (type_fault(part, inner.removesuffix("]") or "plain") for part in value)
         return next(filter(None, faults), None)
-    number = isinstance(value, int | float)
-    unfit = isinstance(value, bool) and outer in ("int", "float", "plain")
-    if (outer == "list" and isinstance(value, str)) or (
-        outer != "list" and isinstance(value, TYPES.get(outer, object)) and not unfit
-    ):
+    wrong_flag = isinstance(value, bool) and outer in ("int", "float", "plain")
+    if isinstance(value, TYPES.get(outer, object)) and not wrong_flag:
         return None
     wanted = {"list": "a list or one string", "plain": "text or a number"}.get(outer, outer)
-    text = f"is {json.dumps(value, default=str)[:60]}, but must be {wanted}"
-    if outer in ("int", "float") and isinstance(value, str):
-        if re.fullmatch(r"[+-]?[\d.]+[eE][+-]?\d+", value):
-            return f"{text}: YAML 1.1 reads {value} as text, write it with a point and a sign as in 1.0e-3"
-        return f"{text}: write it without quotes"
-    if not number or outer in ("int", "float", "bool", "dict"):
-        return text
-    return f"{text}: {'YAML reads no, yes, on and off as booleans, ' * isinstance(value, bool)}quote it"
-
-
-def suggest(name, known):
-    """Return `; did you mean ...?` where a known name is near, else nothing."""
-    near = difflib.get_close_matches(str(name), [*known], 1, 0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f"is {json.dumps(value, default=str)[:60]}, but must be {wanted}; {YAML}"
 
 
 def _unknown(mapping, known):
-    return [f"there is no key {key!r}{suggest(key, known)}" for key in mapping.keys() - {*known}]
+    return [f"there is no key {key!r}{did_you_mean(key, known)}" for key in mapping.keys() - {*known}]
 
 
 def _slug(varying, key):
@@ -355,12 +328,3 @@ def _slug(varying, key):
 
 def _is_name(text):
     return isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII) is not None
-
-
-def _other_kernel():
-    """Return the interpreter that a kernel would run on where it is not this one, else None."""
-    from jupyter_client.kernelspec import KernelSpecManager
-
-    command = KernelSpecManager().get_kernel_spec("python3").argv[0]
-    same = re.fullmatch(r"python(3(\.\d+)?)?", command) or Path(command).absolute() == Path(sys.executable).absolute()
-    return None if same else command  # jupyter_client replaces a bare `python` by sys.executable

@@ -48,10 +48,11 @@ class KernelManager(AsyncKernelManager):
         super().__init__(**traits)
 
     async def _async_pre_start_kernel(self, **kw):
-        if FORKS and (self.owner is None or self.owner.forked) and _is_ours(self.format_kernel_cmd()):
-            self.provisioner = ForkedProvisioner(kernel_spec=self.kernel_spec, parent=self)
         if self.owner:
             self.owner.kernel, kw = self, kw | self.owner.options
+            self.kernel_spec.argv[0] = sys.executable  # whatever environment the kernel `python3` is registered for
+        if FORKS and (self.owner is None or self.owner.forked) and _is_ours(self.format_kernel_cmd()):
+            self.provisioner = ForkedProvisioner(kernel_spec=self.kernel_spec, parent=self)
         return await super()._async_pre_start_kernel(**kw)
 
 

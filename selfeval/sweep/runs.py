@@ -235,15 +235,14 @@ class Sweep:
 
 
 def versions():
-    """Return the versions of code, environment and packages."""
-    return {"code": code_version(), "environment": environment(), "packages": packages()}
-
-
-def environment():
-    """Return what of the environment can change the replies: a registry of one's own, and other addresses."""
+    """Return what runs are made with: the code, what of the environment can change replies, and the packages."""
     own = [digest(file) for file in models.registry_files()[1:]]
     moved = {name: p.identity().get("base_url") for name, p in models.providers().items() if p.url != p.base_url}
-    return {"models": own, "addresses": moved}
+    packages = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            packages[name] = importlib.metadata.version(name)
+    return {"code": code_version(), "environment": {"models": own, "addresses": moved}, "packages": packages}
 
 
 def code_version():
@@ -258,15 +257,6 @@ def code_version():
     for file in sorted(files):
         found.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return {"commit": commit, "hash": found.hexdigest()[:16]}
-
-
-def packages():
-    """Return the versions of Python and of the packages that can change a result."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
 
 
 @cache  # a stage has many runs of one notebook

@@ -9,8 +9,7 @@ from selfeval.sweep.runs import COUNTS, relative
 
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal
 STATES = ("ok", "skipped", "incomplete", "failed", "stopped", "not started", "left out", "waiting")
-SHOWN = 20  # causes, and folders that are left over
-STEADY = 3  # calls from which on their speed can be told
+SHOWN = 20  # causes
 
 
 class Line:
@@ -20,15 +19,16 @@ class Line:
         self.sweep, self.workers, self.max_cost = sweep, workers, max_cost
         self.live, self.next = sys.stderr.isatty(), time.monotonic()
         if not self.live:
-            print(f"{sweep.name}: {len(sweep.runs)} runs", file=sys.stderr, flush=True)
+            self._print(f"{sweep.name}: {len(sweep.runs)} runs")
             self.next += LINE_EVERY
 
     def show(self):
         """Print the line if it is time."""
-        if time.monotonic() < self.next:
-            return
-        self.next = time.monotonic() + (0.5 if self.live else LINE_EVERY)
-        text = self.text()
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + (0.5 if self.live else LINE_EVERY)
+            self._print(self.text())
+
+    def _print(self, text):
         if self.live:
             text = "\r\x1b[K" + text[: shutil.get_terminal_size().columns - 1]
         print(text, end="" if self.live else "\n", file=sys.stderr, flush=True)
@@ -43,7 +43,7 @@ class Line:
         if any(each["total"] for each in now.values()):
             label = next(iter(now.values()))["label"] if len(now) == 1 else "now"
             parts[0] += f", {label} {sum(n['done'] for n in now.values())}/{sum(n['total'] for n in now.values())}"
-        parts.append(time_left(self.sweep, self.workers, now))  # first what a narrow terminal must not cut off
+        parts.append(time_left(runs, self.workers))  # first what a narrow terminal must not cut off
         if total["calls"]:
             parts.append(money(total, self.max_cost))
         parts.append(f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed")
@@ -55,49 +55,15 @@ class Line:
     def close(self):
         """Leave an empty line on a terminal."""
         if self.live:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._print("")
 
 
-def time_left(sweep, workers, now):
-    """Return a few words on the time left, with what nobody can know yet; now: {run name: progress} of running runs."""
-    seconds, unknown = 0.0, []
-    for stage in sweep.stages:
-        rest = sum(run.status in ("waiting", "running") for run in stage.runs)
-        needed = stage_left(stage.runs, now) if rest else 0
-        if needed is None:
-            unknown.append(stage.name)
-        else:
-            seconds += needed / max(1, min(workers, rest))
-    if not seconds:
-        return ""
-    known = f"{max(round(seconds / 10), 1) * 10} s" if seconds < 90 else f"{round(seconds / 60)} min"
-    return f"about {known} left" + (f", then {', '.join(unknown[:2])}{' ...' * (len(unknown) > 2)}" if unknown else "")
-
-
-def stage_left(runs, now):
-    """Return the seconds that the rest of a stage takes one run at a time; None where nothing tells.
-
-    The calls that were paid for tell it, and replies from the store nothing; without any call, the runs that ended.
-    """
-    ended = [
-        (run.manifest["seconds"], run.manifest["counts"]) for run in runs if run.executed and "seconds" in run.manifest
-    ]
-    running = [(time.monotonic() - run.clock, now[run.name]) for run in runs if run.name in now]
-    waiting = sum(run.status == "waiting" for run in runs)
-    paid = [(seconds, counts["calls"]) for seconds, counts in (*ended, *running) if counts["calls"]]
-    calls = sum(count for _, count in paid)
-    if calls >= STEADY:
-        sizes = [_replies(counts) for _, counts in ended] or [counts["total"] for _, counts in running]
-        size = sum(sizes) / len(sizes)
-        rest = sum(max(counts["total"] - counts["done"], 0) for _, counts in running)
-        return sum(seconds for seconds, _ in paid) / calls * (rest + waiting * size)
-    if ended and not any(_replies(counts) for _, counts in ended):  # it asks no model
-        return sum(seconds for seconds, _ in ended) / len(ended) * (waiting + len(running))
-    return None
-
-
-def _replies(counts):
-    return counts["calls"] + counts["stored"] + counts["failed"]
+def time_left(runs, workers):
+    """Return a few words on the time left, by the runs that bought something: replies from the store tell nothing."""
+    took = [run.manifest["seconds"] for run in runs if run.executed and run.manifest["counts"]["calls"]]
+    rest = sum(run.status in ("waiting", "running") for run in runs)
+    seconds = rest * sum(took) / max(1, len(took)) / min(workers, max(rest, 1))
+    return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left" if seconds else ""
 
 
 def totals(runs, more=()):
@@ -126,27 +92,18 @@ def report(sweep, seconds, stop, work):
     minutes, rest = divmod(round(seconds), 60)
     print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {minutes}:{rest:02}")
     print(f"outputs: {relative(sweep.folder)}")
-    causes = []
-    for run in sweep.runs:
-        see = run.status == "failed" and (run.folder / "notebook.ipynb").is_file()
-        hint = f"\n  see {relative(run.folder / 'notebook.ipynb')}" if see else ""
-        causes += [f"{run.status}: {run.name}: {run.cause}{hint}"] * bool(run.cause)
-    _some(causes, "more that are not ok; each run's manifest.json has its cause")
-    known = {run.folder for run in sweep.runs}
-    folders = sorted({file.parent for file in sweep.folder.glob("*/*/manifest.json")} - known)
-    _some(
-        [f"left over: {relative(folder)}: no run of this sweep file; no stage reads it" for folder in folders],
-        "folders more",
-    )
+    causes = [run for run in sweep.runs if run.cause]
+    for run in causes[:SHOWN]:
+        print(f"{run.status}: {run.name}: {run.cause}")
+        if run.status == "failed" and (run.folder / "notebook.ipynb").is_file():
+            print(f"  see {relative(run.folder / 'notebook.ipynb')}")
+    if len(causes) > SHOWN:
+        print(f"and {len(causes) - SHOWN} more that are not ok; each run's manifest.json has its cause")
+    left = {file.parent for file in sweep.folder.glob("*/*/manifest.json")} - {run.folder for run in sweep.runs}
+    if left:
+        print(f"left over: {len(left)} folders of runs that the sweep file no longer has, as {relative(min(left))}")
     if remedy := _remedy(sweep.runs, stop, work):
         print(remedy)
-
-
-def _some(lines, more):
-    for line in lines[:SHOWN]:
-        print(line)
-    if len(lines) > SHOWN:
-        print(f"and {len(lines) - SHOWN} {more}")
 
 
 def _remedy(runs, stop, work):

@@ -4,10 +4,8 @@
 """
 
 import ast
-import asyncio
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -20,12 +18,12 @@ import matplotlib.pyplot
 import nbformat
 import pandas as pd
 from click.testing import CliRunner
+from written_files import run_notebook
 
 from selfeval import DATA, ROOT, models, stats, sweep
 from selfeval.asking.client import Client
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.request import Response, is_computed
-from selfeval.asking.rescue import Rescued
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.cli import main
@@ -38,7 +36,16 @@ from selfeval.records import read_jsonl, read_predictions, read_texts, write_csv
 from selfeval.roleplay.transcripts import read_conversations
 from selfeval.stats.jury import jury_table
 
-__all__ = ["ROOT", "lasting", "read_conversations", "read_jsonl", "read_predictions", "read_texts", "write_csv"]
+__all__ = [
+    "ROOT",
+    "lasting",
+    "read_conversations",
+    "read_jsonl",
+    "read_predictions",
+    "read_texts",
+    "run_notebook",
+    "write_csv",
+]
 
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
@@ -146,23 +153,6 @@ def code_cells(notebook: str) -> list:
     return [cell for cell in cells if cell.cell_type == "code"]
 
 
-def run_notebook(notebook: str, until: re.Pattern | None = None, **parameters) -> None:
-    """Run a notebook's code in this process with other parameters, as a whole or up to the last cell that matches."""
-    cells = code_cells(notebook)
-    if until:
-        cells = cells[: 1 + max(number for number, cell in enumerate(cells) if until.search(cell.source))]
-    space: dict = {"__name__": notebook, "display": lambda *shown, **options: None}
-    with asyncio.Runner() as runner, contextlib.redirect_stdout(io.StringIO()), matplotlib.rc_context():
-        for cell in cells:
-            waiting = eval(compile(cell.source, notebook, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), space)
-            if asyncio.iscoroutine(waiting):
-                runner.run(waiting)
-            if "parameters" in cell.metadata.get("tags", []):
-                assert set(parameters) <= set(space), f"{notebook} has no parameter {set(parameters) - set(space)}"
-                space |= parameters
-    matplotlib.pyplot.close("all")
-
-
 def parameters(notebook: str) -> dict:
     """Return {name: default} of a notebook's parameters."""
     [cell] = [cell for cell in code_cells(notebook) if "parameters" in cell.metadata.get("tags", [])]
@@ -183,8 +173,10 @@ def runs(sweep_file: Path) -> list[tuple[str, str, dict]]:
 
 
 def rows_of(store: Path) -> list[dict]:
-    """Return what a store holds, in key order: {key, request, response}. The file is opened, and may be changed."""
+    """Return what a store holds, with what was rescued beside it, in key order: {key, request, response}."""
     opened = Store(store)
+    for file in store.with_name(f"{store.name}.rescued").glob("*.jsonl"):  # as a sentence says when it is opened
+        opened.import_file(file)
     rows = [(key, json.loads(request), json.loads(response)) for key, request, response in opened.rows()]
     opened.close()
     return [dict(zip(("key", "request", "response"), row, strict=True)) for row in rows]
@@ -204,8 +196,11 @@ def key_of_request(request: dict) -> str:
 
 
 def rescue(store: Path, row: dict) -> Path:
-    """Put a reply beside a store, as is done where it cannot be written; return the file."""
-    return Rescued(store).add([(canonical(row) + "\n").encode()])[0]
+    """Put a reply beside a store, as version 0.1 did where it could not be written; return the file."""
+    file = store.with_name(f"{store.name}.rescued") / "1.jsonl"
+    file.parent.mkdir()
+    file.write_text(canonical(row) + "\n", encoding="utf-8")
+    return file
 
 
 def spent(purse: str) -> float:
@@ -214,17 +209,7 @@ def spent(purse: str) -> float:
     try:
         return opened.spent()
     finally:
-        opened.close()
-
-
-async def break_off(model: str, waiting) -> None:
-    """Ask a model and stop as soon as the question has arrived; waiting: tells whether it has not."""
-    async with Client() as client:
-        call = asyncio.create_task(client.chat(models.get(model), [{"role": "user", "content": "Are you there?"}]))
-        while waiting():  # noqa: ASYNC110  the server runs in another thread
-            await asyncio.sleep(0.05)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
+        opened.ledger.close()
 
 
 def command(*arguments) -> str:

@@ -1,16 +1,11 @@
-"""Write the golden reference anew: `python tests/golden/make.py`. What it freezes, and when it is run, is in README.md.
+"""What the golden reference asks and computes; `python tests/golden/make.py` freezes the keys of new designs.
 
-No model is asked: simulated models answer, recorded replies, and the server of the tests for what a store holds.
+The fixtures beside it were made with version 0.1, once: README.md says how.
 """
 
-import asyncio
-import csv
-import hashlib
 import json
 import os
-import re
 import shutil
-import sqlite3
 import sys
 import tempfile
 from pathlib import Path
@@ -20,9 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import adapter  # noqa: E402
 import pandas as pd  # noqa: E402
-from fake_server import FakeServer, instance  # noqa: E402
 
-PORT = 47613  # as in models.yaml
 WRITER, SECOND = "golden:writer", "own:second"
 AUTHORS = ["sim/good", "sim/no-answer", WRITER]
 HOSTED = ["openai/gpt-4.1", "openai/gpt-5", "anthropic/claude-sonnet-4"]
@@ -159,75 +152,6 @@ def write(path: Path, content) -> None:
 # fixtures -------------------------------------------------------------------------------------------------------------
 
 
-def hashed(body: dict) -> int:
-    """Return a number that differs from request to request and from machine to machine does not."""
-    return int(hashlib.sha256(json.dumps(body["messages"], sort_keys=True).encode()).hexdigest()[:8], 16)
-
-
-def answer(body: dict) -> str:
-    """Answer as the server's model: a choice of the schema, a name of the list, YES or NO, or a few sentences."""
-    number, asked = hashed(body), str(body["messages"][-1]["content"])
-    form = body.get("response_format") or {}
-    if "json_schema" in form:
-        schema = json.loads(json.dumps(form["json_schema"]["schema"]))
-        for part in schema.get("properties", {}).values():
-            if part.get("enum"):
-                part["enum"] = part["enum"][number % len(part["enum"]) :]
-        return json.dumps(instance(schema))
-    lines = [line[2:] for line in asked.splitlines() if line.startswith("- ")]
-    if lines:
-        return lines[number % len(lines)]
-    if "YES" in asked:
-        return "YES" if number % 2 else "NO"
-    words = "the quiet harbour keeps a yellow letter and nobody opens it before winter".split()
-    return " ".join(words[(number >> k) % len(words)] for k in range(24)).capitalize() + "."
-
-
-class Faults:
-    """Which requests fail, and how: by their messages, whatever the order; a failed attempt is made once."""
-
-    ONCE = ("429-none", "500", "drop", "200-error")
-    REPLIES = ("refusal", "cut", "filtered", "length", "finish-error")
-
-    def __init__(self):
-        self.seen: set[int] = set()
-
-    def __call__(self, index: int, body: dict) -> str | None:
-        number, first = hashed(body), hashed(body) not in self.seen
-        self.seen.add(number)
-        if body["messages"][-1]["content"] == "Are you there?":
-            return "hang"
-        if number % 11 == 0:
-            return self.ONCE[number // 11 % len(self.ONCE)] if first else None
-        return self.REPLIES[number // 13 % 3] if number % 13 == 0 else None
-
-
-def make_fixtures() -> None:
-    """Write all fixtures: through the notebooks and commands, with a registry, a store and a purse of their own."""
-    for name in ("store", "corpora", "predictions", "identity", "roleplay", "existence", "results"):
-        shutil.rmtree(HERE / name, ignore_errors=True)
-    host = HERE / "store" / "host"
-    host.mkdir(parents=True)
-    tempfile.tempdir = str(host)
-    store = HERE / "store" / "responses.sqlite"
-    os.environ |= {"SELFEVAL_STORE": str(store), "SELFEVAL_BUDGET": "golden:5"}
-    with FakeServer(answer, faults=Faults(), port=PORT) as server, adapter.undrawn():
-        corpora()
-        predictions()
-        identity()
-        roleplay()
-        run("07_existence", evaluators=["sim/chance", WRITER], names=1, templates=2, out=HERE / "existence")
-        before = len(server.ledger)
-        asyncio.run(adapter.break_off(SECOND, lambda: len(server.ledger) == before))
-    keep_purse(host)
-    tempfile.tempdir = None
-    keep_store(store)
-    for file in HERE.glob("roleplay/*.json*"):  # seconds that calls to the server took, as in the store
-        file.write_text(re.sub(r'("latency": )(?!0\.0\b)[\d.]+', r"\g<1>0.25", file.read_text("utf-8")), "utf-8")
-    keep_only({"existence": "existence.jsonl", "identity": "*.jsonl *.json", "roleplay": "*.jsonl *.json"})
-    freeze_results()
-
-
 def run(notebook: str, **parameters) -> None:
     """Run a notebook with these parameters, one call at a time."""
     given = {name: str(value) if isinstance(value, Path) else value for name, value in parameters.items()}
@@ -260,138 +184,6 @@ PLAYED = {  # command: its arguments
 for played in PLAYED.values():
     played += ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", WRITER]
     played += ["--jury-llm-models", ",".join(JURORS)]
-
-
-def corpora() -> None:
-    """Ours: six prompts; two samples per prompt; people beside models. And the two forms that others write."""
-    folder = HERE / "corpora"
-    run("01_generate_texts", models=AUTHORS, limit=6, words=30, corpus=folder / "ours")
-    run("01_generate_texts", models=[*AUTHORS[:2], SECOND], limit=3, samples=2, words=30, corpus=folder / "samples")
-    run("01_generate_texts", models=AUTHORS[1:], prompts="chats", limit=3, words=15, corpus=folder / "people")
-    shown = {"openai/gpt-4.1": "GPT-4.1", "openai/gpt-5": "GPT-5", "anthropic/claude-sonnet-4": "Claude Sonnet 4"}
-    ours = adapter.read_texts(str(folder / "ours"))
-    texts = [text for text in ours if text["author"] in ("sim/good", "sim/no-answer", WRITER)][:9]
-    rows = [
-        {
-            "text": text["text"],
-            "model": HOSTED[number % 3],
-            "model_display_name": shown[HOSTED[number % 3]],
-            "prompt": text["prompt"],
-            "word_count": text["words"],
-        }
-        for number, text in enumerate(texts)
-    ]
-    write(folder / "published.json", rows)
-    with (folder / "own.csv").open("w", newline="", encoding="utf-8") as out:
-        table = csv.writer(out)
-        table.writerow(["author", "prompt", "text"])
-        table.writerows((row["model"], row["prompt"], row["text"].replace(". ", ".\n")) for row in rows)
-
-
-def predictions() -> None:
-    """All four tasks; anonymous labels and repeats; stated scores; and the ten published fields alone."""
-    folder = HERE / "predictions"
-    for name, parameters in PREDICTED.items():
-        run("02_collect_predictions", **filled(parameters, folder), out=folder / name)
-    rows = adapter.read_jsonl(folder / "untold" / "predictions_exact_model.jsonl")
-    ten = list(rows[0])[:10]
-    pd.DataFrame(rows)[ten].to_csv(folder / "published.csv", index=False)
-    foreign = [{name: row[name] for name in ten} for row in rows[:12]]
-    for row in foreign:  # the other variant: the whole text, and the answer by its label
-        row["text_full"], row["returned_text"] = row.pop("text_preview"), "Good" if row["predicted_model"] else ""
-        row["predicted_model"] = row["predicted_model"] and {"sim/good": "Good"}.get(row["predicted_model"])
-    write(folder / "foreign.json", foreign)
-
-
-def identity() -> None:
-    """The wide suite under pressure, and result objects of the published configuration: of one model and of two."""
-    folder = HERE / "identity"
-    few = {"limit": 3, "turns": 1, "repeats": 2, "n_resamples": 10}
-    run("04_identity", models=["sim/identity-wavers", WRITER], simulated=[], out=folder, **few)
-    (folder / "published.json").unlink()
-    given = ("identity", "data/identity/published.json", "--concurrency", 1, "--output")
-    adapter.command(*given, folder / "one.json", "--model", "sim/identity-susceptible", "--repeats", 2)
-    adapter.command(*given, folder / "two.json", "--model", "sim/identity-correct", "--model", WRITER)
-
-
-def roleplay() -> None:
-    """Conversations of models, of people and their twins; files of both commands; verdicts of four arms."""
-    folder = HERE / "roleplay"
-    talk = {"agent": "sim/talker", "interrogator": WRITER, "turns": 2, "n_conversations": 2, "tokens": 60}
-    run("05_role_play", **talk, out=folder)
-    for name, arguments in PLAYED.items():
-        adapter.command(name, "--output_file_path", folder / f"{name}.json", *arguments)
-    heard = {"conversations": [str(folder / "conversations.jsonl")], "agent": "sim/talker", "humans": 3}
-    held = {
-        "jurors": JURORS,
-        "arms": ["independent", "personas", "debate"],
-        "judge": "sim/juror-blind",
-        "exchanges": 1,
-        "n_resamples": 10,
-    }
-    held["dimensions"] = ["identity"]
-    run("06_jury", **heard, **held, out=folder / "judged")
-    for name in ("verdicts", "conversations"):
-        target = folder / ("judged.jsonl" if name == "conversations" else "verdicts.jsonl")
-        (folder / "judged" / f"{name}.jsonl").rename(target)
-    shutil.rmtree(folder / "judged")
-
-
-def keep_store(store: Path) -> None:
-    """Take out of the store what differs from run to run, and put in what is left behind by runs that ended badly."""
-    [export] = [store.with_name("export.jsonl")]
-    with sqlite3.connect(store) as connection:
-        rows = connection.execute("SELECT key, response FROM replies ORDER BY key").fetchall()
-        for number, (key, response) in enumerate(rows):
-            response = json.loads(response) | {"latency": 0.25}
-            values = (json.dumps(response), 1_700_000_000.0 + number, key)
-            connection.execute("UPDATE replies SET response = ?, created = ? WHERE key = ?", values)
-        found = connection.execute("SELECT key, outcome, detail FROM attempts ORDER BY key, at").fetchall()
-        connection.execute("DELETE FROM attempts")
-        later = [(key, 1_700_001_000.0 + number, *row) for number, (key, *row) in enumerate(found)]
-        connection.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", later)
-        [request] = connection.execute("SELECT request FROM replies ORDER BY key LIMIT 1").fetchone()
-        lost = adapter.key_of_request(json.loads(request) | {"sample": 99})  # a claim of a process that was killed
-        connection.execute("INSERT INTO claims VALUES (?, 'another-host:4242:0badcafe', 1700000060.0)", (lost,))
-    connection.close()
-    adapter.command("store", "export", export, "--model", "second")
-    row = adapter.rows_of(store)[0]
-    row["request"]["sample"] = 98  # a reply that no run could write into the store
-    row["key"] = adapter.key_of_request(row["request"])
-    rescued = adapter.rescue(store, row)
-    rescued.rename(rescued.with_name("1700000000000000000-4242.jsonl"))
-    compact(store)
-
-
-def keep_purse(host: Path) -> None:
-    """Take times out of the file of rates and purses, and let another host hold a part of the purse."""
-    [limits] = host.rglob("limits.sqlite")
-    with sqlite3.connect(limits) as connection:
-        connection.execute("UPDATE rates SET requests = 1700000000.0, tokens = 1700000000.0")
-        connection.execute("DELETE FROM reserved")
-        connection.execute("INSERT INTO reserved VALUES ('golden', 'another-host:4242:0badcafe', 0.25)")
-    connection.close()
-    compact(limits)
-    limits.rename(HERE / "store" / "limits.sqlite")
-    shutil.rmtree(host)
-
-
-def compact(file: Path) -> None:
-    """Leave one small file of a database, with nothing beside it."""
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA journal_mode=DELETE")
-    connection.execute("PRAGMA page_size=1024")
-    connection.execute("VACUUM")
-    connection.close()
-
-
-def keep_only(wanted: dict[str, str]) -> None:
-    """Remove what the notebooks wrote besides the files of these patterns."""
-    for folder, patterns in wanted.items():
-        kept = {file for pattern in patterns.split() for file in (HERE / folder).glob(pattern)}
-        for file in sorted((HERE / folder).rglob("*"), reverse=True):
-            if file not in kept:
-                file.rmdir() if file.is_dir() else file.unlink()
 
 
 # results --------------------------------------------------------------------------------------------------------------
@@ -427,31 +219,6 @@ def numbered(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(condition=table["condition"].map(legend))
 
 
-def freeze_results() -> None:
-    """Write the tables of the fixtures, and what the fixtures are read to where a file does not say it itself."""
-    (HERE / "results").mkdir()
-    for name, table in result_tables().items():
-        numbered(table).to_csv(HERE / "results" / f"{name}.csv", index=False, float_format="%.12g")
-    with copied("store") as folder:
-        rows, tempfile.tempdir = adapter.rows_of(folder / "responses.sqlite"), str(folder)
-        place_limits(folder)
-        facts = {
-            "replies": len(rows),
-            "replies_digest": adapter.digest(json.dumps([[row["key"], row["response"]] for row in rows])),
-            "attempts": adapter.attempts_of(folder / "responses.sqlite"),
-            "spent": adapter.spent("golden"),
-        }
-    tempfile.tempdir = None
-    for name in ("published.json", "own.csv"):
-        facts[f"corpora/{name}"] = adapter.read_texts(str(HERE / "corpora" / name))
-    for name in ("published.csv", "foreign.json"):
-        frame = adapter.read_predictions(HERE / "predictions" / name)
-        facts[f"predictions/{name}"] = json.loads(frame.to_json(orient="records"))
-    facts["sweep"] = adapter.runs(HERE / "sweep.yaml")
-    write(HERE / "facts.json", facts)
-    write(HERE / "parameters.json", parameters())
-
-
 def parameters() -> dict[str, dict]:
     """Return the parameters of all notebooks with their defaults."""
     return {file.stem: adapter.parameters(file.stem) for file in sorted(adapter.NOTEBOOKS.glob("*.ipynb"))}
@@ -479,13 +246,10 @@ def place_limits(folder: Path) -> None:
 
 
 def main() -> None:
-    """Write everything, with no key, no replay and no other registry of the environment in the way."""
+    """Write keys.json, with no key, no replay and no other registry of the environment in the way."""
     for name in [name for name in os.environ if name.startswith("SELFEVAL_") or name.endswith("_API_KEY")]:
         del os.environ[name]
-    os.environ |= {"SELFEVAL_MODELS": str(HERE / "models.yaml"), "TQDM_DISABLE": "1"}
-    make_fixtures()
-    del os.environ["SELFEVAL_MODELS"], os.environ["SELFEVAL_BUDGET"]
-    os.environ["SELFEVAL_STORE"] = str(Path(tempfile.mkdtemp()) / "none.sqlite")
+    os.environ |= {"TQDM_DISABLE": "1", "SELFEVAL_STORE": str(Path(tempfile.mkdtemp()) / "none.sqlite")}
     freeze_keys()
 
 
