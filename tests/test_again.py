@@ -298,6 +298,13 @@ def test_two_clients_ask_again_once_between_them(hiccup, store, another):
     assert len(hiccup.ledger) == 16
 
 
+def test_what_was_answered_meanwhile_is_not_asked_again(server, store):
+    fake = server()
+    wanted = questions(3) * 2
+    responses, tally = ask(store, wanted, again=ALL, concurrency=1)  # the second three follow when the first are stored
+    assert statuses(responses) == [("ok", [])] * 6 and len(fake.ledger) == tally.calls == tally.stored == 3
+
+
 def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, another, tmp_path):
     hiccup.first = {0: "empty-content", 1: "cut"}
     ask(store, questions(3))

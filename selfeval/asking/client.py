@@ -165,8 +165,13 @@ class Client:
             dryrun.note(request, stored=False, text=text)
             return Response(text, finish_reason="stop", usage={"prompt": 0, "completion": 0}, cost=0.0)
         while True:
-            before = self.store.get(request.key) if self._again else None
-            earlier = [*before.get("earlier", []), before.get("status", "ok")] if before else []
+            earlier: list[str] = []
+            if self._again and (stored := self.store.get(request.key)):
+                before = Response.from_dict(stored)
+                earlier = [*before.earlier, before.status]
+                if not self._wanted_again(request, before):  # it came meanwhile
+                    self.tally.stored += 1
+                    return before
             response = await self._place(request, earlier)
             if not self._wanted_again(request, response):
                 return response

@@ -368,14 +368,8 @@ class Store(Ledger):
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
         query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
-        with self.read() as connection:
-            found = connection.execute(query, (like,))
-        while True:
-            with self.read():
-                rows = found.fetchmany(BATCH)
-            if not rows:
-                return
-            yield from rows
+        with self._in_words("read"):
+            yield from self._connect().execute(query, (like,))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -416,10 +410,12 @@ class Store(Ledger):
 
     def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, tuple]:
         """Return (the reply, ()), (None, ()) where the claim is ours now, or (None, (owner, since) of who holds it)."""
-        if row := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
-            return json.loads(row[0]), ()
+        query = """SELECT response, NULL, NULL FROM replies WHERE key = ?1
+                   UNION ALL SELECT NULL, owner, since FROM claims WHERE key = ?1"""
+        response, *holder = connection.execute(query, (key,)).fetchone() or (None,)
+        if response is not None:
+            return json.loads(response), ()
         held = f"{self.path} {key}"
-        holder = connection.execute("SELECT owner, since FROM claims WHERE key = ?", (key,)).fetchone()
         if holder and not is_left(*holder, held):
             return None, holder
         if purse and (holders := purse.reserve(connection, held, amount)):
