@@ -114,7 +114,7 @@ def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
 def models() -> None:
     """List the registry, and whether each model can be asked from here."""
     from selfeval import models as registry
-    from selfeval.asking.request import require
+    from selfeval.asking.client import require
     from selfeval.errors import ProviderError
 
     rows = [("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY")]
@@ -223,7 +223,7 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
 
     Writes the result object of one model, or a list with one for each of several.
     """
-    from selfeval.asking.request import require
+    from selfeval.asking.client import require
     from selfeval.files import check_writable
     from selfeval.identity.framework import EvalRunner, save_results
     from selfeval.models import get_all

@@ -116,7 +116,7 @@ def test_a_fault_that_passes_costs_one_more_attempt(store, server, registry):
 
 def test_a_service_that_never_answers_is_given_up_after_three_calls(store, server, registry):
     fake = server(faults=lambda i, body: "drop")
-    responses, tally = ask(store, questions(mine(registry, fake, deadline=0.3), 200))
+    responses, tally = ask(store, questions(mine(registry, fake, deadline=0.8), 200))
     assert tally.failed == 200 and all("connection failed" in r.error for r in responses)
     assert store.outcomes()["transient"] <= 3 * 6
 

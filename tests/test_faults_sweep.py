@@ -204,7 +204,7 @@ def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, com
     code = "import runpy, sys; sys.argv.pop(0); runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
     if arguments[0] == "selfeval.cli":
         code, arguments = "from selfeval.cli import main; main()", arguments[1:]
-    with FakeServer(reply="It is.\nHUMAN_SCORE=0.5", latency=0.5) as server:
+    with FakeServer(reply="It is.\nHUMAN_SCORE=0.5", latency=1) as server:
         environment = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "x" * 8, "SELFEVAL_STORE": f"{tmp_path}/s"}
 
         def start():

@@ -11,15 +11,16 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit
 
-from selfeval.asking import dryrun, simulated
+from selfeval.asking import dryrun, embedded, simulated
 from selfeval.asking.endpoint import Endpoint
 from selfeval.asking.http import Failure
 from selfeval.asking.recordings import numbered
-from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, require
+from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again
 from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
-from selfeval.errors import BudgetError, StoreError, check_whole
+from selfeval.errors import BudgetError, ProviderError, StoreError, check_whole
 from selfeval.models import Model
 
 
@@ -233,6 +234,37 @@ class Client:
                 self._flying -= 1
         self.tally.again += bool(earlier) + thought
         return response
+
+
+def require(model: Model) -> None:
+    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
+    provider = model.provider
+    if is_computed(model) or dryrun.folder():  # a dry run asks nobody
+        return
+    if provider.embedded:
+        embedded.model_file(provider)
+    elif provider.keys and not provider.key:
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
+            "the environment or in a .env file beside README.md."
+        )
+    elif not (provider.key or "").isascii():
+        raise ProviderError(
+            f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
+        )
+    elif not _is_url(provider.url or ""):
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
+            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
+        )
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class Tasks(asyncio.TaskGroup):

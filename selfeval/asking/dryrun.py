@@ -11,6 +11,8 @@ import random
 import re
 from pathlib import Path
 
+from selfeval.asking.request import estimate
+
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 
 
@@ -28,8 +30,6 @@ def note(request, stored: bool, text: str = "") -> None:
     """
     line = {"key": request.key, "model": request.model.id, "stored": stored}
     if not stored:
-        from selfeval.asking.request import estimate
-
         messages, parameters = request.full()
         model = request.model
         most = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)

@@ -5,11 +5,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from urllib.parse import urlsplit
 
-from selfeval.asking import dryrun, embedded
 from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of
-from selfeval.errors import InputError, ProviderError, SelfevalError
+from selfeval.errors import InputError, SelfevalError
 from selfeval.models import Model
 
 SURROGATES = re.compile("[\ud800-\udfff]")
@@ -149,37 +147,6 @@ async def ask_callable(function: Callable, messages: list[dict], parameters: dic
     except Exception as error:
         return Response(status="error", error=f"{type(error).__name__}: {error}")
     return answer if isinstance(answer, Response) else Response(str(answer), "ok" if str(answer).strip() else "empty")
-
-
-def require(model: Model) -> None:
-    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
-    provider = model.provider
-    if is_computed(model) or dryrun.folder():  # a dry run asks nobody
-        return
-    if provider.embedded:
-        embedded.model_file(provider)
-    elif provider.keys and not provider.key:
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
-            "the environment or in a .env file beside README.md."
-        )
-    elif not (provider.key or "").isascii():
-        raise ProviderError(
-            f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
-        )
-    elif not _is_url(provider.url or ""):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
-            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
-        )
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from selfeval.asking.client import Client, Progress, Tasks
+from selfeval.asking.client import Client, Progress, Tasks, require
 from selfeval.asking.messages import user
-from selfeval.asking.request import Request, Response, is_computed, require
+from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import Assessment, Entity, assess, compare, entity, entity_of
 from selfeval.identity.config import readout

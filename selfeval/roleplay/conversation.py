@@ -10,8 +10,8 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.asking.client import Client, Progress, gather
-from selfeval.asking.request import Request, Response, is_computed, require
+from selfeval.asking.client import Client, Progress, gather, require
+from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_whole
 from selfeval.models import Model
 from selfeval.roleplay import cast

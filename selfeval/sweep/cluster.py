@@ -125,6 +125,7 @@ class Cluster:
         unseen = any(_size(run.folder / name) != size for name, size in done["files"].items())
         if unseen and time.monotonic() < task.seen + SEEN:
             return None
+        task.future = None  # else Dask would make the result again when the worker that holds it dies
         run.manifest["host"] = done["host"]
         self._merge(done["replies"])
         return done["status"]

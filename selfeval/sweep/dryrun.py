@@ -15,7 +15,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from selfeval import DATA, ROOT, models
-from selfeval.asking.request import is_computed, require
+from selfeval.asking.client import require
+from selfeval.asking.request import is_computed
 from selfeval.asking.store import place
 from selfeval.errors import SelfevalError, check_whole
 from selfeval.figures.cards import columns

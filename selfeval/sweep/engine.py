@@ -3,7 +3,6 @@
 Papermill imports this module by its entry point; whoever imports it first has to import papermill before.
 """
 
-from nbclient.exceptions import DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 
 from selfeval.sweep.kernels import KernelManager
@@ -18,9 +17,9 @@ class ForkedEngine(NBClientEngine):
         execute = super().execute_managed_notebook
         try:
             return execute(nb_man, kernel_name, kernel_manager_class=kernel_manager_class, **kwargs)
-        except DeadKernelError:
-            raise
-        except RuntimeError:  # "Kernel died before replying to kernel_info"
+        except RuntimeError as error:
+            if "died before replying" not in str(error):  # of a notebook on its way
+                raise
             return execute(nb_man, kernel_name, kernel_manager_class=kernel_manager_class, **kwargs)
 
 

@@ -104,7 +104,7 @@ class Stage:
 
     def check(self, base):
         """Find the notebook, what it declares, the stage's name, and the stages that it waits for."""
-        say = self.problems.append
+        say, after = self.problems.append, self.entry.get("after", [*self.known])
         self.problems += _unknown(self.entry, KEYS)
         self.notebook = self._find_notebook(base)
         self.name = str(self.entry.get("name", self.notebook.stem if self.notebook else self.name))
@@ -117,14 +117,12 @@ class Stage:
                 self.declared = declared_parameters(self.notebook)
             except Exception as error:  # papermill and nbformat raise many kinds
                 say(f"{self.notebook.name} is no readable notebook ({type(error).__name__})")
-        after = self.entry.get("after", [*self.known])
         if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
             say("`after` is a list of names of earlier stages, or [] for none")
-            return
-        self.after = after
-        for name in after:
-            if name not in self.known:
-                say(f"`after` names {name!r}{did_you_mean(name, self.known)}; {self._before()}")
+        elif wrong := [name for name in after if name not in self.known]:
+            say(f"`after` names {wrong[0]!r}{did_you_mean(wrong[0], self.known)}; {self._before()}")
+        else:
+            self.after = after
 
     def _before(self):
         return f"stages before this one: {', '.join(self.known) or 'none'}"
