@@ -67,6 +67,8 @@ def __getattr__(name: str):
         return import_module(f"selfeval.{_MODULES[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
+    if name == "Client":
+        import_module("selfeval.recognition")  # whose simulated models it can ask
     value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
     return value
 

@@ -110,7 +110,7 @@ def test_an_unknown_parameter_of_the_simulation_is_an_error(store, registry):
 
 def test_a_role_that_nothing_imported_plays_is_one_sentence_that_names_the_imports(registry, monkeypatch):
     registry("models: [{id: sim/poet, display: Poet, simulation: {role: poet}}]")
-    with pytest.raises(InputError, match="'sim/poet' has the unknown simulation role 'poet'; known are recognition"):
+    with pytest.raises(InputError, match="'sim/poet' has the role 'poet', which nobody plays here"):
         Simulated(get("sim/poet"))
     monkeypatch.setattr("selfeval.asking.simulated.ROLES", {})
     with pytest.raises(InputError, match=r"role 'recognition'.* after an import of .*selfeval.recognition, "):

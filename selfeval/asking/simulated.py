@@ -34,8 +34,8 @@ class Simulated:
         role = self.rates.pop("role", None) or "recognition"
         if role not in ROLES:
             raise InputError(
-                f"The model {model.id!r} has the unknown simulation role {role!r}; known are {', '.join(ROLES)}, and "
-                "more after an import of what plays them: selfeval.recognition, selfeval.identity or selfeval.roleplay."
+                f"The simulated model {model.id!r} has the role {role!r}, which nobody plays here; `import "
+                "selfeval.recognition`, `selfeval.identity` or `selfeval.roleplay`, whichever has that name, first."
             )
         self.reply = ROLES[role]
 
