@@ -251,8 +251,9 @@ def scan(paths: tuple[Path, ...]) -> None:
 
     models.providers()  # which reads their keys
     report = keys.scan(paths)
-    click.echo(str(report))
-    sys.exit(report.status)
+    lines = [*report.found, *(f"cannot be read: {each}" for each in report.unreadable)]
+    click.echo("\n".join(map(visible, [*lines, f"{len(report.found)} keys in {report.files} files"])))
+    sys.exit(1 if report.found else 2 if report.unreadable else 0)
 
 
 @main.command()
