@@ -272,44 +272,42 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows:
     click.echo(str(build(runs, out=out, pictures=figures, rows=rows)))
 
 
+STATES = {True: "ok", False: "MISSING", None: ""}
+
+
 @main.command()
 def doctor() -> None:
     """Say what works on this machine, and the remedy for what does not."""
     missing = False
-    for fine, text, remedy in _checks():
+    for fine, text in _checks():
+        click.echo(f"{STATES[fine]:7}  {text}")
         missing = missing or fine is False
-        click.echo(f"{ {True: 'ok', False: 'MISSING', None: ''}[fine]:7}  {text}")
-        if fine is False:
-            click.echo(f"         {remedy}")
     sys.exit(int(missing))
 
 
-def _checks() -> Iterator[tuple[bool | None, str, str]]:
-    """Yield whether something works (None: needed only for some models), what it is, and the remedy."""
+def _checks() -> Iterator[tuple[bool | None, str]]:
+    """Yield whether something works (None: needed only for some models), and what it is or its remedy."""
     from selfeval.asking import embedded
-    from selfeval.asking.store import Store
     from selfeval.models import providers
 
     wrong = _other_packages()
-    yield not wrong, "; ".join(wrong) or "packages as in requirements.txt", "pip install -r requirements.txt"
+    remedy = "; ".join([*wrong, "pip install -r requirements.txt"])
+    yield not wrong, remedy if wrong else "packages as in requirements.txt"
     try:
-        yield True, f"embedded model, served at {embedded.url(providers()['local'])}", ""
+        yield True, f"embedded model, served at {embedded.url(providers()['local'])}"
     except SelfevalError as error:
-        yield False, "embedded model", str(error)
+        yield False, str(error)
     for provider in providers().values():
         if provider.on_loopback:
-            yield None, f"server of {provider.name} at {provider.address}: {_answer(provider.url)}", ""
+            yield None, f"server of {provider.name} at {provider.address}: {_answer(provider.url)}"
         if provider.keys:
             state = "set" if provider.key else f"not set ({provider.keys[0]}): needed only for its models"
-            yield None, f"key of {provider.name}: {state}", ""
-    replies = Store()
-    yield (
-        True,
-        f"response store with {sum(row['replies'] for row in replies.statistics())} replies at {replies.path}",
-        "",
-    )
+            yield None, f"key of {provider.name}: {state}"
+    with _opened() as replies:
+        count = sum(row["replies"] for row in replies.statistics())
+        yield True, f"response store with {count} replies at {replies.path}"
     free = shutil.disk_usage(DATA).free / 1e9
-    yield free > 1, f"{free:.0f} GB free for data/", "Make room: a full disk stops a sweep."
+    yield free > 1, f"{free:.0f} GB free for data/; a full disk stops a sweep"
 
 
 def _other_packages() -> list[str]:
@@ -372,19 +370,17 @@ COMPARED = {"show_default": True, "default_map": OTHERS}  # the published comman
 main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
-def _play(arms: tuple[str, ...], report, *, out: Path, agent: str, interrogator: str, jurors: str, **options) -> None:
+def _play(
+    arms: tuple[str, ...], report, *, out, agent, interrogator, jurors, rounds: int, concurrency: int, **options
+) -> None:
     import asyncio
 
     from selfeval.asking.client import Client
     from selfeval.models import get
     from selfeval.roleplay import commands, panel
 
-    jury = panel.Jury(
-        tuple(name.strip() for name in jurors.split(",") if name.strip()),
-        rounds=options.pop("rounds"),
-        seed=options["seed"],
-    )
-    concurrency = options.pop("concurrency")
+    seats = tuple(name.strip() for name in jurors.split(",") if name.strip())
+    jury = panel.Jury(seats, rounds=rounds, seed=options["seed"])
     play = commands.Play(out, get(agent), get(interrogator), jury, arms, **options)
     for warning in play.warnings():
         click.echo(f"selfeval: {warning}", err=True)
