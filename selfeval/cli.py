@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.metadata
-import math
 import shutil
 import signal
 import sys
@@ -43,16 +42,6 @@ class _OneSentence(click.Group):
             signal.signal(signal.SIGTERM, before)
 
 
-class _Number(click.FloatRange):
-    """A number, and neither nan nor inf, which no range keeps out."""
-
-    def convert(self, value, param, ctx):
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{number} is not a finite number.", param, ctx)
-        return number
-
-
 class _Path(click.Path):
     """A path, and not an empty text, which would be the folder one is in."""
 
@@ -64,6 +53,7 @@ class _Path(click.Path):
 
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 COUNT = click.IntRange(1)
+AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
 ENGINES = click.Choice(["auto", "forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
@@ -82,7 +72,7 @@ def main() -> None:
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
 @click.option("--retry-failed", is_flag=True, help="Only runs that failed, broke off or are incomplete.")
 @click.option("--fail-fast", is_flag=True, help="After the first failed run start none; let end what is running.")
-@click.option("--max-cost", type=_Number(0), metavar="USD", help="The most to spend; no call goes beyond it.")
+@click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 @click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
@@ -215,7 +205,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
-@click.option("--temperature", default=0.7, show_default=True, type=_Number(0), help="Of the models asked.")
+@click.option("--temperature", default=0.7, show_default=True, type=AMOUNT, help="Of the models asked.")
 @SEED
 @IN_FLIGHT
 def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> None:
@@ -343,7 +333,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--agent-persona", "persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
 @click.option("--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.")
-@click.option("--temperature", default=0.7, type=_Number(0), help="Of agent and interrogator.")
+@click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
 @SEED
 @IN_FLIGHT
