@@ -6,6 +6,7 @@ registry.
 """
 
 import contextlib
+import getpass
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -63,9 +64,9 @@ def model_file(provider: Provider) -> Path:
 
 def host_folder() -> Path:
     """Return the folder in which this user's processes on this host find each other."""
-    folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
+    folder = Path(tempfile.gettempdir()) / f"selfeval-{getpass.getuser() if os.name == 'nt' else os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
+    if os.name != "nt" and folder.stat().st_uid != os.getuid():
         raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
     return folder
 
