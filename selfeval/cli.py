@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.metadata
-import math
 import shutil
 import signal
 import sys
@@ -43,16 +42,6 @@ class _OneSentence(click.Group):
             signal.signal(signal.SIGTERM, before)
 
 
-class _Number(click.FloatRange):
-    """A number, and neither nan nor inf, which no range keeps out."""
-
-    def convert(self, value, param, ctx):
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{number} is not a finite number.", param, ctx)
-        return number
-
-
 class _Path(click.Path):
     """A path, and not an empty text, which would be the folder one is in."""
 
@@ -64,6 +53,7 @@ class _Path(click.Path):
 
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 COUNT = click.IntRange(1)
+AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
 ENGINES = click.Choice(["auto", "forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
@@ -82,7 +72,7 @@ def main() -> None:
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
 @click.option("--retry-failed", is_flag=True, help="Only runs that failed, broke off or are incomplete.")
 @click.option("--fail-fast", is_flag=True, help="After the first failed run start none; let end what is running.")
-@click.option("--max-cost", type=_Number(0), metavar="USD", help="The most to spend; no call goes beyond it.")
+@click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 @click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
@@ -215,7 +205,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
-@click.option("--temperature", default=0.7, show_default=True, type=_Number(0), help="Of the models asked.")
+@click.option("--temperature", default=0.7, show_default=True, type=AMOUNT, help="Of the models asked.")
 @SEED
 @IN_FLIGHT
 def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> None:
@@ -251,8 +241,9 @@ def scan(paths: tuple[Path, ...]) -> None:
 
     models.providers()  # which reads their keys
     report = keys.scan(paths)
-    click.echo(str(report))
-    sys.exit(report.status)
+    lines = [*report.found, *(f"cannot be read: {each}" for each in report.unreadable)]
+    click.echo("\n".join(map(visible, [*lines, f"{len(report.found)} keys in {report.files} files"])))
+    sys.exit(1 if report.found else 2 if report.unreadable else 0)
 
 
 @main.command()
@@ -271,44 +262,42 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows:
     click.echo(str(build(runs, out=out, pictures=figures, rows=rows)))
 
 
+STATES = {True: "ok", False: "MISSING", None: ""}
+
+
 @main.command()
 def doctor() -> None:
     """Say what works on this machine, and the remedy for what does not."""
     missing = False
-    for fine, text, remedy in _checks():
+    for fine, text in _checks():
+        click.echo(f"{STATES[fine]:7}  {text}")
         missing = missing or fine is False
-        click.echo(f"{ {True: 'ok', False: 'MISSING', None: ''}[fine]:7}  {text}")
-        if fine is False:
-            click.echo(f"         {remedy}")
     sys.exit(int(missing))
 
 
-def _checks() -> Iterator[tuple[bool | None, str, str]]:
-    """Yield whether something works (None: needed only for some models), what it is, and the remedy."""
+def _checks() -> Iterator[tuple[bool | None, str]]:
+    """Yield whether something works (None: needed only for some models), and what it is or its remedy."""
     from selfeval.asking import embedded
-    from selfeval.asking.store import Store
     from selfeval.models import providers
 
     wrong = _other_packages()
-    yield not wrong, "; ".join(wrong) or "packages as in requirements.txt", "pip install -r requirements.txt"
+    remedy = "; ".join([*wrong, "pip install -r requirements.txt"])
+    yield not wrong, remedy if wrong else "packages as in requirements.txt"
     try:
-        yield True, f"embedded model, served at {embedded.url(providers()['local'])}", ""
+        yield True, f"embedded model, served at {embedded.url(providers()['local'])}"
     except SelfevalError as error:
-        yield False, "embedded model", str(error)
+        yield False, str(error)
     for provider in providers().values():
         if provider.on_loopback:
-            yield None, f"server of {provider.name} at {provider.address}: {_answer(provider.url)}", ""
+            yield None, f"server of {provider.name} at {provider.address}: {_answer(provider.url)}"
         if provider.keys:
             state = "set" if provider.key else f"not set ({provider.keys[0]}): needed only for its models"
-            yield None, f"key of {provider.name}: {state}", ""
-    replies = Store()
-    yield (
-        True,
-        f"response store with {sum(row['replies'] for row in replies.statistics())} replies at {replies.path}",
-        "",
-    )
+            yield None, f"key of {provider.name}: {state}"
+    with _opened() as replies:
+        count = sum(row["replies"] for row in replies.statistics())
+        yield True, f"response store with {count} replies at {replies.path}"
     free = shutil.disk_usage(DATA).free / 1e9
-    yield free > 1, f"{free:.0f} GB free for data/", "Make room: a full disk stops a sweep."
+    yield free > 1, f"{free:.0f} GB free for data/; a full disk stops a sweep"
 
 
 def _other_packages() -> list[str]:
@@ -344,7 +333,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--agent-persona", "persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
 @click.option("--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.")
-@click.option("--temperature", default=0.7, type=_Number(0), help="Of agent and interrogator.")
+@click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
 @SEED
 @IN_FLIGHT
@@ -371,19 +360,17 @@ COMPARED = {"show_default": True, "default_map": OTHERS}  # the published comman
 main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
-def _play(arms: tuple[str, ...], report, *, out: Path, agent: str, interrogator: str, jurors: str, **options) -> None:
+def _play(
+    arms: tuple[str, ...], report, *, out, agent, interrogator, jurors, rounds: int, concurrency: int, **options
+) -> None:
     import asyncio
 
     from selfeval.asking.client import Client
     from selfeval.models import get
     from selfeval.roleplay import commands, panel
 
-    jury = panel.Jury(
-        tuple(name.strip() for name in jurors.split(",") if name.strip()),
-        rounds=options.pop("rounds"),
-        seed=options["seed"],
-    )
-    concurrency = options.pop("concurrency")
+    seats = tuple(name.strip() for name in jurors.split(",") if name.strip())
+    jury = panel.Jury(seats, rounds=rounds, seed=options["seed"])
     play = commands.Play(out, get(agent), get(interrogator), jury, arms, **options)
     for warning in play.warnings():
         click.echo(f"selfeval: {warning}", err=True)

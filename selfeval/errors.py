@@ -2,6 +2,7 @@
 
 import difflib
 import linecache
+import math
 import sys
 import traceback
 from collections.abc import Iterable
@@ -82,9 +83,9 @@ def check_whole(name: str, value, least: int = 0, most: int | None = None) -> No
 
 
 def check_at_least(name: str, value, least: float = 0) -> None:
-    """Raise `InputError` unless a parameter is a number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        raise InputError(f"`{name}` must be a number of at least {least}, got {value!r}.")
+    """Raise `InputError` unless a parameter is a finite number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+        raise InputError(f"`{name}` must be a finite number of at least {least}, got {value!r}.")
 
 
 def check_one_of(name: str, value, known) -> None:

@@ -21,23 +21,19 @@ SHORTEST = 8  # letters of a value that can be searched for; shorter ones stand 
 READ: dict[str, str] = {}  # variable: the key that a provider of the registry read there, whatever it is called
 WORDS = {"key", "apikey", "token", "secret", "secrets", "password", "passwords", "passwd", "credentials"}
 PASSWORD = re.compile(r"://[^:/@\s]*:([^/\s]+)@")  # in an address
-KINDS = {  # kind: (how it begins, how it goes on)
-    "API key (sk-)": ("sk- pk- rk- sk_ pk_ rk_", r"(?=(?:[\w-]{0,60}?\d){3})[\w-]{16,}"),
-    "Google API key": ("AIza", r"[\w-]{30,}"),
-    "Hugging Face token": ("hf_", "[A-Za-z0-9]{16,}"),
-    "GitHub token": ("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{16,}"),
-    "GitLab token": ("glpat-", r"[\w-]{16,}"),
-    "Slack token": ("xoxb- xoxp- xoxa- xoxe- xoxo- xoxr- xoxs-", r"[\w-]{16,}"),
-    "Groq or xAI key": ("gsk_ xai-", r"\w{16,}"),
-    "NVIDIA key": ("nvapi-", r"[\w-]{20,}"),
-    "AWS access key": ("AKIA ASIA", r"[0-9A-Z]{16}\b"),
-    "JSON web token": ("eyJ", r"[\w-]{10,400}\.eyJ[\w-]{10,2000}\.[\w-]{10,}"),
-    "bearer token": ("Bearer", r" (?=[\w.~+/=-]*?\d)[\w.~+/=-]{16,}"),
-    "private key": ("-----BEGIN", r" (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+BEGINNINGS = {  # how keys begin: how they go on
+    "sk- pk- rk- sk_ pk_ rk_": r"(?=(?:[\w-]{0,60}?\d){3})[\w-]{16,}",  # OpenAI, OpenRouter, Anthropic, Stripe
+    "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ gsk_ xai-": r"\w{16,}",  # GitHub, Groq, xAI
+    "AIza glpat- nvapi- xoxb- xoxp- xoxa- xoxe- xoxo- xoxr- xoxs-": r"[\w-]{16,}",  # Google, GitLab, NVIDIA, Slack
+    "hf_": "[A-Za-z0-9]{16,}",  # Hugging Face
+    "AKIA ASIA": r"[0-9A-Z]{16}\b",  # AWS
+    "eyJ": r"[\w-]{10,400}\.eyJ[\w-]{10,2000}\.[\w-]{10,}",  # a JSON web token
+    "Bearer": r" (?=[\w.~+/=-]*?\d)[\w.~+/=-]{16,}",
+    "-----BEGIN": r" (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----",
 }
 # One pattern for each beginning, literal first: that is searched for twenty times as fast as one after a `\b`.
-SHAPES = [(kind, rf"{begin}(?<!\w{begin}){rest}") for kind, (begins, rest) in KINDS.items() for begin in begins.split()]
-SECRET_VALUE = re.compile("|".join(shape for _, shape in SHAPES), re.ASCII)
+SHAPES = {begin: rf"{begin}(?<!\w{begin}){rest}" for begins, rest in BEGINNINGS.items() for begin in begins.split()}
+SECRET_VALUE = re.compile("|".join(SHAPES.values()), re.ASCII)
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -72,10 +68,8 @@ def values() -> dict[str, str]:
     """Return {name: value} of the secrets in this environment, also passwords in addresses, and of keys once read."""
     found = dict(READ)
     for name, text in os.environ.items():
-        text = text.strip()
-        random = re.search(r"\d", text) and re.search("[A-Za-z]", text)  # `KEY=notebook` is no secret
-        if random and is_secret_name(name):
-            found[name] = text
+        if is_secret_name(name) and re.search(r"\d", text) and re.search("[A-Za-z]", text):  # `KEY=notebook` is none
+            found[name] = text.strip()
         if password := PASSWORD.search(text):
             found[f"{name} (password)"] = password[1]
     return {name: value for name, value in found.items() if len(value) >= SHORTEST}
@@ -127,40 +121,26 @@ class Report:
     unreadable: list[str] = field(default_factory=list)
     files: int = 0
 
-    @property
-    def status(self) -> int:
-        """Return the exit status: 1 for keys, 2 where something could not be read, else 0."""
-        return 1 if self.found else 2 if self.unreadable else 0
-
-    def __str__(self) -> str:
-        lines = [*self.found, *(f"cannot be read: {each}" for each in self.unreadable)]
-        return "\n".join(map(visible, [*lines, f"{len(self.found)} keys in {self.files} files"]))
-
 
 def scan(paths: Iterable[Path | str], secrets: dict[str, str] | None = None) -> Report:
     """Search files and folders. secrets: {name: value} to look for, by default those of this environment.
 
     Every file is searched as bytes, an image with its texts too, for values (also as URL or JSON text) and for shapes;
-    of an SQLite file also the rows, as text. The first place of each kind is named. What is compressed or encoded is
-    not opened; in folders, .git and .venv are left out, the project's .env, where keys belong, and pipes.
+    of an SQLite file also the rows, as text. The first place of each is named. What is compressed or encoded is not
+    opened; in folders, .git and .venv are left out, the project's .env, where keys belong, and pipes.
     """
     report = Report()
-    shapes = [(kind, re.compile(shape.encode())) for kind, shape in SHAPES]
-    patterns = [*_patterns(values() if secrets is None else secrets), *shapes]
+    patterns = [*_patterns(values() if secrets is None else secrets)]
     for file in (file for path in paths for file in _files(Path(path), report)):
         try:
             with file.open("rb") as content:
-                found = {}
-                if content.read(16).startswith(b"SQLite format 3"):
-                    found = {kind: f"line {line} of its .dump" for kind, line in _search(_rows(file), patterns).items()}
-                content.seek(0)
-                pieces = iter(lambda: content.readlines(PIECE), [])
-                found = {kind: f"line {line}" for kind, line in _search(pieces, patterns).items()} | found
+                found = _search("line {}", iter(lambda: content.readlines(PIECE), []), patterns)
         except OSError as error:
             report.unreadable.append(f"{file}: {error.strerror or error}")
             continue
+        found |= _search("line {} of its .dump", _rows(file), patterns)
         report.files += 1
-        report.found += [f"{file}, {place}: {kind}" for kind, place in found.items()]
+        report.found += [f"{file}, {place}: {what}" for what, place in found.items()]
     return report
 
 
@@ -168,6 +148,8 @@ def _patterns(secrets: dict[str, str]) -> Iterator[tuple[str, re.Pattern]]:
     for name, value in secrets.items():
         quoted = json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe="")
         yield f"the value of {name}", re.compile("|".join(map(re.escape, {value, *quoted})).encode())
+    for begin, shape in SHAPES.items():
+        yield f"a key that begins with {begin}", re.compile(shape.encode())
 
 
 def _files(path: Path, report: Report) -> Iterator[Path]:
@@ -177,25 +159,24 @@ def _files(path: Path, report: Report) -> Iterator[Path]:
         report.unreadable.append(f"{path}: there is no such file or folder with content")
     for folder, folders, names in os.walk(path, onerror=lambda error: report.unreadable.append(str(error))):
         folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        files = (Path(folder) / name for name in sorted(names))
-        yield from (
-            file for file in files if file.is_file() and file.resolve() != ROOT / ".env"
-        )  # a pipe would be waited for
+        for file in (Path(folder) / name for name in sorted(names)):
+            if file.is_file() and file.resolve() != ROOT / ".env":  # a pipe would be waited for
+                yield file
 
 
-def _search(pieces: Iterable[list[bytes]], patterns: list[tuple[str, re.Pattern]]) -> dict[str, int]:
-    """Return {kind: the line where it is first found} of a text in pieces of whole lines."""
+def _search(place: str, pieces: Iterable[list[bytes]], patterns: list[tuple[str, re.Pattern]]) -> dict[str, str]:
+    """Return {what: the place where it is first found} of a text in pieces of whole lines."""
     found, line = {}, 1
     for data in map(b"".join, pieces):
-        for kind, pattern in patterns:
-            if kind not in found and (match := pattern.search(data)):
-                found[kind] = line + data.count(b"\n", 0, match.start())
+        for what, pattern in patterns:
+            if what not in found and (match := pattern.search(data)):
+                found[what] = place.format(line + data.count(b"\n", 0, match.start()))
         line += data.count(b"\n")
     return found
 
 
 def _rows(path: Path) -> Iterator[list[bytes]]:
-    """Yield an SQLite file as SQL; no more where it cannot be read on, since its bytes are searched anyway."""
+    """Yield an SQLite file as SQL, and nothing of other files; no more where it cannot be read on."""
     log = path.with_name(f"{path.name}-wal")
     mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"  # the second leaves no file behind
     address = f"file:{quote(str(path.absolute()))}?{mode}"

@@ -1,15 +1,14 @@
 """The registry `data/models.yaml`: model id -> provider, names, parameters, price."""
 
 import inspect
-import ipaddress
 import math
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
@@ -75,11 +74,7 @@ class Provider:
     @property
     def on_loopback(self) -> bool:
         """Tell whether the address in use is one of this machine."""
-        try:
-            host = urlsplit(self.url or "").hostname or ""
-            return host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return bool(re.match(r"\w+://(localhost|127\.[\d.]+|\[::1\])(:|/|$)", self.address))
 
     def identity(self) -> dict:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
@@ -141,10 +136,10 @@ def registry_files() -> tuple[Path, ...]:
 
 
 @cache
-def _read(own: str | None) -> tuple[dict[str, Provider], dict[str, Model]]:
+def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model]]:
     providers: dict[str, Provider] = {}
     models: dict[str, Model] = {}
-    for path in registry_files():
+    for path in files:
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
@@ -154,13 +149,16 @@ def _read(own: str | None) -> tuple[dict[str, Provider], dict[str, Model]]:
             providers[name] = _decode(Provider, {"name": name, **(entry or {})}, path, "providers", name)
         own = [_model(entry, providers, path, number) for number, entry in enumerate(registry.models or ())]
         for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
-            if twice := next((m for k, m in enumerate(own) if names[k] in names[:k]), None):
-                name = getattr(twice, what)
-                raise InputError(f"The registry {path} gives the {what} {name!r} to two models; each needs its own.")
+            if twice := _twice(names):
+                raise InputError(f"The registry {path} gives the {what} {twice!r} to two models; each needs its own.")
         models |= {model.id: model for model in own}
     _ = [provider.key for provider in providers.values()]  # from now on they are not shown
     # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
     return providers, {i: replace(model, provider=providers[model.provider.name]) for i, model in models.items()}
+
+
+def _twice(names: list[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _model(entry: dict, providers: dict[str, Provider], path: Path, number: int) -> Model:
@@ -213,12 +211,12 @@ def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | No
 
 def providers() -> dict[str, Provider]:
     """Return all providers by name."""
-    return _read(os.environ.get("SELFEVAL_MODELS"))[0]
+    return _read(registry_files())[0]
 
 
 def models() -> dict[str, Model]:
     """Return all listed models by id, in the registry's order."""
-    return _read(os.environ.get("SELFEVAL_MODELS"))[1]
+    return _read(registry_files())[1]
 
 
 def get(model_id: str) -> Model:
@@ -255,24 +253,13 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     if not callable(call):
         raise InputError(f"A model is made of a function of messages, got {call!r}.")
 
-    async def ask(messages: list[dict], **parameters):
-        answer = call(messages, **_taken(call, parameters))
-        answer = await answer if inspect.isawaitable(answer) else answer
-        if not isinstance(answer, str) and not hasattr(answer, "text"):
-            raise TypeError(f"the function must return a text or a Response, got {answer!r:.80}")
-        return answer
+    takes = inspect.signature(call).parameters
+    every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
+
+    def ask(messages: list[dict], **parameters):
+        return call(messages, **{name: value for name, value in parameters.items() if every or name in takes})
 
     return Model(model_id, Provider("python"), model_id, display or model_id, call=ask, listed=False)
-
-
-def _taken(call: Callable, parameters: dict) -> dict:
-    """Return those parameters that a function takes."""
-    try:
-        takes = inspect.signature(call).parameters
-    except ValueError:  # of C
-        return {}
-    every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
-    return {name: value for name, value in parameters.items() if every or name in takes}
 
 
 def get_all(ids: str | Model | list[str | Model]) -> list[Model]:
@@ -284,9 +271,7 @@ def get_all(ids: str | Model | list[str | Model]) -> list[Model]:
     if not ids:
         raise InputError("A list of models must name at least one, got [].")
     found = [i if isinstance(i, Model) else get(i) for i in ids]
-    names = [model.id for model in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
+    if twice := _twice([model.id for model in found]):
         raise InputError(f"The model {twice!r} is in the list twice; name each once.")
     return found
 

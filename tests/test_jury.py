@@ -416,7 +416,7 @@ def test_jurors_of_the_agents_family_are_flagged(store):
         ({"dimensions": ("human",)}, "Unknown name 'human' in `dimensions`; known are"),
         ({"jurors": ()}, "`jurors` must name at least one model, got []."),
         ({"answer": "constrained"}, "has no `json_schema` in the registry"),
-        ({"temperature": -1}, "`temperature` must be a number of at least 0, got -1."),
+        ({"temperature": -1}, "`temperature` must be a finite number of at least 0, got -1."),
         ({"blind": "yes"}, "`blind` must be true or false, got 'yes'."),
     ],
 )

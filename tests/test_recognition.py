@@ -159,7 +159,7 @@ def test_names_in_brackets_and_json_over_lines_are_read():
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"answer": "loud"}, "`answer` must be one of free, constrained, got 'loud'"),
-    ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a number"),
+    ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a finite number"),
     ({"labels": "letters"}, "`labels` must be one of names"), 
     ({"control": "paraphrased"}, "`paraphraser` must name a model"),
 ])  # fmt: skip

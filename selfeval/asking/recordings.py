@@ -72,7 +72,7 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
     Raises `InputError` where the client could not have stored it, or where its key is not that of its request.
     """
     try:
-        row = _read(line)
+        row = json.loads(line)
         request = canonical(row["request"])
         _check(row["key"], request, row["response"])
         return row["key"], request, json.dumps(row["response"])
@@ -89,7 +89,7 @@ def _check(key: str, request: str, response) -> None:
     """Raise `ValueError` or `TypeError` unless the client itself could have stored this."""
     if request_key(key) != key_of(request):
         raise ValueError(f"the key {key[:12]!r} is not that of its request")
-    asked = _read(request)
+    asked = json.loads(request)
     if not isinstance(asked, dict) or canonical(asked) != request:
         raise TypeError("a request is an object in canonical form")
     if not isinstance(asked.get("model"), str) or not isinstance(asked.get("messages"), list):
@@ -110,26 +110,15 @@ def _check(key: str, request: str, response) -> None:
     json.dumps(response, allow_nan=False)
 
 
-def _read(text: str | bytes):
-    """Return what JSON holds; unlike Python's own reader this takes no NaN and no Infinity."""
-
-    def refuse(name: str):
-        raise ValueError(f"{name} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]]]:
     """Yield the rows of another store in pieces of this size: (replies, attempts).
 
     Raises `InputError` where it is no store, or where the client could not have written a row.
     """
-    if not path.is_file():
-        raise InputError(f"There is no store {path}.")
     wal = path.with_name(f"{path.name}-wal").exists()
     address = f"file:{quote(str(path))}?mode=ro{'' if wal else '&immutable=1'}"  # no locks: it may lie on another host
-    with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
-        try:
+    try:
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema=OFF")  # a view in its place cannot call what has an effect
             replies = connection.execute("SELECT key, request, response, created FROM replies")
             while rows := replies.fetchmany(size):
@@ -142,13 +131,13 @@ def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]
                     if [*map(type, (key, outcome))] != [str, str] or not is_amount(at) or type(detail) is bytes:
                         raise TypeError(f"an attempt has a key, a time and an outcome, got {(key, at, outcome)!r:.200}")
                 yield [], rows
-        except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"{path} is no response store of ours: {error}.") from error
+    except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is no response store of ours: {error}.") from error
 
 
 def _check_row(key, request, response, created) -> None:
     try:
-        _check(key, request, _read(response))
+        _check(key, request, json.loads(response))
         if not is_amount(created):
             raise TypeError(f"`created` is a time, got {created!r}")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:

@@ -142,11 +142,15 @@ async def ask_callable(function: Callable, messages: list[dict], parameters: dic
     try:
         answer = function(messages, **parameters)
         answer = await answer if inspect.isawaitable(answer) else answer
+        if isinstance(answer, str):
+            return Response(answer, "ok" if answer.strip() else "empty")
+        if not isinstance(answer, Response):
+            raise TypeError(f"the function must return a text or a Response, got {answer!r:.80}")
+        return answer
     except SelfevalError:
         raise
     except Exception as error:
         return Response(status="error", error=f"{type(error).__name__}: {error}")
-    return answer if isinstance(answer, Response) else Response(str(answer), "ok" if str(answer).strip() else "empty")
 
 
 def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:

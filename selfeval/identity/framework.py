@@ -16,7 +16,7 @@ from pathlib import Path
 from selfeval.asking.client import Client
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
-from selfeval.errors import InputError, check_whole
+from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.files import write_whole
 from selfeval.identity.claims import Assessment, assess
 from selfeval.identity.config import Config, read_config
@@ -78,6 +78,7 @@ class EvalRunner:
         verdict; an error, an empty reply or one that is cut off leaves `passed` null.
         """
         check_whole("repeats", repeats, 1, 10_000)
+        check_at_least("temperature", temperature)
         model = _as_model(model, model_id)
         scoring = scoring or self.config.method
         judge = as_judge(judge, [model, played(model)])

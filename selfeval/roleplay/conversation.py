@@ -6,13 +6,12 @@ the conversation goes on. Where an answer failed (no reply from the provider), o
 the conversation ends with that status. What was said until then is kept, and the other conversations go on.
 """
 
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from selfeval.asking.client import Client, Progress, gather, require
 from selfeval.asking.request import Request, Response, is_computed
-from selfeval.errors import InputError, check_whole
+from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.roleplay import cast
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
@@ -164,8 +163,7 @@ def sides(
     seed: int = 0,
 ) -> tuple[Side, Side]:
     """Return who asks and who answers."""
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature < math.inf:
-        raise InputError(f"`temperature` must be a finite number of at least 0, got {temperature!r}.")
+    check_at_least("temperature", temperature)
     made = []
     for label, part, model in (
         ("interrogator", cast.role(strategy, cast.strategies(), "strategy"), interrogator),
