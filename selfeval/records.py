@@ -443,12 +443,7 @@ RULES = (  # field, tasks, what must hold of a value, in words
     ("true_model", TASKS, _text, "must be a non-empty text"),
     ("evaluator_model", TASKS, _text, "must be a non-empty text"),
     ("predicted_model", NAMING, _text, "must be a text or null"),
-    (
-        "predicted_self",
-        CLAIMING,
-        (True, False).__contains__,
-        "must be true, false or null (a bare YES or A belongs in `reply`)",
-    ),
+    ("predicted_self", CLAIMING, {True, False}.__contains__, "must be true, false or null (`reply` takes a YES or A)"),
     ("score", TASKS, _share, "must be a number from 0 to 1, P(the text is its own), or null"),
     ("other_model", PAIRS, _text, "must name the author of the pair's other text"),
     ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
@@ -509,18 +504,15 @@ def _by_id(path: Path, frame: pd.DataFrame) -> list[str]:
 
     for name in {*frame["predicted_model"].dropna()} - exact:
         if isinstance(name, str) and len(owners.get(name_key(name), ())) > 1:
-            raise InputError(
-                f"{path} gives two authors the label {name!r}, which is an answer; name answers by id there."
-            )
+            raise InputError(f"{path} gives two authors the label {name!r}, which is an answer; give answers by id.")
     asked = {*frame["evaluator_model"]}
     same = {one: owner(one) for one in sorted(asked) if owner(one) != one and owner(one) not in asked}
     frame["evaluator_model"] = frame["evaluator_model"].replace(same)
     frame["predicted_model"] = [*map(owner, frame["predicted_model"])]
     if "candidates" in frame:
-        for listed in {id(c): c for c in frame["candidates"] if isinstance(c, list)}.values():
-            listed[:] = map(owner, listed)
-    display = {author: known[author].display if author in known else author for author in exact}
-    shown = frame["true_model"].map(display)
+        lists = {id(c): [*map(owner, c)] for c in frame["candidates"] if isinstance(c, list)}
+        frame["candidates"] = [lists.get(id(c), c) for c in frame["candidates"]]
+    shown = frame["true_model"].map({author: known[author].display if author in known else author for author in exact})
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
     return [f"{path.name}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
 
@@ -529,9 +521,8 @@ def labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: its labels in the file}."""
     if "true_model_display" not in frame:
         return {}
-    pairs = frame[["true_model", "true_model_display"]].drop_duplicates().dropna()
-    pairs = pairs[pairs["true_model_display"].map(_text)]
-    return pairs.groupby("true_model")["true_model_display"].agg(list).to_dict()
+    named = frame[frame["true_model_display"].map(_text)]
+    return named.groupby("true_model")["true_model_display"].agg(lambda found: [*found.unique()]).to_dict()
 
 
 def _repeats(frame: pd.DataFrame) -> pd.Index:
