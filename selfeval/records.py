@@ -137,17 +137,16 @@ def read_jsonl(path: Path) -> list[dict]:
 def json_rows(path: Path) -> Iterator[dict]:
     """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
     tell_sweep("read", path)
-    empty = True
+    row = None
     try:
         with path.open(encoding="utf-8-sig") as file:
             for row in _json_values(path, file):
                 if not isinstance(row, dict):
                     raise InputError(f"{path} holds something that is not a record (a JSON object).")
-                empty = False
                 yield row
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    if empty:
+    if row is None:
         raise InputError(f"{path} holds no record.")
 
 
@@ -270,7 +269,11 @@ def read_predictions(
     run); two different answers to the same question under the same condition are an error of the statistics, since two
     designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else.
     """
-    names = _checked_columns({} if columns is None else columns)
+    if not isinstance(columns, Mapping | None):
+        raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
+    names = {str(theirs): ours for theirs, ours in (columns or {}).items()}
+    for ours in names.values():
+        check_one_of("columns", ours, KNOWN)
     unused, notes, frames = {*names}, [], []
     for file, given in _named_files(source).items():
         found = pd.DataFrame(_kept_once(file, names))
@@ -290,15 +293,6 @@ def read_predictions(
         )
     frame.attrs["notes"] = notes
     return frame
-
-
-def _checked_columns(columns) -> dict[str, str]:
-    """Return `columns` as {theirs: ours}; ours must be fields of a prediction record."""
-    if not isinstance(columns, Mapping):
-        raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
-    for ours in columns.values():
-        check_one_of("columns", ours, KNOWN)
-    return {str(theirs): ours for theirs, ours in columns.items()}
 
 
 def _named_files(source) -> dict[Path, Mapping]:
