@@ -523,7 +523,7 @@ def _repeats(frame: pd.DataFrame) -> pd.Index:
     """Return which records repeat an earlier one in question and answer, as after a resumed run."""
     fields = [name for name in KNOWN if name in frame and name not in ("is_correct", *ABOUT)]
     alike = frame.loc[frame.duplicated([name for name in fields if name in PLAIN], keep=False), fields]
-    nested = {name: alike[name].map(repr) for name in fields if name not in PLAIN}
+    nested = {name: alike[name].map(repr, na_action="ignore") for name in fields if name not in PLAIN}
     return alike.index[alike.assign(**nested).duplicated()]
 
 
