@@ -2,10 +2,11 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,27 +39,25 @@ ABOUT = (  # what is no part of question and answer
 KNOWN = (*PREDICTION_FIELDS, *ASKED, *SAID, *ABOUT)
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
-NEEDED = ("other_text_id", "other_model", "position", "repeat", "status", "candidates", "condition")
+NEEDED = (  # of each one at least
+    ("text_id",), ("true_model",), ("evaluator_model",), ("task_type",), ("prompt_used", "prompt_id"),
+    ("reply", "returned_text", "predicted_model", "predicted_self", "score"),
+)  # fmt: skip
 SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NULLS = {"", "none", "null", "nan", "n/a"}
 TRUTH = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False, "0.0": False}
 REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 WHERE = "`columns: {theirs: ours}` of 03 maps other names, and data/README.md has every field of a prediction record."
-MEND = (
-    "mend that record, or name another field for it in `columns: {theirs: ours}` of 03 (data/README.md has them all)."
-)
 NOT_READ = {  # by their names
-    "a parquet file": ".parquet", "a feather file": ".feather", "a spreadsheet": ".xlsx .xls .ods",
-    "a TSV file": ".tsv", "an Inspect log": ".eval", "a compressed file": ".gz .zip",
+    ".parquet": "a parquet file", ".feather": "a feather file", ".xlsx": "a spreadsheet", ".xls": "a spreadsheet",
+    ".tsv": "a TSV file", ".eval": "an Inspect log", ".gz": "a compressed file", ".zip": "a compressed file",
 }  # fmt: skip
-SHAPES = {  # of other tools: fields that give them away
-    "an Inspect log": ("eval samples", "eval plan", "epoch input target"),
-    "lm-eval samples": ("doc_id resps", "doc_id filtered_resps"),
-    "OpenAI batch output": ("custom_id response",),
-    "promptfoo results": ("evalId results", "vars gradingResult", "promptIdx"),
-    "ShareGPT conversations": ("conversations",),
-}
+SHAPES = {  # of other tools, by the fields that give them away
+    "eval samples": "an Inspect log", "epoch input target": "an Inspect log", "doc_id resps": "lm-eval samples",
+    "custom_id response": "OpenAI batch output", "evalId results": "promptfoo results",
+    "vars gradingResult": "promptfoo results", "conversations": "ShareGPT conversations",
+}  # fmt: skip
 MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
 
 
@@ -122,8 +121,7 @@ def call_fields(request: "Request", response: "Response") -> dict:
 
 def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
     """Write rows as JSON lines, whole or not at all; a lone surrogate, which UTF-8 cannot hold, as its escape."""
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    write_whole(path, lines.encode("utf-8", "backslashreplace").decode())
+    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -139,44 +137,34 @@ def read_jsonl(path: Path) -> list[dict]:
 def json_rows(path: Path) -> Iterator[dict]:
     """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
     tell_sweep("read", path)
-    empty = True
+    row = None
     try:
         with path.open(encoding="utf-8-sig") as file:
             for row in _json_values(path, file):
                 if not isinstance(row, dict):
                     raise InputError(f"{path} holds something that is not a record (a JSON object).")
-                empty = False
                 yield row
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    if empty:
+    if row is None:
         raise InputError(f"{path} holds no record.")
 
 
 def _json_values(path: Path, file: TextIO) -> Iterator:
-    """Yield what each line holds; the items of the one list, or the one object over many lines, that a file may be."""
+    """Yield what each line holds; of a file that does not begin with a whole object on a line, what the file holds."""
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     for at, (number, line) in enumerate(lines):
-        value = _parsed(line)
-        if at == 0 and isinstance(value, Exception):
-            whole = _parsed(line + file.read())
-            value = value if isinstance(whole, Exception) else whole
-        if isinstance(value, Exception):
-            raise InputError(f"{path}, line {number}: not valid JSON ({value}); mend that line.") from value
-        yield from value if at == 0 and isinstance(value, list) else [value]
-
-
-def _parsed(content: str):
-    """Return what JSON says, or the error."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        return error
+        by_line = at or (line.lstrip().startswith("{") and line.rstrip().endswith("}"))
+        try:
+            value = json.loads(line if by_line else line + file.read())
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
+        yield from value if isinstance(value, list) else [value]
 
 
 def _rows(path: Path) -> Iterable[dict]:
     """Return the rows of a file that may be somebody else's: JSON lines or CSV."""
-    if kind := next((kind for kind, ends in NOT_READ.items() if path.suffix.lower() in ends.split()), None):
+    if kind := NOT_READ.get(path.suffix.lower()):
         raise InputError(f"{path} is {kind}, which is not read; write it as CSV or JSON lines, one answer a line.")
     if path.suffix != ".csv":
         return json_rows(path)
@@ -281,14 +269,16 @@ def read_predictions(
     run); two different answers to the same question under the same condition are an error of the statistics, since two
     designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else.
     """
-    names = _checked_columns({} if columns is None else columns)
+    if not isinstance(columns, Mapping | None):
+        raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
+    names = {str(theirs): ours for theirs, ours in (columns or {}).items()}
+    for ours in names.values():
+        check_one_of("columns", ours, KNOWN)
     unused, notes, frames = {*names}, [], []
     for file, given in _named_files(source).items():
-        left_out = {*SENT} - {*names}
-        rows = ({k: v for k, v in row.items() if k not in left_out} for row in _rows(file))
-        found = _columns(file, rows, names)
+        found = pd.DataFrame(_kept_once(file, names))
         unused -= {*found}
-        frame = _completed(file, _renamed(file, pd.DataFrame(found), names), given)
+        frame = _completed(file, _renamed(file, found, names), given)
         _check_values(file, frame)
         notes += _by_id(file, frame)
         frames.append(frame)
@@ -305,21 +295,11 @@ def read_predictions(
     return frame
 
 
-def _checked_columns(columns) -> dict[str, str]:
-    """Return `columns` as {theirs: ours}; ours must be fields of a prediction record."""
-    if not isinstance(columns, Mapping):
-        raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
-    for ours in columns.values():
-        check_one_of("columns", ours, KNOWN)
-    return {str(theirs): ours for theirs, ours in columns.items()}
-
-
 def _named_files(source) -> dict[Path, Mapping]:
     """Return {file: what is said of it}."""
-    single = isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
-    parts = [part if isinstance(part, Mapping) else {part: {}} for part in ([source] if single else source)]
+    parts = [source] if isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable) else source
     files: dict[Path, Mapping] = {}
-    for name, given in (pair for part in parts for pair in part.items()):
+    for name, given in [pair for part in parts for pair in (part if isinstance(part, Mapping) else {part: {}}).items()]:
         if not isinstance(given, Mapping | None):
             raise InputError(f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r}.")
         path = data_path(name).resolve()
@@ -337,32 +317,26 @@ def _named_files(source) -> dict[Path, Mapping]:
     return files
 
 
-def _columns(path: Path, rows: Iterable[dict], names: Mapping[str, str]) -> dict[str, list]:
-    """Return rows as columns in which equal texts, lists and objects are one, NaN where a row lacks a field.
+def _kept_once(path: Path, names: Mapping[str, str]) -> Iterator[dict]:
+    """Yield the rows of a file without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
 
-    names: {theirs: ours} of fields that have other names in the file. A prediction file says the same names, prompts
-    and settings in every row; kept once each, a million rows fit into a gigabyte. Equal values mostly stand near each
-    other, so what is remembered is bounded.
+    A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
+    memory. Equal values mostly stand near each other, so what is remembered is bounded.
     """
-    columns: dict[str, list] = {}
     known: dict = {}
-    number = 0
-    for number, row in enumerate(rows, 1):
+    left_out = {*SENT} - {*names}
+    for number, row in enumerate(_rows(path), 1):
+        row = {sys.intern(name): value for name, value in row.items() if name not in left_out}
         for name, value in row.items():
             if isinstance(value, str):
-                value = known.setdefault(value, value)
+                row[name] = known.setdefault(value, value)
             elif isinstance(value, list | dict):
                 if names.get(name, name) in PLAIN:
                     raise InputError(f"{path}, record {number}: `{name}` must be no list or object, got {value!r:.80}.")
-                value = known.setdefault((repr(value),), value)
-            column = columns.setdefault(name, [])
-            column.extend([math.nan] * (number - 1 - len(column)))
-            column.append(value)
+                row[name] = known.setdefault((repr(value),), value)
+        yield row
         if len(known) > REMEMBERED:
             known.clear()
-    for column in columns.values():
-        column.extend([math.nan] * (number - len(column)))
-    return columns
 
 
 def _renamed(path: Path, frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -398,21 +372,17 @@ def _merged(path: Path, condition, more) -> dict:
 
 def _completed(path: Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFrame:
     """Return a table of prediction records with what is said of the whole file; check that all is there."""
-    columns = [*map(str, frame)]
     frame = frame.assign(**{name: given[name] for name in FOR_ALL if name in given and name not in frame})
     if more := {name: value for name, value in given.items() if name not in FOR_ALL}:
         known = frame["condition"] if "condition" in frame else [None] * len(frame)
-        frame["condition"] = _each(known, lambda one: _merged(path, one, more))
-    names = {*map(str, frame)}
-    missing = [name for name in ("text_id", "true_model", "evaluator_model", "task_type") if name not in names]
-    missing += ["prompt_used"] * (not names & {"prompt_used", "prompt_id"})
-    answers = {"predicted_model", "predicted_self", "reply", "returned_text", "score"}
-    missing += ["reply (or predicted_model, predicted_self, score)"] * (not names & answers)
+        frame["condition"] = [_merged(path, one, more) for one in known]
+    names = [*map(str, frame)]
+    missing = [" or ".join(fields) for fields in NEEDED if {*fields}.isdisjoint(names)]
     if missing:
-        shown = ", ".join(columns[:15]) + (", ..." if len(columns) > 15 else "")
+        kind = next((kind for marks, kind in SHAPES.items() if {*marks.split()} <= {*names}), None)
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
-            f"{shown}{_looks_like(names)}; {WHERE}"
+            f"{', '.join(names)}{f' and looks like {kind}, so write one answer a line' if kind else ''}; {WHERE}"
         )
     if "text_full" in frame and "text_preview" not in frame:
         frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
@@ -420,26 +390,6 @@ def _completed(path: Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFrame:
         if name not in frame and name != "true_model_display":
             frame[name] = pd.Series(None, frame.index, object)
     return frame
-
-
-def _looks_like(names: set[str]) -> str:
-    """Return what a file with these fields looks like, as half a sentence; "" where nothing is known."""
-    kinds = [kind for kind, shapes in SHAPES.items() if any({*marks.split()} <= names for marks in shapes)]
-    if len(names) == 1 and re.search(r"[\t;|]", min(names)):
-        kinds.append("a table without commas")
-    return f" and looks like {kinds[0]}, so write one answer a line" if kinds else ""
-
-
-def _each(values: Iterable, change: Callable) -> list:
-    """Return what a function makes of each value: it looks at equal ones once, and what it returns for them is one."""
-    made: dict = {}
-    found = []
-    for value in values:
-        key = type(value), id(value) if isinstance(value, list | dict) else value
-        if key not in made:
-            made[key] = change(value)
-        found.append(made[key])
-    return found
 
 
 def _text(value) -> bool:
@@ -468,10 +418,6 @@ def _share(value) -> bool:
         return False
 
 
-def _truths(value) -> bool:
-    return value in (True, False)
-
-
 def _number(value) -> bool:
     return str(value).removesuffix(".0").isdecimal()
 
@@ -491,7 +437,7 @@ RULES = (  # field, tasks, what must hold of a value, in words
     ("true_model", TASKS, _text, "must be a non-empty text"),
     ("evaluator_model", TASKS, _text, "must be a non-empty text"),
     ("predicted_model", NAMING, _text, "must be a text or null"),
-    ("predicted_self", CLAIMING, _truths, "must be true, false or null (a bare YES or A belongs in `reply`)"),
+    ("predicted_self", CLAIMING, {True, False}.__contains__, "must be true, false or null (`reply` takes a YES or A)"),
     ("score", TASKS, _share, "must be a number from 0 to 1, P(the text is its own), or null"),
     ("other_model", PAIRS, _text, "must name the author of the pair's other text"),
     ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
@@ -504,31 +450,27 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
     """Put one form of a value in the place of others; raise `InputError` for a wrong one: record, rule and remedy."""
     for name, read in READ.items():
         old = frame[name].tolist() if name in frame else []
-        if any(isinstance(value, str) for value in old) and (new := _each(old, read)) != old:
+        if any(isinstance(value, str) for value in old) and (new := [*map(read, old)]) != old:
             frame[name] = pd.Series(new, frame.index, object)
 
-    def there(name: str) -> pd.Series:
-        return frame[name].notna() if name in frame else pd.Series(False, frame.index)
-
-    replied = there("reply") | there("returned_text")
+    there = frame.reindex(columns=["reply", "returned_text", *NULLABLE]).notna()
+    replied = there["reply"] | there["returned_text"]
     for name, tasks, ok, rule in RULES:
         rows = frame["task_type"].isin(tasks) | (not tasks)
         if name in NULLABLE:
-            rows &= there(name) | (replied if name == "position" else False)
-        if name not in frame and rows.any():
+            rows &= there[name] | (replied if name == "position" else False)
+        if rows.any() and name not in frame:
             raise InputError(f"{path} lacks the field {name}: it {rule}; {WHERE}")
-        wrong = rows.index[rows][[not right for right in _each(frame[name][rows], ok)]] if rows.any() else []
-        if len(wrong):
-            [value] = frame[name][wrong[:1]].tolist()
-            shown = "null" if pd.isna(value) else f"{value!r:.80}"
-            raise InputError(f"{path}, record {wrong[0] + 1}: `{name}` is {shown}, and {rule}; {MEND}")
+        for at, value in frame[name][rows].drop_duplicates().items() if name in frame else ():
+            if not ok(value):
+                shown = "null" if pd.isna(value) else f"{value!r:.80}"
+                raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
     if "other_model" in frame:
         own, other = (frame[name].eq(frame["evaluator_model"]) for name in ("true_model", "other_model"))
         for at in frame.index[frame["task_type"].isin(PAIRS) & other & ~own][:1]:
             raise InputError(
                 f"{path}, record {at + 1}: the evaluator {frame['evaluator_model'][at]!r} wrote the pair's other text; "
-                "`true_model`, `text_id` and `position` must be its own, `other_model` and `other_text_id` those of "
-                "the other."
+                "give its own text and place in `true_model`, `text_id` and `position`."
             )
 
 
@@ -549,23 +491,22 @@ def _by_id(path: Path, frame: pd.DataFrame) -> list[str]:
         for name in (author, author.rpartition("/")[2], *label_of.get(author, ()), *listed):
             owners.setdefault(name_key(name), set()).add(author)
 
+    @cache
     def owner(name):
         found = owners.get(name_key(name), ()) if isinstance(name, str) and name not in exact else ()
         return next(iter(found)) if len(found) == 1 else name
 
     for name in {*frame["predicted_model"].dropna()} - exact:
         if isinstance(name, str) and len(owners.get(name_key(name), ())) > 1:
-            raise InputError(
-                f"{path} gives two authors the label {name!r}, which is an answer; name answers by id there."
-            )
+            raise InputError(f"{path} gives two authors the label {name!r}, which is an answer; give answers by id.")
     asked = {*frame["evaluator_model"]}
     same = {one: owner(one) for one in sorted(asked) if owner(one) != one and owner(one) not in asked}
     frame["evaluator_model"] = frame["evaluator_model"].replace(same)
-    frame["predicted_model"] = _each(frame["predicted_model"], owner)
+    frame["predicted_model"] = [*map(owner, frame["predicted_model"])]
     if "candidates" in frame:
-        frame["candidates"] = _each(frame["candidates"], lambda c: [*map(owner, c)] if isinstance(c, list) else c)
-    display = {author: known[author].display if author in known else author for author in exact}
-    shown = frame["true_model"].map(display)
+        lists = {id(c): [*map(owner, c)] for c in frame["candidates"] if isinstance(c, list)}
+        frame["candidates"] = [lists.get(id(c), c) for c in frame["candidates"]]
+    shown = frame["true_model"].map({author: known[author].display if author in known else author for author in exact})
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
     return [f"{path.name}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
 
@@ -574,18 +515,16 @@ def labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: its labels in the file}."""
     if "true_model_display" not in frame:
         return {}
-    pairs = frame[["true_model", "true_model_display"]].drop_duplicates().dropna()
-    pairs = pairs[pairs["true_model_display"].map(_text)]
-    return pairs.groupby("true_model")["true_model_display"].agg(list).to_dict()
+    named = frame[frame["true_model_display"].map(_text)]
+    return named.groupby("true_model")["true_model_display"].agg(lambda found: [*found.unique()]).to_dict()
 
 
 def _repeats(frame: pd.DataFrame) -> pd.Index:
     """Return which records repeat an earlier one in question and answer, as after a resumed run."""
     fields = [name for name in KNOWN if name in frame and name not in ("is_correct", *ABOUT)]
-    nested = [name for name in fields if name not in PLAIN and frame[name].map(type).isin([list, dict]).any()]
-    alike = frame.loc[frame.duplicated([name for name in fields if name not in nested], keep=False), fields]
-    again = alike.assign(**{name: _each(alike[name], repr) for name in nested}).duplicated()
-    return alike.index[again]
+    alike = frame.loc[frame.duplicated([name for name in fields if name in PLAIN], keep=False), fields]
+    nested = {name: alike[name].map(repr, na_action="ignore") for name in fields if name not in PLAIN}
+    return alike.index[alike.assign(**nested).duplicated()]
 
 
 def as_published(rows: Iterable[Mapping]) -> list[dict]:
@@ -593,27 +532,26 @@ def as_published(rows: Iterable[Mapping]) -> list[dict]:
 
     Where the text judged stands in `messages` it is there in full, as `text_full` in the place of `text_preview`. What
     that form has no field for is left out: P(self), the condition, the candidates, a system prompt. Records that cannot
-    be read without have more fields (`NEEDED`): of pairs, lineups and repeated questions, of replies that failed or
+    be read without have more fields: of pairs, lineups and repeated questions, of replies that failed or
     were cut off, and of questions about anonymous authors or the better text.
     """
-    return [_as_published(row) for row in rows]
+    return [_as_published({name: value for name, value in row.items() if value == value}) for row in rows]
 
 
-def _as_published(row: Mapping) -> dict:
-    row = {name: value for name, value in row.items() if value == value}  # a row of a table has NaN for null
+def _as_published(row: dict) -> dict:
+    """Return one record in the published form; a row of a table has lost its NaN, which stands for null."""
     messages, preview = row.get("messages") or [], row.get("text_preview") or ""
     asked = messages[-1]["content"] if messages else None
     shown = [text for _, text in blocks(asked or "")][int(row.get("position") or 1) - 1 :][:1]
-    fields = {name: row.get(name) for name in PREDICTION_FIELDS}
-    if shown and shown[0].startswith(preview):
-        fields = {"text_full" if name == "text_preview" else name: value for name, value in fields.items()}
-        fields["text_full"] = shown[0]
-    needed = [name for name in NEEDED[:4] if row.get(name)]
+    full = shown and shown[0].startswith(preview)
+    row = row | {"text_full": shown[0]} if full else row
+    fields = ["text_full" if full and name == "text_preview" else name for name in PREDICTION_FIELDS]
+    said = {"returned_text": row.get("reply"), "evaluation_prompt": asked, "returned_reasoning": row.get("reasoning")}
+    needed = [name for name in ("other_text_id", "other_model", "position", "repeat") if row.get(name)]
     needed += ["status"] * (row.get("status", "ok") not in ("ok", "no_answer"))
     if any(word in str(row.get("condition")) for word in ("anonymous", "better")):
-        needed += NEEDED[5:]
-    said = {"returned_text": row.get("reply"), "evaluation_prompt": asked, "returned_reasoning": row.get("reasoning")}
-    return fields | said | {name: row.get(name) for name in needed}
+        needed += ["candidates", "condition"]
+    return {name: row.get(name) for name in fields} | said | {name: row.get(name) for name in needed}
 
 
 # chats ----------------------------------------------------------------------------------------------------------------
@@ -640,17 +578,13 @@ def chats() -> tuple[dict, ...]:
 
 
 def _turns(chat: dict) -> list[dict]:
-    turns: list[dict] = []
-    speakers: dict[str, str] = {}
-    for message in (message for group in chat["messages"] for message in group):
-        if not message["text"].strip():
-            continue
-        speaker = speakers.setdefault(message["sender"], "AB"[len(speakers)] if len(speakers) < 2 else "?")
-        text = message["text"].strip()
-        if turns and turns[-1]["speaker"] == speaker:
-            turns[-1]["text"] += f"\n{text}"
-        else:
-            turns.append({"speaker": speaker, "text": text, "timestamp": message["timestamp"]})
+    said = [message for group in chat["messages"] for message in group if message["text"].strip()]
+    speakers = dict(zip(dict.fromkeys(message["sender"] for message in said), "AB", strict=False))
+    turns = []
+    for sender, group in itertools.groupby(said, lambda message: message["sender"]):
+        messages = [*group]
+        text = "\n".join(message["text"].strip() for message in messages)
+        turns.append({"speaker": speakers.get(sender), "text": text, "timestamp": messages[0]["timestamp"]})
     return turns
 
 

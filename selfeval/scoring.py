@@ -52,6 +52,7 @@ _LIKELY = re.compile(
     r"(\d{1,3}(?:\.\d{1,6})?) ?(?:%|percent|/ ?100)?\W{0,3}"
 )
 _LIKELY_JSON = re.compile(r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)')
+_LEAD = re.compile(r"[ \n:=\-\"']{0,8}")  # between "answer:" and what is answered
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
 # "On reflection ...", "Actually, ...", "Wait, ...": what follows may take the answer back
 _TURN = re.compile(
@@ -316,9 +317,7 @@ def _end(text: str, begin: int) -> int:
 def _spans_after(marker: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """Yield where the sentence after each marker begins and ends; a heading's sentence may be on a later line."""
     for match in marker.finditer(text):
-        begin = match.end()
-        while begin < len(text) and text[begin] in " \n:=-\"'" and begin < match.end() + 8:
-            begin += 1
+        begin = _LEAD.match(text, match.end()).end()
         yield begin, _end(text, begin)
 
 
