@@ -10,14 +10,36 @@ they were when it ended ok. Otherwise it runs again, and the response store make
 or on a `cluster`; `dryrun` only counts; `show` tells.
 """
 
+import functools
 from importlib import import_module
 
-_HOME = {"load": "file", "run": "execute", "run_file": "execute"}
-__all__ = [*_HOME]
+_HOME = {"load": "file", "run": "execute"}
+__all__ = [*_HOME, "run_file"]
+WORTH_FORKING = 4  # runs: for fewer, the imports of a fork server cost more than they save
+
+
+def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry_run=False, **options):
+    """Execute the sweep file at `path` and return the exit status (`execute.run`, which takes the options).
+
+    out: a folder that replaces `data/runs/<name>`. engine: `forked`, `ordinary`, or `auto`, which forks the kernels of
+    all but the smallest sweeps. scheduler: the address of a Dask scheduler whose workers execute the runs. workers:
+    runs at a time, by default 2, or what the cluster takes. dry_run: only print what would be done and cost.
+    """
+    from selfeval.sweep import cluster, dryrun, execute, file  # a kernel imports this package too
+
+    sweep = file.load(path, out)
+    forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
+    launcher = functools.partial(execute.Notebooks, forked)
+    if dry_run:
+        options.pop("fail_fast", None)
+        return dryrun.dry_run(path, sweep, workers or 2, launcher, **options)
+    if scheduler:
+        launcher = functools.partial(cluster.Cluster, scheduler, sweep.folder)
+    return execute.run(sweep, workers, launcher, **options)
 
 
 def __getattr__(name):
-    """Import what is asked for only then: a kernel imports this package too."""
+    """Import what is asked for only then."""
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval.sweep' has no attribute {name!r}")
     return getattr(import_module(f"selfeval.sweep.{_HOME[name]}"), name)

@@ -7,7 +7,6 @@ many may run at a time. Here it is `Notebooks`, for other hosts `cluster.Cluster
 
 import contextlib
 import fcntl
-import functools
 import logging
 import os
 import signal
@@ -19,7 +18,6 @@ from fnmatch import fnmatchcase
 
 from selfeval import ROOT
 from selfeval.errors import InputError, check_at_least, check_whole, did_you_mean
-from selfeval.sweep.file import load
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import AGAIN, COUNTS, relative
 from selfeval.sweep.show import Line, report
@@ -27,29 +25,6 @@ from selfeval.sweep.show import Line, report
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 FAILED, INCOMPLETE, CEILING = 1, 3, 4  # exit statuses; 2 is click's, for a command line that it does not understand
 GRACE = 1.0  # seconds between TERM and KILL
-WORTH_FORKING = 4  # runs: for fewer, the imports of a fork server cost more than they save
-
-
-def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry_run=False, **options):
-    """Execute the sweep file at `path` and return the exit status (`run`, which takes the options).
-
-    out: a folder that replaces `data/runs/<name>`. engine: `forked`, `ordinary`, or `auto`, which forks the kernels of
-    all but the smallest sweeps. scheduler: the address of a Dask scheduler whose workers execute the runs. workers:
-    runs at a time, by default 2, or what the cluster takes. dry_run: only print what would be done and cost.
-    """
-    sweep = load(path, out)
-    forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
-    launcher = functools.partial(Notebooks, forked)
-    if dry_run:
-        from selfeval.sweep.dryrun import dry_run
-
-        options.pop("fail_fast", None)
-        return dry_run(path, sweep, workers or 2, launcher, **options)
-    if scheduler:
-        from selfeval.sweep.cluster import Cluster
-
-        launcher = functools.partial(Cluster, scheduler, sweep.folder)
-    return run(sweep, workers, launcher, **options)
 
 
 def run(sweep, workers, launcher, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
