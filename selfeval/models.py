@@ -140,17 +140,18 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     providers: dict[str, Provider] = {}
     models: dict[str, Model] = {}
     for path in files:
+        file = f"The registry {path}"
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
-            raise InputError(f"The registry {path} cannot be read: {error}.") from error
-        registry = _decode(_Registry, content, path)
+            raise InputError(f"{file} cannot be read: {error}.") from error
+        registry = decode(_Registry, content, file)
         for name, entry in (registry.providers or {}).items():
-            providers[name] = _decode(Provider, {"name": name, **(entry or {})}, path, "providers", name)
-        own = [_model(entry, providers, path, number) for number, entry in enumerate(registry.models or ())]
+            providers[name] = decode(Provider, {"name": name, **(entry or {})}, file, "providers", name)
+        own = [_model(entry, providers, file, number) for number, entry in enumerate(registry.models or ())]
         for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
             if twice := _twice(names):
-                raise InputError(f"The registry {path} gives the {what} {twice!r} to two models; each needs its own.")
+                raise InputError(f"{file} gives the {what} {twice!r} to two models; each needs its own.")
         models |= {model.id: model for model in own}
     _ = [provider.key for provider in providers.values()]  # from now on they are not shown
     # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
@@ -161,31 +162,31 @@ def _twice(names: list[str]) -> str | None:
     return next((name for name in names if names.count(name) > 1), None)
 
 
-def _model(entry: dict, providers: dict[str, Provider], path: Path, number: int) -> Model:
+def _model(entry: dict, providers: dict[str, Provider], file: str, number: int) -> Model:
     provider, api_name = _split(str(entry.get("id")), providers)
     if "provider" in entry:
         provider, api_name = providers.get(str(entry["provider"])), entry.get("id")
     rest = {name: value for name, value in entry.items() if name not in ("provider", "model")}
     rest |= {"provider": provider, "api_name": entry.get("model", api_name)}
-    return _decode(Model, rest, path, "models", str(entry.get("id", number)))
+    return decode(Model, rest, file, "models", str(entry.get("id", number)))
 
 
-def _decode(kind: type, entry: dict, path: Path, *place: str):
-    """Return a part of a registry as an object of its class; raise `InputError` that names the field which is wrong."""
+def decode(kind: type, entry: dict, file: str, *place: str):
+    """Return a part of a file as an object of its class; raise `InputError` that names the field which is wrong."""
     from pydantic import ValidationError
 
     try:
         return _decoder(kind).validate_python(entry)
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
-    value, rule = wrong["input"], wrong["msg"]
+    value, rule = wrong["input"], wrong["msg"].removeprefix("Value error, ")
     if wrong["type"] == "unexpected_keyword_argument":
         known = [each.name for each in fields(kind)]
         rule = f"unknown field{did_you_mean(wrong['loc'][-1], known)}; known are {', '.join(known)}"
     elif isinstance(value, str | int | float):  # what is more may be without end
         rule = f"{rule}, got {value!r}"
     where = ".".join((*place, *map(str, wrong["loc"])))
-    raise InputError(redact(f"The registry {path} is wrong{f' at {where}' * bool(where)}: {rule}."))
+    raise InputError(redact(f"{file} is wrong{f' at {where}' * bool(where)}: {rule}."))
 
 
 @cache

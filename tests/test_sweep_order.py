@@ -94,14 +94,14 @@ def test_a_list_is_one_run_for_each_set(folder):
 @pytest.mark.parametrize(
     ("stage", "message"),
     [
-        ("list: []", "`list` is a list of parameter sets"),
-        ("list: [1]", "`list` is a list of parameter sets"),
-        ("list: {limit: 1}", "`list` is a list of parameter sets"),
+        ("list: []", "is wrong at list: List should have at least 1 item"),
+        ("list: [1]", "is wrong at list.0: Input should be a valid dictionary"),
+        ("list: {limit: 1}", "is wrong at list: Input should be a valid list"),
         ("list: [{limit: 1}], grid: {name: [a]}", "of grid, zip and list there is one"),
         ("list: [{limit: 1}, {limit: 1}]", "the same parameters stand there twice"),
         ("list: [{limit: 1}], parameters: {limit: 2}", "'limit' is both fixed and varying"),
         ("list: [{limt: 1}]", "did you mean 'limit'?"),
-        ("after: first", "`after` is a list of names of earlier stages"),
+        ("after: first", "is wrong at after: Input should be a valid list"),
         ("after: [frist]", "`after` names 'frist'; did you mean 'first'?"),
         ("after: [rows]", "`after` names 'rows'; stages before this one: first"),
     ],

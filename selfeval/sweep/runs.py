@@ -10,7 +10,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 import yaml
@@ -84,17 +84,16 @@ class Run:
         versions: of the code and the environment. inputs: {stage: digest of its runs}, for the stages that it needs.
         """
         old = self.old
-        attempt = old.get("attempt")
         self.manifest = {
             "stage": self.stage,
             "notebook": str(self.notebook.relative_to(ROOT) if self.notebook.is_relative_to(ROOT) else self.notebook),
             "parameters": self.parameters,
             "parameters_hash": self.key,
             "seeds": self.seeds,
-            "notebook_hash": notebook_hash(self.notebook, self.notebook.stat().st_mtime_ns),
+            "notebook_hash": notebook_hash(self.notebook),
             "inputs": inputs,
             **versions,
-            "attempt": 1 + attempt if isinstance(attempt, int) else 1,
+            "attempt": 1 + old.get("attempt", 0),
             "before": self.paid(old),
         }
         self.reason = self._reason(old)
@@ -259,9 +258,8 @@ def code_version():
     return {"commit": commit, "hash": found.hexdigest()[:16]}
 
 
-@cache  # a stage has many runs of one notebook
-def notebook_hash(path, changed):
-    """Return a hash of a notebook's code cells: prose and outputs do not count. changed: when, for the cache."""
+def notebook_hash(path):
+    """Return a hash of a notebook's code cells: prose and outputs do not count."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     code = [[cell["source"], cell.get("metadata", {}).get("tags")] for cell in cells if cell["cell_type"] == "code"]
     return hashlib.sha256(json.dumps(code).encode()).hexdigest()[:16]
@@ -269,15 +267,7 @@ def notebook_hash(path, changed):
 
 def digest(path):
     """Return a digest of a file, None where it cannot be read."""
-    with contextlib.suppress(OSError):
-        state = Path(path).stat()
-        return _digest(str(path), state.st_size, state.st_mtime_ns, state.st_ino)
-    return None
-
-
-@cache  # many runs read the same large file
-def _digest(path, *state):
-    with Path(path).open("rb") as file:
+    with contextlib.suppress(OSError), Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
