@@ -118,7 +118,7 @@ def test_calls_that_failed_make_a_run_incomplete_and_later_stages_use_it(folder,
     ends = {"some": {"failed": 3}, "cell": ("AssertionError", text)}
     assert execute(path, Scripted(**ends)) == (3, ["ok", "incomplete", "incomplete", "ok"])
     said = capsys.readouterr().out
-    assert "rows  1 ok, 2 incomplete, 0 failed" in said and "run the same command again for the calls" in said
+    assert "rows  1 ok, 2 incomplete, 0 failed" in said and "run the same command again for what" in said
     assert ": 3 calls failed\n" in said and f": {text}\n" in said
 
     assert execute(path) == (0, ["skipped", "ok", "ok", "ok"])

@@ -4,7 +4,7 @@ The repository with `data/` and the folder of the sweep lie on a file system tha
 the response store does not: every host has its own on a local disk, where SQLite's locks hold. A host takes in what the
 main store holds before its first run, and after each run sends what its store has got since, as a file in the folder of
 the sweep, which is merged into the main store. A run stays with its host, also when Dask has to run it again because
-the worker died: there its replies are stored. It moves only when its host is gone.
+the worker died: there its replies are stored. When its host is gone it fails; the same command starts it elsewhere.
 
 Dask runs whatever is sent to it: keep the scheduler on a network that you trust, or use its TLS.
 """
@@ -15,7 +15,6 @@ import hashlib
 import logging
 import os
 import socket
-import sys
 import threading
 import time
 import uuid
@@ -30,19 +29,17 @@ from selfeval.errors import InputError
 from selfeval.sweep.execute import Notebooks
 from selfeval.sweep.runs import Run, versions
 
-GONE = 30.0  # seconds without a worker after which a host's runs move to others
-SEEN = 60.0  # seconds that a network drive may take to show a file that was written elsewhere
+GONE = 30.0  # seconds without a worker after which a host's runs fail
 OVERLAP = 60.0  # seconds of replies that are sent twice, for a clock that was set
 
 
 @dataclass
 class Task:
-    """A run on its way: on which host, and when that was last seen while the run was at work."""
+    """A run on its way: on which host, and when that was last seen."""
 
-    run: Run
-    host: str = ""
-    future: object = None
-    seen: float = 0.0
+    host: str
+    future: object
+    seen: float
 
 
 class Cluster:
@@ -88,46 +85,29 @@ class Cluster:
     def start(self, run: Run) -> None:
         """Start a run and return at once."""
         (run.folder / "log.txt").unlink(missing_ok=True)
-        self.tasks[run.name] = Task(run)
-        self._place(self.tasks[run.name])
-
-    def _place(self, task: Task) -> None:
-        """Send a run to the host that has most to spare, if there is one."""
-        threads, placed = self._threads(), [each for each in self.tasks.values() if each.future]
-        free = threads - Counter(each.host for each in placed if each.future.status == "pending")
-        if threads:
-            task.host, task.seen = max(threads, key=lambda host: free[host]), time.monotonic()
-            common = self.common | {"share": len(threads)}
-            task.future = self.client.submit(execute, task.run, common, pure=False, workers=[task.host])
+        threads, busy = self._threads(), Counter(task.host for task in self.tasks.values())
+        if not threads:
+            raise OSError("the cluster has no worker")
+        host = max(threads, key=lambda host: threads[host] - busy[host])
+        common = self.common | {"share": len(threads)}
+        future = self.client.submit(execute, run, common, pure=False, workers=[host])
+        self.tasks[run.name] = Task(host, future, time.monotonic())
 
     def poll(self, run: Run) -> int | None:
         """Return 0 for a notebook that ended well and 1 for another, None while it is at work."""
-        task = self.tasks[run.name]
-        if task.future is None:
-            self._place(task)
-        elif task.future.status == "pending":
-            if task.host in self._threads():
-                task.seen = time.monotonic()
-            elif time.monotonic() > task.seen + GONE:
-                print(f"selfeval: {task.host} is gone; {run.name} starts anew elsewhere", file=sys.stderr, flush=True)
-                task.future.cancel(force=True)
-                task.future = None
-        else:
-            return self._ended(run, task)
-        return None
-
-    def _ended(self, run: Run, task: Task) -> int | None:
+        task, now = self.tasks[run.name], time.monotonic()
+        task.seen = now if task.host in self._threads() else task.seen
+        if task.future.status == "pending" and now < task.seen + GONE:
+            return None
         try:
             done = task.future.result(1)
-        except Exception as error:  # of the worker, or of the scheduler that has ended
-            (run.folder / "log.txt").write_text(f"{task.host}: {error!r:.300}\n")
-            return 1
-        unseen = any(_size(run.folder / name) != size for name, size in done["files"].items())
-        if unseen and time.monotonic() < task.seen + SEEN:
-            return None
-        task.future = None  # else Dask would make the result again when the worker that holds it dies
-        run.manifest["host"] = done["host"]
-        self._merge(done["replies"])
+            run.manifest["host"] = done["host"]
+            self._merge(done["replies"])
+        except Exception as error:  # of the worker, of an ended scheduler, or no answer of a host that is gone
+            task.future.cancel(force=True)
+            done = {"status": 1}
+            (run.folder / "log.txt").write_text(f"{task.host} gave no result: {error!r:.300}\n")
+        del self.tasks[run.name]  # else Dask would make the result again when the worker that holds it dies
         return done["status"]
 
     def _merge(self, path: str | Path | None) -> None:
@@ -139,8 +119,7 @@ class Cluster:
         """End these runs with their kernels within five seconds."""
         ours, limit = {str(run.folder) for run in runs}, time.monotonic() + 4
         for run in runs:
-            if self.tasks[run.name].future:
-                self.tasks[run.name].future.cancel(force=True)
+            self.tasks[run.name].future.cancel(force=True)
         while ours and time.monotonic() < limit:
             time.sleep(0.1)
             ours &= {folder for folders in self.client.run(running, on_error="ignore").values() for folder in folders}
@@ -154,12 +133,6 @@ class Cluster:
             self.replies.rmdir()
         self.store.close()
         self.client.close()
-
-
-def _size(path: Path) -> int | None:
-    with contextlib.suppress(OSError), path.open("rb") as file:  # opening asks the server of a network drive anew
-        return os.fstat(file.fileno()).st_size
-    return None
 
 
 # On the workers
@@ -184,7 +157,7 @@ def problem(common: dict) -> str | None:
 
 
 def execute(run: Run, common: dict) -> dict:
-    """Run a notebook on this host; return its exit status, the files it left, and its replies' file."""
+    """Run a notebook on this host; return its exit status, the host, and its replies' file."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -203,9 +176,7 @@ def execute(run: Run, common: dict) -> dict:
             notebooks.end([run])
         time.sleep(0.1)
     _folders.discard(str(run.folder))
-    files = {str(path.relative_to(run.folder)): _size(path) for path in run.folder.rglob("*") if path.is_file()}
-    files.pop("manifest.json", None)  # the sweep writes its own
-    return {"status": status, "host": socket.gethostname(), "files": files, "replies": send(common)}
+    return {"status": status, "host": socket.gethostname(), "replies": send(common)}
 
 
 def running() -> list[str]:

@@ -15,10 +15,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from selfeval import DATA, ROOT, models
-from selfeval.asking.client import require
 from selfeval.asking.request import is_computed
 from selfeval.asking.store import place
-from selfeval.errors import SelfevalError, check_whole
 from selfeval.figures.cards import columns
 from selfeval.sweep.execute import Work, choose, signals
 from selfeval.sweep.file import load
@@ -32,7 +30,6 @@ APART = ("runs", "store", "report")  # of data/
 
 def dry_run(path, sweep, workers, launcher, only=(), retry_failed=False, max_cost=None):
     """Print what `execute.run` would do and what it would take; return 0, 1 where that cannot be told for a run."""
-    check_whole("workers", workers, 1)
     chosen = choose(sweep, only, retry_failed)
     for run in sweep.runs:
         sweep.decide(run, chosen)
@@ -155,15 +152,12 @@ def report(sweep, planned, calls, max_cost=None):
     print(f"{sums['stored']} replies are stored, {sums['buy']} to buy{simulated}")
     if calls:
         cost = [sum(each[i] for each in prices.values() if each) for i in (0, 1)]
-        spans = {
-            part: [sum(count[part][i] for count in calls.values()) for i in (0, 1)] for part in ("prompt", "reply")
-        }
+        for part in ("prompt", "reply"):
+            sums[part] = [sum(count[part][i] for count in calls.values()) for i in (0, 1)]
         rows = [_row(name, calls[name], _span(prices[name], "{:.4f}")) for name in asked]
-        rows += [_row("all", sums | spans, _span(cost, "{:.4f}") + " and ?" * (None in prices.values()))] * (
-            len(rows) > 1
-        )
+        rows.append(_row("all", sums, _span(cost, "{:.4f}") + " and ?" * (None in prices.values())))
         print(columns([HEAD, *rows]))
-        _print_notes([model for name, model in asked.items() if calls[name]["buy"]], prices, max_cost)
+        _print_notes([model for name, model in asked.items() if calls[name]["buy"]])
         if max_cost is not None and cost[1] > max_cost:
             print(f"up to ${cost[1]:.4f}: the ceiling of ${max_cost:g} may stop it before its end")
     broken = [run for run in planned.runs if run.status not in ("ok", "incomplete")]
@@ -172,8 +166,8 @@ def report(sweep, planned, calls, max_cost=None):
     return int(bool(broken))
 
 
-def _print_notes(bought, prices, max_cost):
-    """Print what the figures leave out, and which of the models are not ready to be asked."""
+def _print_notes(bought):
+    """Print what the figures leave out, and which of the models any endpoint may serve."""
     thinking = ", ".join(model.id for model in bought if model.reasoning)
     without = f", without the thinking of {thinking}" * bool(thinking)
     print(f"low: replies as long as is typical{without}; high: as long as their limits allow. Nothing was bought.")
@@ -182,13 +176,6 @@ def _print_notes(bought, prices, max_cost):
             f"not pinned: OpenRouter may have {free} served by any endpoint; `parameters: {{provider: {{only: "
             "[NAME], allow_fallbacks: false}}` in the registry pins a model to one"
         )
-    for model in bought:
-        if prices[model.id] is None and max_cost is not None:
-            print(f"not ready: {model.id} has no `price`, and --max-cost needs one where its provider names no cost")
-        try:
-            require(model)
-        except SelfevalError as error:
-            print(f"not ready: {error}")
 
 
 def _row(name, count, cost):

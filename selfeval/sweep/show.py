@@ -44,11 +44,9 @@ class Line:
             label = next(iter(now.values()))["label"] if len(now) == 1 else "now"
             parts[0] += f", {label} {sum(n['done'] for n in now.values())}/{sum(n['total'] for n in now.values())}"
         parts.append(time_left(runs, self.workers))  # first what a narrow terminal must not cut off
-        if total["calls"]:
-            parts.append(money(total, self.max_cost))
+        parts.append(money(total, self.max_cost) if total["calls"] else "")
         parts.append(f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed")
-        if total["tokens"]:
-            parts.append(f"{total['tokens']:,} tokens")
+        parts.append(f"{total['tokens']:,} tokens" * bool(total["tokens"]))
         stages = dict.fromkeys(run.stage for run in runs if run.status == "running")
         return f"{', '.join(stages) or self.sweep.name}: " + " · ".join(filter(None, parts))
 
@@ -88,7 +86,7 @@ def report(sweep, seconds, stop, work):
         print(f"{stage.name:{width}}  " + ", ".join(f"{statuses.count(state)} {state}" for state in states))
     total = totals(sweep.runs)
     spent = f", {money(total, work.max_cost)}" if total["calls"] or work.max_cost is not None else ""
-    tokens = f" ({total['tokens']:,} tokens)" if total["tokens"] else ""
+    tokens = f" ({total['tokens']:,} tokens)" * bool(total["tokens"])
     minutes, rest = divmod(round(seconds), 60)
     print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {minutes}:{rest:02}")
     print(f"outputs: {relative(sweep.folder)}")
@@ -114,9 +112,8 @@ def _remedy(runs, stop, work):
         return "stopped, since the ceiling cannot be kept: give the model a `price` in the registry, or go without one"
     if work.ceiling_reached:
         return "stopped by the cost ceiling; go on with a higher --max-cost, or the same once more: replies are stored"
-    if statuses & {"failed", "stopped"} or any(r.status == "not started" and "left out" not in r.cause for r in runs):
+    blocked = any(run.status == "not started" and "left out" not in run.cause for run in runs)
+    if blocked or statuses & {"failed", "stopped", "incomplete"}:
         return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
-    if "incomplete" in statuses:
-        return "run the same command again for the calls that failed: stored replies are free"
     left_out = statuses & {"left out", "not started"}
     return "left out: run without --only and --retry-failed for the rest" if left_out else ""
