@@ -157,7 +157,10 @@ def report(sweep, planned, calls, max_cost=None):
         rows = [_row(name, calls[name], _span(prices[name], "{:.4f}")) for name in asked]
         rows.append(_row("all", sums, _span(cost, "{:.4f}") + " and ?" * (None in prices.values())))
         print(columns([HEAD, *rows]))
-        _print_notes([model for name, model in asked.items() if calls[name]["buy"]])
+        bought = [model for name, model in asked.items() if calls[name]["buy"]]
+        _print_notes(bought)
+        if max_cost is not None and (unpriced := [model.id for model in bought if prices[model.id] is None]):
+            print(f"not ready: {', '.join(unpriced)} has no `price`, which --max-cost needs where none is reported")
         if max_cost is not None and cost[1] > max_cost:
             print(f"up to ${cost[1]:.4f}: the ceiling of ${max_cost:g} may stop it before its end")
     broken = [run for run in planned.runs if run.status not in ("ok", "incomplete")]
