@@ -17,7 +17,7 @@ from collections import Counter
 from fnmatch import fnmatchcase
 
 from selfeval import ROOT
-from selfeval.errors import InputError, did_you_mean
+from selfeval.errors import InputError, check_at_least, did_you_mean
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import AGAIN, COUNTS, relative
 from selfeval.sweep.show import Line, report
@@ -34,6 +34,8 @@ def run(sweep, workers, launcher, *, only=(), retry_failed=False, fail_fast=Fals
     reached. 128 + n: stopped by signal n. launcher: what makes one, given the descriptor of the sweep's lock. only,
     retry_failed, fail_fast: as in `selfeval sweep --help`.
     """
+    if max_cost is not None:
+        check_at_least("max_cost", max_cost, 0)
     chosen = choose(sweep, only, retry_failed)
     try:
         sweep.folder.mkdir(parents=True, exist_ok=True)
