@@ -1,0 +1,62 @@
+"""The rooms of the package: who imports whom, how many files stand above the rooms, and which names they have."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from selfeval import ROOT
+
+PACKAGE = ROOT / "selfeval"
+FLOORS = (  # a module imports from its own floor and from those below it
+    ("cli", "report", "sweep"),
+    ("face",),
+    ("recognition", "identity", "roleplay"),
+    ("figures",),
+    ("asking", "stats", "models", "records", "scoring", "files", "keys", "errors"),
+)
+APART = FLOORS[2]  # evaluations do not know each other
+FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): file for file in PACKAGE.rglob("*.py")}
+
+
+def imported(name: str, file: Path) -> set[str]:
+    """Return the modules of the package that a file imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "selfeval":
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {each for each in found if each in FILES and each != name}
+
+
+def room(name: str) -> str:
+    return name.split(".")[1]
+
+
+GRAPH = {name.removesuffix(".__init__"): imported(name, file) for name, file in FILES.items()}
+
+
+@pytest.mark.parametrize("name", sorted(GRAPH))
+def test_imports_run_one_way(name):
+    if name == "selfeval":
+        return
+    floor = {each: number for number, rooms in enumerate(FLOORS) for each in rooms}
+    for other in GRAPH[name]:
+        assert floor[room(name)] <= floor[room(other)], f"{name} imports {other}, which stands above it"
+        assert room(name) == room(other) or not {room(name), room(other)} <= {*APART}, f"{name} knows {other}"
+
+
+def test_there_is_no_circle():
+    left = dict(GRAPH)
+    while free := [name for name, others in left.items() if not others & left.keys() - {name}]:
+        left = {name: others for name, others in left.items() if name not in free}
+    assert not left
+
+
+def test_few_files_stand_above_the_rooms_and_no_name_is_used_twice():
+    above = [file.stem for file in PACKAGE.glob("*.py")]
+    assert len(above) <= 9
+    folders = [folder.name for folder in PACKAGE.iterdir() if folder.is_dir() and folder.name != "__pycache__"]
+    assert max(Counter(above + folders).values()) == 1
