@@ -29,6 +29,15 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
+def keeps(ledger, rate):
+    """Tell whether at no time more requests had arrived than a rate a second allows, and what may be made up for.
+
+    Counted from the first request: on a busy machine requests arrive late and then together, but never early.
+    """
+    times = sorted(entry["time"] for entry in ledger)
+    return all(number <= rate * (at - times[0] + sharing.LAG) + 2 for number, at in enumerate(times, 1))
+
+
 def most_in(ledger, seconds):
     """Return the largest number of requests that arrived within so many seconds."""
     times = sorted(entry["time"] for entry in ledger)
@@ -73,17 +82,14 @@ def test_requests_keep_the_rate_whatever_the_concurrency(store, server, registry
     model = mine(registry, fake, more=", requests_per_minute: 1200")
     responses, _ = ask(store, questions(model, 50), concurrency=64)
     assert all(r.status == "ok" for r in responses) and len(fake.ledger) == 50
-    assert (
-        most_in(fake.ledger, 1.0) <= 20 * (1 + sharing.LAG) + 2
-    )  # a second's worth, and one second's worth made up for
-    assert fake.ledger[-1]["time"] - fake.ledger[0]["time"] >= 50 / 20 - sharing.LAG - 0.2
+    assert keeps(fake.ledger, 20)
 
 
 def test_processes_share_a_rate_whatever_their_stores(tmp_path, server, registry):
     fake = server()
     mine(registry, fake, more=", requests_per_minute: 1200")
     assert three_processes("mine:m", tmp_path) == ["20"] * 3
-    assert len(fake.ledger) == 60 and most_in(fake.ledger, 1.0) <= 20 * (1 + sharing.LAG) + 2
+    assert len(fake.ledger) == 60 and keeps(fake.ledger, 20)
 
 
 def test_attempts_count_against_the_rate_and_a_pause_still_holds_everybody_back(store, server, registry):
