@@ -155,7 +155,7 @@ def live_through(start, folder, server, kills, draw):
 @pytest.mark.fault("kill")
 def test_a_sweep_that_is_killed_again_and_again_ends_as_if_it_had_not_been(sweep, tmp_path, counted):
     """Kill at random times until there are enough kills; whenever a sweep got through, begin another from nothing."""
-    kills, draw, total = 25 if FULL else 6, random.Random(6), Counter()
+    kills, draw, total = 25 if FULL else 3, random.Random(6), Counter()
     with FakeServer(latency=0.1) as server:
         assert sweep(tmp_path / "whole", server.url).wait(120) == 0
         expected = records(tmp_path / "whole")
@@ -199,7 +199,7 @@ def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, com
             tmp_path / "o.ipynb",
             *f"-r out {tmp_path} -p count 12".split(),
         ],
-        "roleplay": ["selfeval.cli", "roleplay", "--output_file_path", tmp_path / "r.json", "--max-turns=2", *play],
+        "roleplay": ["selfeval.cli", "roleplay", "--output_file_path", tmp_path / "r.json", "--max-turns=4", *play],
     }[command]
     code = "import runpy, sys; sys.argv.pop(0); runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
     if arguments[0] == "selfeval.cli":
@@ -226,6 +226,7 @@ def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, com
             assert process.returncode == 128 + number
             assert f"stopped by {number.name}; run the same command again" in said and "Traceback" not in said
         kept, sent = state(tmp_path / "s")[0], len(server.ledger)
+        server.latency = 0.05
         process = start()
         said, _ = process.communicate(timeout=60)
         assert process.returncode == 0, said
