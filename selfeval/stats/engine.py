@@ -193,7 +193,7 @@ class Rate(Statistic):
 def _weighted_ratio(hits, n, value) -> Callable:
     """Return the function that divides weighted sums; the last result is kept, for statistics that share a rate."""
     k = len(hits)
-    up, down = (np.ascontiguousarray(x.reshape(k, -1).T, np.float32) for x in (hits, n))
+    up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
     crossed = len(down) > 0 and bool((down == down[0]).all())
     down = down[:1] if crossed else down
     full = np.asarray(value, np.float32).reshape(-1, 1)
@@ -290,8 +290,9 @@ class Function(Statistic):
         clusters = (np.abs(sums) > 0).any(-1).sum(0) if clusters is None else clusters
         with np.errstate(divide="ignore", invalid="ignore"):
             value, left = np.asarray(formula(total)), formula(total - sums)
+            contrib = -(k - 1) / max(k, 1) * (left - left.mean(0)) if k else left
         value = np.where(np.isfinite(value), value, np.nan)
-        contrib = np.nan_to_num(-(k - 1) / max(k, 1) * (left - left.mean(0)), posinf=0, neginf=0)
+        contrib = np.nan_to_num(contrib, posinf=0, neginf=0)
 
         def at(weights):
             drawn = np.tensordot(sums, weights, (0, 0))
@@ -367,6 +368,14 @@ def _area_under(high, h, low, m, k: int) -> Callable:
     return lambda w: ratio(((wins @ w) * w).sum(0), (n1 @ w) * (n0 @ w))
 
 
+def by_cluster(parts, cluster) -> np.ndarray:
+    """Return sums over clusters (clusters, P) of parts of units (units, P); units whose parts are all 0 do not count."""
+    parts = np.asarray(parts, float)
+    used = (parts != 0).any(1)
+    names, codes = np.unique(np.asarray(cluster)[used], return_inverse=True)
+    return np.stack([np.bincount(codes, x, len(names)) for x in parts[used].T], 1)
+
+
 def stack(parts: Sequence[Statistic]) -> Statistic:
     """Return statistics of one kind, each about one evaluator and over the same clusters, as one array."""
 
@@ -374,7 +383,9 @@ def stack(parts: Sequence[Statistic]) -> Statistic:
         return np.stack([part.at(weights) for part in parts])
 
     first = parts[0]
-    joined = {name: np.stack([np.asarray(getattr(part, name)) for part in parts]) for name in ("value", "n", "clusters")}
+    joined = {
+        name: np.stack([np.asarray(getattr(part, name)) for part in parts]) for name in ("value", "n", "clusters")
+    }
     joined["contrib"] = np.stack([part.contrib for part in parts], 1)
     if isinstance(first, Rate):
         joined["present"] = np.stack([part.present for part in parts], 1)
@@ -434,9 +445,10 @@ def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) ->
 
 def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     shape = np.shape(statistic.value)
-    samples, value = np.sort(samples.reshape(-1, samples.shape[-1]), 1), np.ravel(statistic.value)
+    samples, value = samples.reshape(-1, samples.shape[-1]), np.ravel(statistic.value)
+    samples = np.sort(np.where(np.isfinite(samples), samples, np.float32(np.nan)), 1)
     finite = np.isfinite(samples).sum(1)  # NaN are sorted last
-    contrib = statistic.contrib.reshape(len(statistic.contrib), -1)
+    contrib = statistic.contrib.reshape(len(statistic.contrib), value.size)
     below, upto = ((samples < value[:, None] + tie).sum(1) for tie in (-2e-6, 2e-6))  # single precision
     tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
     square = (contrib**2).sum(0)

@@ -236,7 +236,9 @@ def sensitivity(hits, n1, claims, n, labels) -> list[Measure]:
     notes = [(flat, "constant_answer"), ((h < 10) | (f < 10), "few_expected")]
     more = {"n": n.sum(0), "clusters": (n > 0).sum(0)}
     found = [Function.of(sums, lambda s, k=k: z_scores(*np.moveaxis(s, -1, 0))[k], **more) for k in (0, 1)]
-    return [Measure(name, of, labels | {}, notes=notes) for name, of in zip(("d_prime", "criterion"), found, strict=True)]
+    return [
+        Measure(name, of, labels | {}, notes=notes) for name, of in zip(("d_prime", "criterion"), found, strict=True)
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------

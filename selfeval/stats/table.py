@@ -70,7 +70,7 @@ def write(
     parts = [part for m in measures for part in _rows(m, how, bounds.get(id(m)), note)]
     empty = dict.fromkeys(COLUMNS[:5], "")
     table = pd.concat([pd.DataFrame(empty | constant | part) for part in parts], ignore_index=True)
-    table["level"] = table["level"].fillna(how.level)
+    table["level"] = table["level"].astype(float).fillna(how.level)
     table["p_holm"] = np.nan
     table["seed"] = pd.Series(how.seed, table.index, "Int64").where(table["method"].isin(RESAMPLED))
     table["cluster_unit"] = how.unit
@@ -100,7 +100,9 @@ def _rows(m: Measure, how: Settings, bounds, note: str) -> Iterable[dict]:
     common = labels | {
         "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": np.broadcast_to(clusters, shape),
     }  # fmt: skip
-    few = [(~np.isnan(p) & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[least > 1 - how.level])]
+    few = [
+        (~np.isnan(p) & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[least > 1 - how.level])
+    ]
     line = {"low": low, "high": high, "method": method, "p": p, "note": _joined(shape, [*notes, *few])}
     yield _flat(common | line, keep, shape)
     if bounds is None:
