@@ -1,9 +1,9 @@
 """The one engine of statistics: sums by cluster in, estimates with intervals out; arrays in, arrays out.
 
-The unit that was sampled is the cluster (a writing prompt with all its texts, a template, a conversation), so variances,
-resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...), contributions of its
-clusters `contrib` (clusters, ...), and `at(weights)`, its value under cluster weights (clusters, B) as (..., B): weights
-of a resample give the bootstrap, exactly, since a statistic composed of others is composed in the same way there.
+The unit that was sampled is the cluster (a writing prompt with all its texts, a template, a conversation), so
+variances, resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...), contributions
+of its clusters `contrib` (clusters, ...), and `at(weights)`, its value under cluster weights (clusters, B) as (..., B):
+weights of a resample give the bootstrap, exactly, since a statistic composed of others is composed so there too.
 
 The default intervals, each at a normal quantile z:
 
@@ -57,8 +57,8 @@ def wilson(p, n, z) -> tuple[np.ndarray, np.ndarray]:
 def within_range(value, variance, t, least, most) -> tuple[np.ndarray, np.ndarray]:
     """Return the interval value +- t sqrt(variance), bent so that it stays between `least` and `most`.
 
-    Wilson's interval of the value's place in its range, at the effective sample size and with the quantile of t: as wide
-    as that of t in the middle, bending near an end. NaN where the value lies outside the range.
+    Wilson's interval of the value's place in its range, at the effective sample size and with the quantile of t: as
+    wide as that of t in the middle, bending near an end. NaN where the value lies outside the range.
     """
     width = most - least
     p = (np.asarray(value, float) - least) / width
@@ -86,8 +86,8 @@ def mover(a, a_low, a_high, b, b_low, b_high, r=0.0) -> tuple[np.ndarray, np.nda
 class Statistic:
     """One statistic, or many of one kind in an array.
 
-    value (...); contrib (clusters, ...), which sum to 0 over clusters; n (...): rows behind it; clusters (...): how many
-    hold any. at: its value under weights. The interval of this class is the clustered t.
+    value (...); contrib (clusters, ...), which sum to 0 over clusters; n (...): rows behind it; clusters (...): how
+    many hold any. at: its value under weights. The interval of this class is the clustered t.
     """
 
     value: np.ndarray
@@ -151,7 +151,7 @@ class Rate(Statistic):
         return cls(value, contrib, total if rows is None else np.asarray(rows), (n > 0).sum(0), at, n > 0)
 
     def mean(self, weight, axis: int = -1) -> Rate:
-        """Return the mean of the known rates that have weight (0 or 1, shape of the value), over one axis from the end."""
+        """Return the mean of the known rates that have weight (0 or 1, as the value), over one axis from the end."""
         use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
         w = use / np.maximum(use.sum(axis, keepdims=True), 1)
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
@@ -358,7 +358,7 @@ def _placements(scores, others) -> np.ndarray:
 
 
 def _area_under(high, h, low, m, k: int) -> Callable:
-    """Return the function that counts the pairs won under weights; every pair of clusters has the product of its own."""
+    """Return the function that counts pairs won under weights; a pair of clusters has the product of theirs."""
     wins = np.zeros((k, k))
     for cluster in np.unique(h):
         own = np.sort(high[h == cluster])
@@ -369,7 +369,7 @@ def _area_under(high, h, low, m, k: int) -> Callable:
 
 
 def by_cluster(parts, cluster) -> np.ndarray:
-    """Return sums over clusters (clusters, P) of parts of units (units, P); units whose parts are all 0 do not count."""
+    """Return sums (clusters, P) of parts of units (units, P); units whose parts are all 0 do not count."""
     parts = np.asarray(parts, float)
     used = (parts != 0).any(1)
     names, codes = np.unique(np.asarray(cluster)[used], return_inverse=True)

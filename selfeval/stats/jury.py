@@ -59,11 +59,11 @@ def jury_table(
     the arm sham, computed for the debates) where present. margin: differences within +-margin count as none.
     several: the models that several endpoints served (`served`), by default as far as the records say it.
 
-    Returns `stats.COLUMNS`: `task` is the arm (or "debate - reask"), `evaluator` the juror ("" the jury), `author` whose
-    answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the default:
+    Returns `stats.COLUMNS`: `task` is the arm (or "debate - reask"), `evaluator` the juror ("" the jury), `author`
+    whose answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the default:
     t over conversations on the jackknife, within 0 and 1 for mean scores and within their range for agreement; Wilson
-    at the effective sample size for rates; t on the logit scale for areas. Then `percentile` and `bca` (`seed`). p tests
-    no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or within
+    at the effective sample size for rates; t on the logit scale for areas. Then `percentile` and `bca` (`seed`). p
+    tests no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or within
     pairs (`seed`); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided
     tests and the interval has level 2 * level - 1.
 
