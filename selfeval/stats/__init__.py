@@ -2,8 +2,8 @@
 
 `engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `tests` the tests;
 `table` writes the one long table that every evaluation has. Self-recognition: `records` reads predictions,
-`recognition` is the front door, `pairs` and `contrasts` beside it. Identity: `identity`, `survival`. Juries: `jury`, with `agreement`.
-`existence` is the test of names, `classifier` the reader of style, `serving` says who served a model.
+`recognition` is the front door, `pairs` and `contrasts` beside it. Identity: `identity`, `survival`. Juries: `jury`,
+with `agreement`. `existence` is the test of names, `classifier` the reader of style, `serving` says who served a model.
 """
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models

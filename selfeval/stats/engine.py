@@ -306,7 +306,7 @@ class Function(Statistic):
         return "bounded_t" if self.within else "clustered_t"
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return low and high at normal quantile z; NaN where nothing varies or the value is at the end of its range."""
+        """Return low and high at normal quantile z; NaN where nothing varies or the value ends its range."""
         if self.within is None:
             return super().interval(z)
         least, most = self.within
