@@ -30,7 +30,7 @@ def krippendorff_alpha(ratings, cluster=None) -> Function:
 
     def alpha(sums):
         n, total, square, observed = np.moveaxis(sums, -1, 0)
-        return _defined(1 - observed * (n - 1) / (2 * (n * square - total**2)), ratings[given])
+        return _defined(1 - observed * (n - 1) / (2 * (n * square - total**2)), square - total**2 / n, square)
 
     return Function.of(by_cluster(parts, cluster), alpha, size.sum(), within=_within(size.min(initial=9)))
 
@@ -55,7 +55,7 @@ def icc(ratings, kind: str = "A", cluster=None) -> Function:
         ms_rows, ms_columns = rows / (n - 1), columns / (k - 1)
         ms_error = np.maximum(square - centre - rows - columns, 0) / ((n - 1) * (k - 1))
         bias = k / n * (ms_columns - ms_error) if kind == "A" else 0
-        return _defined((ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + bias), x, k > 1 and len(x) > 1)
+        return _defined((ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + bias), square - centre, square)
 
     return Function.of(by_cluster(parts, cluster[whole]), correlation, x.size, within=_within(max(k, 2)))
 
@@ -81,6 +81,6 @@ def _within(raters: int) -> tuple[float, float]:
     return -1 / (raters - 1), 1.0
 
 
-def _defined(value, ratings, enough: bool = True):
-    """Return the value, or NaN where all ratings are equal or too few."""
-    return value if enough and ratings.size and np.ptp(ratings) > 0 else np.full(np.shape(value), np.nan)
+def _defined(value, spread, square):
+    """Return the value, or NaN where the ratings (of a resample too) have no spread beyond rounding."""
+    return np.where(spread > 1e-12 * square, value, np.nan)
