@@ -13,11 +13,18 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.stats.records import shares
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"
 DEBATES = ("debate", "simultaneous", "simultaneous_summary")
 HUMAN, MODEL = "human", "model"
+NEEDED = ("conversation_id", "arm", "juror", "score")
+NUMBERS = ("position", "peer_mean", "latency", "cost")
+EMPTY = {
+    "source": MODEL, "agent": "", "turn": 1, "round": 1, "persona": "", "pair": None, "usage": None,
+    **dict.fromkeys(NUMBERS, np.nan),
+}  # fmt: skip
 UNIT = ["cluster", "conversation_id", "source", "agent", "turn"]
 
 
@@ -129,39 +136,29 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
 def _checked(records: pd.DataFrame) -> pd.DataFrame:
     """Return the jurors' rows with every column that is read, checked."""
     frame = pd.DataFrame(records).reset_index(drop=True)
-    for name in ("conversation_id", "arm", "juror", "score"):
+    for name in NEEDED:
         if name not in frame:
-            raise InputError(
-                f"The verdict records have no column `{name}`; conversation_id, arm, juror and score are needed."
-            )
+            raise InputError(f"The verdict records have no column `{name}`; {', '.join(NEEDED)} are needed.")
     frame = frame[frame["role"] == "juror"] if "role" in frame else frame
     if frame.empty:
         raise InputError("There are no verdict records to analyse.")
-    empty = {"source": MODEL, "agent": "", "turn": 1, "round": 1, "persona": "", "position": np.nan,
-             "peer_mean": np.nan, "latency": np.nan, "cost": np.nan, "usage": None}  # fmt: skip
-    frame = frame.assign(**{name: value for name, value in empty.items() if name not in frame})
+    frame = frame.assign(**{name: value for name, value in EMPTY.items() if name not in frame})
     for name, known in (("arm", ARMS), ("source", (HUMAN, MODEL))):
         wrong = frame.loc[~frame[name].isin(known), name]
         if len(wrong):
             raise InputError(f"Column `{name}` must be one of {', '.join(known)}, got {wrong.iloc[0]!r}.")
-    numbers = ("score", "round", "position", "peer_mean", "latency", "cost")
-    given = {name: frame[name] for name in numbers}
-    frame = frame.assign(**{name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in numbers})
-    bad = given["score"].notna() & ~frame["score"].between(0, 1)
-    if bad.any():
-        raise InputError(
-            f"Column `score` must hold numbers from 0 to 1 or null, got {given['score'][bad].tolist()[0]!r}."
-        )
-    if frame["round"].isna().any():
-        raise InputError(
-            f"Column `round` must hold numbers, got {given['round'][frame['round'].isna()].tolist()[0]!r}."
-        )
-    text = {name: frame[name].fillna("").astype(str) for name in ("conversation_id", "agent", "juror", "persona")}
-    turn = frame["turn"].fillna(0)
-    pair = frame["pair"] if "pair" in frame else pd.Series(None, frame.index, object)
-    frame = frame.assign(**text, turn=turn, cluster=pair.fillna(text["conversation_id"]).astype(str))
-    key = [*UNIT, "arm", "round", "juror", "persona", "position"]
-    twice = frame.duplicated(key)
+    number = pd.to_numeric(frame["round"], errors="coerce").astype(float)
+    if number.isna().any():
+        raise InputError(f"Column `round` must hold numbers, got {frame['round'][number.isna()].tolist()[0]!r}.")
+    columns = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in NUMBERS}
+    columns |= {name: _text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
+    for name in ("conversation_id", "juror"):
+        if (columns[name] == "").any():
+            raise InputError(f"Column `{name}` must not be null, but row {(columns[name] == '').idxmax()} is.")
+    cluster = columns["pair"].where(columns["pair"] != "", columns["conversation_id"])
+    frame = frame.assign(**columns, score=shares(frame["score"], "score"), round=number, cluster=cluster)
+    frame["turn"] = frame["turn"].fillna(0)
+    twice = frame.duplicated([*UNIT, "arm", "round", "juror", "persona", "position"])
     if twice.any():
         row = frame[twice].iloc[0]
         raise InputError(
@@ -169,6 +166,13 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
             f"{row['conversation_id']!r}, turn {row['turn']}, is given twice; keep one."
         )
     return frame
+
+
+def _text(values: pd.Series) -> pd.Series:
+    """Return ids and names as text, "" for null; 1, 1.0 and "1" are one, as a column with nulls has them."""
+    return values.map(
+        lambda v: "" if pd.isna(v) else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
+    ).astype(object)
 
 
 def _seats(frame: pd.DataFrame, unit: np.ndarray) -> pd.Series:
