@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from selfeval.stats.engine import BOUND, Settings, Statistic, bootstrap
+from selfeval.stats.engine import Settings, Statistic, bootstrap
 from selfeval.stats.tests import holm, inverted_p
 
 COLUMNS = (
@@ -17,6 +17,7 @@ COLUMNS = (
 )  # fmt: skip
 DESIGN = ["evaluator", "author", "task", "condition", "statistic"]
 RESAMPLED = ("percentile", "bca")
+FLAT = 2e-6  # resamples are kept in single precision: bounds this close are one number
 INVERTED = "inverted"  # as `test`: p is the level at which the default interval just touches 0
 
 
@@ -107,8 +108,8 @@ def _rows(m: Measure, how: Settings, bounds, note: str) -> Iterable[dict]:
     yield _flat(common | line, keep, shape)
     if bounds is None:
         return
-    flat = m.of.variance <= BOUND**2
-    notes += [(flat, "constant")]
+    flat = bounds[1] - bounds[0] <= FLAT
+    notes = [(where, text) for where, text in notes if text != "no_interval"] + [(flat, "constant")]
     fallback = (bounds[4].astype(bool) & ~flat, "bca_fallback_percentile")
     for method, (low, high), more in (("percentile", bounds[:2], []), ("bca", bounds[2:4], [fallback])):
         line = {"low": low, "high": high, "method": method, "p": np.nan, "note": _joined(shape, [*notes, *more])}
