@@ -283,7 +283,7 @@ class Function(Statistic):
     def of(cls, sums, formula: Callable, n, clusters=None, within=None) -> Function:
         """Build formula(sums over clusters), sums (clusters, ..., parts); formula: (..., parts) -> (...).
 
-        The contributions are those of the jackknife; a cluster that leaves nothing to estimate when left out counts 0.
+        The contributions are those of the jackknife; NaN where leaving one cluster out leaves nothing to estimate.
         """
         sums = np.asarray(sums, float)
         k, total = len(sums), sums.sum(0)
@@ -292,7 +292,7 @@ class Function(Statistic):
             value, left = np.asarray(formula(total)), formula(total - sums)
             contrib = -(k - 1) / max(k, 1) * (left - left.mean(0)) if k else left
         value = np.where(np.isfinite(value), value, np.nan)
-        contrib = np.nan_to_num(contrib, posinf=0, neginf=0)
+        contrib = np.where(np.isfinite(contrib), contrib, np.nan)
 
         def at(weights):
             drawn = np.tensordot(sums, weights, (0, 0))
@@ -329,10 +329,12 @@ class Area(Statistic):
         h, m, k = codes[: len(high)], codes[len(high) :], len(names)
         place = _placements(high, low), 1 - _placements(low, high)
         value = np.float64(place[0].mean()) if len(high) and len(low) else np.float64(np.nan)
-        contrib = np.bincount(h, (place[0] - value) / max(len(high), 1), k)
-        contrib = np.nan_to_num(contrib + np.bincount(m, (place[1] - value) / max(len(low), 1), k))
-        at = _area_under(high, h, low, m, k) if k <= MAX_AREA else lambda w: value + contrib @ w
-        return cls(value, contrib, np.array(len(codes)), np.array(k), at)
+        sides = [np.bincount(c, (x - value) / max(len(x), 1), k) for c, x in zip((h, m), place, strict=True)]
+        contrib, df = two_sides(*sides, *(np.bincount(c, minlength=k) > 0 for c in (h, m)))
+        at = _area_under(high, h, low, m, k) if k <= MAX_AREA else lambda w: value + sum(sides) @ w
+        area = cls(value, contrib, np.array(len(codes)), np.array(k), at)
+        area.df = df
+        return area
 
     @classmethod
     def within(cls, rate: Rate) -> Area:
@@ -340,13 +342,16 @@ class Area(Statistic):
         return cls(rate.value, rate.contrib, rate.n, rate.clusters, rate.at)
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return t on the logit scale; at 0 and 1, and where nothing varies, Wilson at the number of clusters."""
+        """Return t on the logit scale; NaN where one side has a single cluster.
+
+        At 0 and 1, and where nothing varies, it is Wilson's at the number of clusters of the smaller side.
+        """
         p = np.clip(self.value, BOUND, 1 - BOUND)
         with np.errstate(divide="ignore", invalid="ignore"):
             half = stdtrit(self.df, ndtr(z)) * np.sqrt(self.variance) / (p * (1 - p))
             bent = expit(logit(p) - half), expit(logit(p) + half)
-        flat = (self.value <= BOUND) | (self.value >= 1 - BOUND) | ~(self.variance > BOUND**2)
-        flat_bounds = wilson(self.value, self.clusters, z)
+        flat = (self.value <= BOUND) | (self.value >= 1 - BOUND) | (self.variance <= BOUND**2)
+        flat_bounds = wilson(self.value, np.minimum(self.df + 1, self.clusters), z)
         return tuple(np.where(flat, one, other) for one, other in zip(flat_bounds, bent, strict=True))
 
 
@@ -366,6 +371,22 @@ def _area_under(high, h, low, m, k: int) -> Callable:
         wins[cluster] = np.bincount(m, above, k)
     n1, n0 = np.bincount(h, minlength=k), np.bincount(m, minlength=k)
     return lambda w: ratio(((wins @ w) * w).sum(0), (n1 @ w) * (n0 @ w))
+
+
+def two_sides(one, other, in_one, in_other) -> tuple[np.ndarray, np.ndarray]:
+    """Return the contributions of clusters to what sets two sides apart, and the degrees of freedom of its t.
+
+    one, other: what each cluster contributes to either side (clusters,), each with sum 0; in_one, in_other: which
+    clusters hold any of it. The variance of a side counts the clusters of that side (Obuchowski 1997), and so do the
+    degrees of freedom (Welch 1947), at most clusters - 1: three people against fifty models are three. Where every
+    cluster holds both it is the plain clustered variance. NaN where a side has a single cluster.
+    """
+    k, sizes = len(one), np.array([in_one.sum(), in_other.sum()])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.stack([one, other]) * np.sqrt(sizes / (sizes - 1) * (k - 1) / k)[:, None]
+        square = (scaled**2).sum(1)
+        df = square.sum() ** 2 / (square**2 / (sizes - 1)).sum()
+    return scaled.sum(0), np.clip(np.nan_to_num(df), sizes.min() - 1, max(k - 1, 0))
 
 
 def by_cluster(parts, cluster) -> np.ndarray:
@@ -389,7 +410,9 @@ def stack(parts: Sequence[Statistic]) -> Statistic:
     joined["contrib"] = np.stack([part.contrib for part in parts], 1)
     if isinstance(first, Rate):
         joined["present"] = np.stack([part.present for part in parts], 1)
-    return replace(first, at=at, **joined)
+    found = replace(first, at=at, **joined)
+    found.df = np.stack([part.df for part in parts])
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from scipy.special import ndtr, ndtri
 
 from selfeval.errors import InputError
 from selfeval.stats import agreement
-from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster
+from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster, ratio, two_sides
 from selfeval.stats.serving import flagged, served_by_several
 from selfeval.stats.table import Measure, adjusted, write
 from selfeval.stats.tests import rearranged_p
@@ -169,7 +169,7 @@ def slope(parts, cluster, formula: Callable | None = None) -> Function:
     a few conversations in which x varies most decide a slope. With 24 conversations that is about 14.
     """
     sums = by_cluster(parts, cluster)
-    found = Function.of(sums, formula or _slope, int(parts[:, 0].sum()))
+    found = Function.of(sums, formula or _slope, int(parts[:, ::5].sum()))
     found.df = max(min(_effective(sums[:, k : k + 5]) for k in range(0, sums.shape[1], 5)) - 1, 1)
     return found
 
@@ -317,10 +317,10 @@ def _exchanged(score, units: Units, known, seed: int) -> tuple[float, float]:
 def against_humans(votes: Votes) -> Iterator[Measure]:
     """Yield whether the jury and each juror tell people from models, and how good their scores are as probabilities."""
     units, cluster, truth = votes.units, votes.units.cluster, votes.units.human.astype(float)
-    one_source = [(len(units.sources) < 2, "one_source")]
     judges = [("", votes.verdict), *(zip(votes.seats, votes.last.T, strict=True) if len(votes.seats) > 1 else ())]
     for name, score in judges:
         known, labels = ~np.isnan(score), {"task": votes.arm, "evaluator": name}
+        one_source = [(len({*units.human[known]}) < 2, "one_source")]
         sides = [np.where(side, score, np.nan) for side in (units.human, ~units.human)]
         gap = _gap(sides, cluster, known.sum())
         yield Measure("discrimination", gap, labels, test=t_test(gap), notes=one_source)
@@ -328,7 +328,7 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
         sums = np.stack([np.ones(len(score)), (score - truth) ** 2, truth], 1)
         skill = Function.of(by_cluster(np.where(known[:, None], sums, 0), cluster), _brier_skill, known.sum())
         yield Measure("brier_skill", skill, labels, notes=one_source)
-        value = slope(slope_parts(score, truth), cluster)
+        value = slope(slope_parts(score, truth), cluster, _calibration)
         yield Measure("calibration_slope", value, labels, test=t_test(value), notes=one_source)
 
 
@@ -340,13 +340,22 @@ def _gap(sides, cluster, n) -> Function:
         known = ~np.isnan(x)
         weight = known / np.maximum(np.bincount(codes, known)[codes], 1)
         parts += [np.where(known, x, 0) * weight, weight]
-    formula = lambda s: s[..., 0] / s[..., 1] - s[..., 2] / s[..., 3]  # noqa: E731
-    return Function.of(by_cluster(np.stack(parts, 1), cluster), formula, n)
+    sums = by_cluster(np.stack(parts, 1), cluster)
+    found = Function.of(sums, lambda s: _mean(s[..., :2]) - _mean(s[..., 2:]), n)
+    total, there = sums.sum(0), sums[:, 1::2] > 0
+    shares = (sums[:, ::2] - sums[:, 1::2] * ratio(total[::2], total[1::2])) / np.maximum(total[1::2], 1)
+    found.contrib, found.df = two_sides(*(shares * [1, -1]).T, *there.T)
+    return found
 
 
 def _brier_skill(sums):
     n, error, human = np.moveaxis(sums, -1, 0)
     return 1 - error / n / (human / n * (1 - human / n))
+
+
+def _calibration(sums):
+    n, human = sums[..., 0], sums[..., 2]
+    return np.where((human > 0) & (human < n), _slope(sums), np.nan)
 
 
 def spending(votes: Votes) -> Iterator[Measure]:

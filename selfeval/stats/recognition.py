@@ -410,7 +410,9 @@ def _area(score, prompt, own, n_prompts: int) -> Area:
     seen = np.unique(prompt)
     whole = np.zeros(n_prompts)
     whole[seen] = area.contrib
-    return Area(area.value, whole, area.n, area.clusters, lambda w: area.at(w[seen]))
+    spread = Area(area.value, whole, area.n, area.clusters, lambda w: area.at(w[seen]))
+    spread.df = area.df
+    return spread
 
 
 def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.ndarray]:
