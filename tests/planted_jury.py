@@ -16,10 +16,11 @@ from selfeval.roleplay.simulated import talk
 from selfeval.roleplay.transcripts import Conversation, Turn
 
 ARMS = ("independent", "personas", "reask", "sham", "debate")
-JURORS = {  # leniency, conformity (of all alike: the table has one slope), discrimination
-    "lenient": (0.12, 0.4, 0.05),
-    "stern": (-0.10, 0.4, 0.25),
-    "blind": (0.0, 0.4, 0.0),
+CONFORMITY = 0.4  # of all jurors alike: the table has one slope
+JURORS = {  # leniency, conformity, discrimination
+    "lenient": (0.12, CONFORMITY, 0.05),
+    "stern": (-0.10, CONFORMITY, 0.25),
+    "blind": (0.0, CONFORMITY, 0.0),
 }
 
 
@@ -80,16 +81,6 @@ def planted_records(
     frame.loc[told, "peer_mean"] = strangers.ravel()[: told.sum()]
     frame.loc[rng.random(len(frame)) < silent, "score"] = np.nan
     return frame
-
-
-def truths() -> dict[tuple[str, str, str], float]:
-    """Return {(arm, statistic, juror): planted value} of `JURORS`."""
-    lenient = np.array([traits[0] for traits in JURORS.values()])
-    found = {("debate", "conformity", ""): 0.4}
-    for k, (name, (_, _, tells)) in enumerate(JURORS.items()):
-        found["independent", "leniency", name] = lenient[k] - np.delete(lenient, k).mean()
-        found["independent", "discrimination", name] = tells
-    return found
 
 
 def conversations(n: int, turns: int = 2, seed: int = 0) -> list[Conversation]:

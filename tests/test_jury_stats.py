@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
-from planted_jury import conversations, judge, planted_records, truths
+from planted_jury import CONFORMITY, conversations, judge, planted_records
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
@@ -14,7 +14,7 @@ from selfeval.errors import InputError
 from selfeval.models import get
 from selfeval.roleplay.simulated import SILENT, planted
 from selfeval.stats import COLUMNS, conversations_needed, jury_table
-from selfeval.stats.jury import against_humans, baseline_auc, conformity, differences, leniency
+from selfeval.stats.jury import baseline_auc, conformity, differences
 from selfeval.stats.votes import read_votes
 
 FAST = {"n_resamples": 200}
@@ -59,14 +59,12 @@ def test_means_and_no_answers_by_hand():
     assert found(table, "no_answer_rate", evaluator="b")["estimate"] == 0.5
     assert found(table, "mean_score_if_0")["estimate"] == pytest.approx((0.3 + 0.2 + 0 + 0.7) / 4)
     assert found(table, "mean_score_if_1")["estimate"] == pytest.approx((0.3 + 0.7 + 1 + 0.7) / 4)
-    assert "mean_score_if_0" not in set(jury_table(votes({"a": [0.1, 0.2]}), **FAST)["statistic"])
-
-
-def test_the_conversation_is_the_unit_and_its_turns_weigh_together():
-    frame = votes({"a": [0.1, 0.5]})
+    frame = votes({"a": [0.1, 0.5]})  # the turns of a conversation weigh together
     frame = pd.concat([frame, frame[frame["conversation_id"] == "0"].assign(turn=2, score=0.3)])
-    mean = found(jury_table(frame, **FAST), "mean_score")
+    table = jury_table(frame, **FAST)
+    mean = found(table, "mean_score")
     assert mean["estimate"] == pytest.approx((0.2 + 0.5) / 2) and (mean["n"], mean["clusters"]) == (3, 2)
+    assert "mean_score_if_0" not in set(table["statistic"])
 
 
 def test_differences_are_t_tests_over_conversations():
@@ -121,8 +119,9 @@ def test_areas_and_calibration_match_scikit_learn():
 
 
 def test_paired_accuracy_by_hand():
+    """Ids are numbers in one file and text in the other, and those of pairs floats: models' have them alone."""
     human = votes({"a": [0.9, 0.4, 0.5, 0.7]}, source="human")
-    model = votes({"a": [0.1, 0.6, 0.5, None]}).assign(conversation_id=["m0", "m1", "m2", "m3"], pair=list("0123"))
+    model = votes({"a": [0.1, 0.6, 0.5, None]}).assign(conversation_id=[6, 7, 8, 9], pair=[0, 1, 2, 3])
     table = jury_table(pd.concat([human, model]), **FAST)
     row = found(table, "paired_accuracy")
     assert (row["estimate"], row["n"], row["clusters"]) == (0.5, 3, 3)
@@ -131,14 +130,6 @@ def test_paired_accuracy_by_hand():
     loose = jury_table(pd.concat([human, model.drop(columns="pair")]), **FAST)  # no pairs: the area alone
     assert found(loose, "paired_accuracy")["note"] == "not_estimable; no_pairs"
     assert found(loose, "auc")["estimate"] == found(table, "auc")["estimate"]
-
-
-def test_pairs_are_found_by_numbers_as_by_text():
-    """A column of numbers with nulls is one of floats: 1.0 is the conversation 1."""
-    human = votes({"a": [0.9, 0.4]}, source="human").assign(conversation_id=[1, 2])
-    model = votes({"a": [0.1, 0.6]}).assign(conversation_id=[7, 8], pair=[1, 2])
-    table = jury_table(pd.concat([human, model]), **FAST)
-    assert found(table, "paired_accuracy")["estimate"] == 0.5 and found(table, "auc")["clusters"] == 2
 
 
 def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
@@ -255,25 +246,16 @@ def test_one_model_on_several_seats():
 # Planted truths
 
 
-def measured(records) -> dict:
-    """Return {(arm, statistic, juror): measure} of the planted statistics, which is faster than the table of all."""
-    votes = read_votes(records)
-    rows = [*conformity(votes), *differences(votes, 0.05, 0.95)]
-    if "independent" in votes:
-        rows += [*leniency(votes["independent"]), *against_humans(votes["independent"])]
-    return {(m.labels["task"], m.statistic, m.labels.get("evaluator", "")): m for m in reversed(rows)}
-
-
-def test_planted_traits_are_covered_and_no_conformity_is_no_effect():
+def test_planted_conformity_is_covered_and_none_is_no_effect():
     """Within three standard errors of the level, over fixed seeds."""
-    covered, small, seeds, z = [], [], 30, sps.norm.ppf(0.975)
+    covered, small, seeds = [], [], 40
     for seed in range(seeds):
-        found = measured(planted_records(seed, wanted=("independent", "debate")))
-        bounds = [(found[key].of.interval(z), truth) for key, truth in truths().items()]
-        covered += [low <= truth <= high for (low, high), truth in bounds]
-        still = measured(planted_records(seed, conform=False, wanted=("reask", "debate")))
-        small.append(still["debate - reask", "difference", ""].test(0)[0] < 0.05)
-    assert abs(np.mean(covered) - 0.95) <= 3 * np.sqrt(0.95 * 0.05 / len(covered))
+        [slope] = conformity(read_votes(planted_records(seed, wanted=("debate",))))
+        low, high = slope.of.interval(sps.norm.ppf(0.975))
+        covered.append(low <= CONFORMITY <= high)
+        still = read_votes(planted_records(seed, conform=False, wanted=("reask", "debate")))
+        small.append(next(differences(still, 0.05, 0.95)).test(0)[0] < 0.05)
+    assert abs(np.mean(covered) - 0.95) <= 3 * np.sqrt(0.95 * 0.05 / seeds)
     assert np.mean(small) <= 0.05 + 3 * np.sqrt(0.95 * 0.05 / seeds)
 
 
@@ -298,14 +280,15 @@ def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
     slopes, alike = [], dict.fromkeys("abc", (0.0, 0.0, 0.1))
     for seed in range(8):
         records = planted_records(seed, conversations=40, jurors=alike, redraw=True, wanted=("reask", "debate"))
-        rows = measured(records)
-        names = ("conformity", "conformity_minus_reask")
-        slopes.append([rows["debate", name, ""].of.value for name in names])
+        slopes.append([m.of.value for m in conformity(read_votes(records)) if m.labels["task"] == "debate"])
     apparent, corrected = np.mean(slopes, 0)
     assert apparent > 0.25 and abs(corrected) < 0.05
     records = planted_records(0, sham=0.3)
     table = jury_table(records, **FAST)
-    for row, truth in ((found(table, "conformity", "sham"), 0.3), (found(table, "conformity_minus_sham"), 0.1)):
+    for row, truth in (
+        (found(table, "conformity", "sham"), 0.3),
+        (found(table, "conformity_minus_sham"), CONFORMITY - 0.3),
+    ):
         assert row["low"] <= truth <= row["high"] and row["high"] - row["low"] < 0.15
     unknown = found(jury_table(records.drop(columns="peer_mean"), **FAST), "conformity_minus_sham")
     assert unknown["note"].startswith("not_estimable; peers_unknown")
@@ -324,15 +307,11 @@ def test_sizes():
 FOUR = planted_records(0, conversations=4)
 DEGENERATE = {
     "one conversation": planted_records(0, conversations=1),
-    "one turn of one conversation": planted_records(0, conversations=1, turns=1),
-    "two conversations": planted_records(0, conversations=2, turns=1),
     "constant": FOUR.assign(score=0.1),
     "all null": FOUR.assign(score=None),
     "people only": FOUR.query("source == 'human'"),
-    "models only": FOUR.query("source == 'model'"),
     "one person": FOUR.query("source == 'model' or pair == 0").drop(columns="pair"),
     "one juror": FOUR.query("juror == 'stern'"),
-    "one round": FOUR.query("round == 1"),
     "no order": FOUR.drop(columns=["position", "peer_mean", "pair"]),
     "few columns": FOUR.query("arm == 'independent' and turn == 0")[["conversation_id", "arm", "juror", "score"]],
     "half the arms' conversations": pd.concat([FOUR.query("arm == 'debate' and pair < 2"),
@@ -364,8 +343,8 @@ def test_what_one_conversation_or_one_source_leaves_out():
         assert found(table, name)["note"] == "not_estimable; one_source"
     assert not np.isnan(found(table, "difference")["low"])
     table = jury_table(DEGENERATE["all null"], **FAST)
-    assert found(table, "no_answer_rate")["estimate"] == 1 and np.isnan(found(table, "mean_score")["estimate"])
-    assert found(table, "mean_score_if_0")["estimate"] == 0
+    rates = [found(table, name)["estimate"] for name in ("no_answer_rate", "mean_score_if_0", "mean_score_if_1")]
+    assert rates == [1, 0, 1] and np.isnan(found(table, "mean_score")["estimate"])
 
 
 @pytest.mark.parametrize(
@@ -406,24 +385,21 @@ def test_wrong_arguments_and_the_seed():
 
 def test_planted_jurors_in_the_real_engine():
     names = [f"sim/juror-{name}" for name in ("lenient", "stern", "blind")]
-    records = judge(names, conversations(24), ("independent", "personas"))
-    table, traits = jury_table(records, **FAST), {name: planted(get(name)) for name in names}
-    covered = []
-    for name, truth in traits.items():
-        others = np.mean([t["leniency"] for n, t in traits.items() if n != name])
-        for arm, statistic, value in (("independent", "leniency", truth["leniency"] - others),
-                                      ("personas", "discrimination", truth["discrimination"])):  # fmt: skip
-            row = found(table, statistic, arm, name)
-            assert abs(row["estimate"] - value) < 0.7 * (row["high"] - row["low"])
-            covered.append(row["low"] <= value <= row["high"])
-    assert sum(covered) >= 5  # of 6
-    assert found(table, "paired_accuracy", "personas")["n"] == 48
+    table, traits = jury_table(judge(names, conversations(24), ("personas",)), **FAST), []
+    planted_traits = {name: planted(get(name)) for name in names}
+    mean = np.mean([truth["leniency"] for truth in planted_traits.values()])
+    for name, truth in planted_traits.items():
+        leniency, tells = (found(table, statistic, evaluator=name) for statistic in ("leniency", "discrimination"))
+        traits += [(leniency, (truth["leniency"] - mean) * 3 / 2), (tells, truth["discrimination"])]
+    assert all(abs(row["estimate"] - value) < 0.7 * (row["high"] - row["low"]) for row, value in traits)
+    assert sum(row["low"] <= value <= row["high"] for row, value in traits) >= 5  # of 6
+    assert found(table, "paired_accuracy")["n"] == 48
 
 
 def test_planted_conformity_in_the_real_engine():
     """One model on three seats: what is computed of its peers is what it was shown."""
     name = "sim/juror-lenient"
-    records = judge([name] * 3, conversations(24), ("reask", "sham", "debate", "simultaneous"))
+    records = judge([name] * 3, conversations(16), ("sham", "debate", "simultaneous"))
     truth, table = planted(get(name))["conformity"], jury_table(records, **FAST)
     for arm in ("debate", "simultaneous", "sham"):
         row = found(table, "conformity", arm)
