@@ -146,7 +146,7 @@ def test_the_jurys_auc_is_tested_by_exchanging_people_and_models():
     area, paired = (default(table, name) for name in ("auc", "paired_accuracy"))
     assert area["estimate"] == 1 and area["low"] > 0.5 and area["p"] == 0.25
     assert "least_p=0.25" in area["note"] and "least_p=0.25" in paired["note"] and paired["p"] == 0.25
-    said = report.conclusions(table.assign(arm="debate"), table)
+    said = report.conclusions(table.assign(task="debate"), table)
     assert said[0].startswith("debate: is not shown to tell people from models (AUC 1.00 [")
     assert "p = 0.250, the least that exchanging so few can give" in said[0]
     assert "p = 0.250, the least that exchanging so few can give" in said[1]
