@@ -125,12 +125,12 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     statement given twice.
     """
     frame = _checked(records)
-    table = frame[UNIT].drop_duplicates().sort_values(UNIT, ignore_index=True)
-    unit = pd.MultiIndex.from_frame(table).get_indexer(pd.MultiIndex.from_frame(frame[UNIT]))
-    human = (table["source"] == HUMAN).to_numpy()
-    units = Units(table["cluster"].to_numpy(), human, table.groupby(["cluster", "turn"]).ngroup().to_numpy())
-    arm = frame["arm"].to_numpy()
-    return {name: _arm(name, frame[arm == name], unit[arm == name], units) for name in ARMS if (arm == name).any()}
+    frame["unit"] = frame.groupby(UNIT).ngroup()
+    first = frame.sort_values("unit").drop_duplicates("unit")
+    human = (first["source"] == HUMAN).to_numpy()
+    units = Units(first["cluster"].to_numpy(), human, first.groupby(["cluster", "turn"]).ngroup().to_numpy())
+    arms = dict(list(frame.sort_values("position", kind="stable").groupby("arm")))
+    return {name: _arm(name, arms[name], units) for name in ARMS if name in arms}
 
 
 def _checked(records: pd.DataFrame) -> pd.DataFrame:
@@ -175,25 +175,19 @@ def _text(values: pd.Series) -> pd.Series:
     ).astype(object)
 
 
-def _seats(frame: pd.DataFrame, unit: np.ndarray) -> pd.Series:
+def _seats(frame: pd.DataFrame) -> pd.Series:
     """Name the seats: the juror, with its persona where it sits twice, with a number where that is not enough."""
     seat = frame["juror"]
-    for more in (" (" + frame["persona"].where(frame["persona"] != "", "no persona") + ")", None):
-        key = [unit, frame["round"].to_numpy(), seat.to_numpy()]
-        again = pd.DataFrame(dict(enumerate(key)), frame.index)
-        twice = seat.isin(set(seat[again.duplicated(keep=False)]))
-        if not twice.any():
-            break
-        if more is None:
-            order = frame["position"].argsort(kind="stable")
-            number = again.iloc[order].groupby([0, 1, 2]).cumcount().sort_index() + 1
-            more = " #" + number.astype(str)
-        seat = seat.where(~twice, seat + more)
+    for by in ("persona", "place"):
+        same = frame.groupby(["unit", "round", seat])["persona"]
+        more = " (" + frame["persona"].replace("", "no persona") + ")"
+        more = more if by == "persona" else " #" + (same.cumcount() + 1).astype(str)
+        seat = seat.where(~seat.isin(seat[same.transform("size") > 1]), seat + more)
     return seat
 
 
-def _arm(name: str, frame: pd.DataFrame, unit: np.ndarray, units: Units) -> Votes:
-    seat, seats = pd.factorize(_seats(frame, unit), sort=True)
+def _arm(name: str, frame: pd.DataFrame, units: Units) -> Votes:
+    unit, (seat, seats) = frame["unit"].to_numpy(), pd.factorize(_seats(frame), sort=True)
     rounds, at = np.unique(frame["round"], return_inverse=True)
     shape = (len(units.human), len(seats), len(rounds))
     where = (unit, seat, at)
@@ -206,10 +200,11 @@ def _arm(name: str, frame: pd.DataFrame, unit: np.ndarray, units: Units) -> Vote
     usage = [x if isinstance(x, dict) else {} for x in frame["usage"]]
     columns = {f"{kind}_tokens": [x.get(kind) for x in usage] for kind in ("prompt", "completion", "cached")}
     columns |= {"cost": frame["cost"], "statements": np.ones(len(frame))}
-    spent = {}
-    for kind, values in columns.items():  # one unknown makes the sum unknown
-        total = np.bincount(unit, np.asarray(values, float), len(units.human))
-        spent[kind] = np.where(np.bincount(unit, minlength=len(total)) > 0, total, np.nan)
+    held = np.bincount(unit, minlength=shape[0]) > 0
+    spent = {  # one unknown makes the sum unknown
+        kind: np.where(held, np.bincount(unit, np.asarray(values, float), shape[0]), np.nan)
+        for kind, values in columns.items()
+    }
     juror = np.empty(len(seats), object)
     juror[seat] = frame["juror"].to_numpy()
     return Votes(
