@@ -174,20 +174,26 @@ class Rate(Statistic):
         """Return 1 minus the rate."""
         return replace(self, value=1 - self.value, contrib=-self.contrib, at=lambda w: 1 - self.at(w))
 
+    @cached_property
+    def effective(self) -> tuple[np.ndarray, np.ndarray]:
+        """Effective sample size and Satterthwaite's degrees of freedom.
+
+        n = p (1 - p) / variance within [clusters / 2, rows]; the lower bound is our stated choice.
+        """
+        k, square = np.asarray(self.clusters, float), self.contrib**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            n = np.clip(self.value * (1 - self.value) / self.variance, k / 2, self.n)
+        return n, np.clip(2 * ratio(square.sum(0) ** 2, (square**2).sum(0)), 1, np.maximum(k - 1, 1))
+
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return Wilson's interval at the effective sample size.
 
-        n = p (1 - p) / variance within [clusters / 2, rows]; the lower bound is our stated choice. It shrinks by the
-        squared ratio of normal and t quantiles; where nothing varies it is the number of clusters.
+        It shrinks by the squared ratio of normal and t quantiles; where nothing varies it is the number of clusters.
         """
-        p, k = self.value, np.asarray(self.clusters, float)
-        square = self.contrib**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            n = np.clip(p * (1 - p) / self.variance, k / 2, self.n)
-            df = np.clip(2 * ratio(square.sum(0) ** 2, (square**2).sum(0)), 1, np.maximum(k - 1, 1))
-            shrunk = n * (z / stdtrit(df, ndtr(z))) ** 2
+        p, k, (n, df) = self.value, np.asarray(self.clusters, float), self.effective
+        shrunk = np.fmax(n * (z / stdtrit(df, ndtr(z))) ** 2, np.minimum(n, k / 2))
         flat = (p <= BOUND) | (p >= 1 - BOUND) | ~(self.variance > BOUND**2)
-        return wilson(p, np.where(flat, k, np.fmax(shrunk, np.minimum(n, k / 2))), z)
+        return wilson(p, np.where(flat, k, shrunk), z)
 
 
 def _weighted_ratio(hits, n, value) -> Callable:
