@@ -155,11 +155,12 @@ class Rate(Statistic):
         use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
         w = use / np.maximum(use.sum(axis, keepdims=True), 1)
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
-        single = w.astype(np.float32)[..., None]
+        single, whole = np.moveaxis(w.astype(np.float32), axis, -1), not np.isnan(self.value).any()
 
+        @remembered
         def at(weights):
-            rates = self.at(weights)
-            return (np.where(np.isnan(rates), 0, rates) * single).sum(axis - 1)
+            rates = np.moveaxis(self.at(weights), axis - 1, -2)
+            return np.einsum("...mb,...m->...b", rates if whole else np.nan_to_num(rates), single)
 
         present = (self.present & use).any(axis)
         n = (np.broadcast_to(self.n, use.shape) * use).sum(axis)
@@ -196,25 +197,35 @@ class Rate(Statistic):
         return wilson(p, np.where(flat, k, shrunk), z)
 
 
+def remembered(at: Callable) -> Callable:
+    """Keep the last result of a function of weights, for statistics that share a part."""
+    kept = [None, None]
+
+    def once(weights):
+        if kept[0] is not weights:
+            kept[:] = weights, at(weights)
+        return kept[1]
+
+    return once
+
+
 def _weighted_ratio(hits, n, value) -> Callable:
-    """Return the function that divides weighted sums; the last result is kept, for statistics that share a rate."""
+    """Return the function that divides weighted sums."""
     k = len(hits)
     up, down = (np.ascontiguousarray(x.reshape(k, -1).T, np.float32) for x in (hits, n))
     crossed = len(down) > 0 and bool((down == down[0]).all())
     down = down[:1] if crossed else down
     full = np.asarray(value, np.float32).reshape(-1, 1)
     whole = bool(down.all())
-    kept = [None, None]
 
+    @remembered
     def at(weights):
-        if kept[0] is not weights:
-            total, rate = down @ weights, up @ weights
-            if whole:
-                rate /= total
-            else:
-                rate = np.where(total > 0, rate / np.where(total > 0, total, 1), full)
-            kept[:] = weights, rate.reshape(*value.shape, -1)
-        return kept[1]
+        total, rate = down @ weights, up @ weights
+        if whole:
+            rate /= total
+        else:
+            rate = np.where(total > 0, rate / np.where(total > 0, total, 1), full)
+        return rate.reshape(*value.shape, -1)
 
     return at
 
@@ -230,7 +241,7 @@ class Difference(Statistic):
     def of(cls, a: Statistic, b: Statistic) -> Difference:
         """Build a - b."""
         clusters = np.maximum(a.clusters, b.clusters)
-        at = lambda w: a.at(w) - b.at(w)  # noqa: E731
+        at = remembered(lambda w: a.at(w) - b.at(w))
         return cls(a.value - b.value, a.contrib - b.contrib, a.n + b.n, clusters, at, a, b)
 
     @property
@@ -380,7 +391,9 @@ def stack(parts: Sequence[Statistic]) -> Statistic:
         return np.stack([part.at(weights) for part in parts])
 
     first = parts[0]
-    joined = {name: np.stack([np.asarray(getattr(part, name)) for part in parts]) for name in ("value", "n", "clusters")}
+    joined = {
+        name: np.stack([np.asarray(getattr(part, name)) for part in parts]) for name in ("value", "n", "clusters")
+    }
     joined["contrib"] = np.stack([part.contrib for part in parts], 1)
     if isinstance(first, Rate):
         joined["present"] = np.stack([part.present for part in parts], 1)

@@ -122,7 +122,10 @@ def habits(tally: Tally, prefix: str = "") -> list[Measure]:
     chosen, known = tally.answer == 1, (tally.answer >= 0) & (tally.position > 0)
     both = [everything(tally.count(known & (tally.position == order))).sum(0) > 0 for order in (1, 2)]
     first = over_orders(tally, known, chosen == (tally.position == 1)).pick((slice(None),), both[0] & both[1])
-    named = {"position_bias": first.mapped(lambda v: v - 0.5), "position_consistency": _consistency(tally, known, chosen)}
+    named = {
+        "position_bias": first.mapped(lambda v: v - 0.5),
+        "position_consistency": _consistency(tally, known, chosen),
+    }
     return [Measure(prefix + name, of, {"evaluator": tally.evaluators}) for name, of in named.items()]
 
 

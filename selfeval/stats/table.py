@@ -100,7 +100,9 @@ def _rows(m: Measure, how: Settings, bounds, note: str) -> Iterable[dict]:
     common = labels | {
         "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": np.broadcast_to(clusters, shape),
     }  # fmt: skip
-    few = [(~np.isnan(p) & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[least > 1 - how.level])]
+    few = [
+        (~np.isnan(p) & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[least > 1 - how.level])
+    ]
     line = {"low": low, "high": high, "method": method, "p": p, "note": _joined(shape, [*notes, *few])}
     yield _flat(common | line, keep, shape)
     if bounds is None:
