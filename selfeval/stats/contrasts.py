@@ -118,8 +118,8 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
 
     Models are fixed by default: method `clustered_t` then speaks of these evaluators on prompts like these. Method
     `two_way_t` takes models as a sample too, crossed with prompts: variance (MS of prompts + MS of models - MS of the
-    rest) / cells with Satterthwaite's degrees of freedom (Clark 1973; Westfall, Kenny and Judd 2014). Both intervals stay
-    within the statistic's range, 0 to 1 or -1 to 1, and p is the inversion. Pairs are left out.
+    rest) / cells with Satterthwaite's degrees of freedom (Clark 1973; Westfall, Kenny and Judd 2014). Both intervals
+    stay within the statistic's range, 0 to 1 or -1 to 1, and p is the inversion. Pairs are left out.
 
     Returns `stats.COLUMNS`, a row per task, condition, statistic and method; clusters are models in the first and
     prompts in the second. Notes: few_models (below 10: few to stand for all), no_interval (fewer than three evaluators

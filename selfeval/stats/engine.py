@@ -1,9 +1,9 @@
 """The one engine of statistics: sums by cluster in, estimates with intervals out; arrays in, arrays out.
 
-The unit that was sampled is the cluster (a writing prompt with all its texts, a template, a conversation), so variances,
-resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...), contributions of its
-clusters `contrib` (clusters, ...), and `at(weights)`, its value under cluster weights (clusters, B) as (..., B): weights
-of a resample give the bootstrap, exactly, since a statistic composed of others is composed in the same way there.
+The unit that was sampled is the cluster (a writing prompt with all its texts, a template, a conversation), so
+variances, resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...), contributions
+of its clusters `contrib` (clusters, ...), and `at(weights)`, its value under cluster weights (clusters, B) as (..., B):
+weights of a resample give the bootstrap, exactly, since a statistic composed of others is composed so there too.
 
 The default intervals, each at a normal quantile z:
 
@@ -57,8 +57,8 @@ def wilson(p, n, z) -> tuple[np.ndarray, np.ndarray]:
 def within_range(value, variance, t, least, most) -> tuple[np.ndarray, np.ndarray]:
     """Return the interval value +- t sqrt(variance), bent so that it stays between `least` and `most`.
 
-    Wilson's interval of the value's place in its range, at the effective sample size and with the quantile of t: as wide
-    as that of t in the middle, bending near an end. NaN where the value lies outside the range.
+    Wilson's interval of the value's place in its range, at the effective sample size and with the quantile of t: as
+    wide as that of t in the middle, bending near an end. NaN where the value lies outside the range.
     """
     width = most - least
     p = (np.asarray(value, float) - least) / width
@@ -86,8 +86,8 @@ def mover(a, a_low, a_high, b, b_low, b_high, r=0.0) -> tuple[np.ndarray, np.nda
 class Statistic:
     """One statistic, or many of one kind in an array.
 
-    value (...); contrib (clusters, ...), which sum to 0 over clusters; n (...): rows behind it; clusters (...): how many
-    hold any. at: its value under weights. The interval of this class is the clustered t.
+    value (...); contrib (clusters, ...), which sum to 0 over clusters; n (...): rows behind it; clusters (...): how
+    many hold any. at: its value under weights. The interval of this class is the clustered t.
     """
 
     value: np.ndarray
@@ -151,7 +151,7 @@ class Rate(Statistic):
         return cls(value, contrib, total if rows is None else np.asarray(rows), (n > 0).sum(0), at, n > 0)
 
     def mean(self, weight, axis: int = -1) -> Rate:
-        """Return the mean of the known rates that have weight (0 or 1, shape of the value), over one axis from the end."""
+        """Return the mean of the known rates that have weight (0 or 1, as the value), over one axis from the end."""
         use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
         w = use / np.maximum(use.sum(axis, keepdims=True), 1)
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
@@ -212,7 +212,7 @@ def remembered(at: Callable) -> Callable:
 def _weighted_ratio(hits, n, value) -> Callable:
     """Return the function that divides weighted sums."""
     k = len(hits)
-    up, down = (np.ascontiguousarray(x.reshape(k, -1).T, np.float32) for x in (hits, n))
+    up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
     crossed = len(down) > 0 and bool((down == down[0]).all())
     down = down[:1] if crossed else down
     full = np.asarray(value, np.float32).reshape(-1, 1)
@@ -307,8 +307,9 @@ class Function(Statistic):
         clusters = (np.abs(sums) > 0).any(-1).sum(0) if clusters is None else clusters
         with np.errstate(divide="ignore", invalid="ignore"):
             value, left = np.asarray(formula(total)), formula(total - sums)
+            contrib = -(k - 1) / max(k, 1) * (left - left.mean(0)) if k else left
         value = np.where(np.isfinite(value), value, np.nan)
-        contrib = np.nan_to_num(-(k - 1) / max(k, 1) * (left - left.mean(0)), posinf=0, neginf=0)
+        contrib = np.nan_to_num(contrib, posinf=0, neginf=0)
 
         def at(weights):
             drawn = np.tensordot(sums, weights, (0, 0))
@@ -322,7 +323,7 @@ class Function(Statistic):
         return "bounded_t" if self.within else "clustered_t"
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return low and high at normal quantile z; NaN where nothing varies or the value is at the end of its range."""
+        """Return low and high at normal quantile z; NaN where nothing varies or the value ends its range."""
         if self.within is None:
             return super().interval(z)
         least, most = self.within
@@ -374,7 +375,7 @@ def _placements(scores, others) -> np.ndarray:
 
 
 def _area_under(high, h, low, m, k: int) -> Callable:
-    """Return the function that counts the pairs won under weights; every pair of clusters has the product of its own."""
+    """Return the function that counts pairs won under weights; a pair of clusters has the product of theirs."""
     wins = np.zeros((k, k))
     for cluster in np.unique(h):
         own = np.sort(high[h == cluster])
@@ -382,6 +383,14 @@ def _area_under(high, h, low, m, k: int) -> Callable:
         wins[cluster] = np.bincount(m, above, k)
     n1, n0 = np.bincount(h, minlength=k), np.bincount(m, minlength=k)
     return lambda w: ratio(((wins @ w) * w).sum(0), (n1 @ w) * (n0 @ w))
+
+
+def by_cluster(parts, cluster) -> np.ndarray:
+    """Return sums (clusters, P) of parts of units (units, P); units whose parts are all 0 do not count."""
+    parts = np.asarray(parts, float)
+    used = (parts != 0).any(1)
+    names, codes = np.unique(np.asarray(cluster)[used], return_inverse=True)
+    return np.stack([np.bincount(codes, x, len(names)) for x in parts[used].T], 1)
 
 
 def stack(parts: Sequence[Statistic]) -> Statistic:
@@ -453,9 +462,10 @@ def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) ->
 
 def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     shape = np.shape(statistic.value)
-    samples, value = np.sort(samples.reshape(-1, samples.shape[-1]), 1), np.ravel(statistic.value)
+    samples, value = samples.reshape(-1, samples.shape[-1]), np.ravel(statistic.value)
+    samples = np.sort(np.where(np.isfinite(samples), samples, np.float32(np.nan)), 1)
     finite = np.isfinite(samples).sum(1)  # NaN are sorted last
-    contrib = statistic.contrib.reshape(len(statistic.contrib), -1)
+    contrib = statistic.contrib.reshape(len(statistic.contrib), value.size)
     below, upto = ((samples < value[:, None] + tie).sum(1) for tie in (-2e-6, 2e-6))  # single precision
     tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
     square = (contrib**2).sum(0)

@@ -398,11 +398,11 @@ def auc_measures(tally: Tally) -> list[Measure]:
         wins, pairs = _wins_within(score, prompt, own, tally.n_prompts)
         within.append(Area.within(Rate.of(wins, pairs, len(rows))))
         tests.append((score, prompt, tally.author[rows], tally.own[e]))
-    notes, found = [(np.array(partly), "partly_scored")], {"auc": stack(areas), "auc_within_prompt": stack(within)}
+    notes, one = [(np.array(partly), "partly_scored")], {"evaluator": tally.evaluators}
     return [
-        Measure(name, area, {"evaluator": tally.evaluators}, notes=notes,
-                test=lambda seed, inside=name != "auc", known=~np.isnan(area.value): _permuted(tests, known, inside, seed))
-        for name, area in found.items()
+        Measure("auc", stack(areas), one, notes=notes, test=lambda seed: _permuted(tests, False, seed)),
+        Measure("auc_within_prompt", stack(within), dict(one), notes=notes,
+                test=lambda seed: _permuted(tests, True, seed)),
     ]  # fmt: skip
 
 
@@ -423,15 +423,16 @@ def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.nda
     return wins, mine * others
 
 
-def _permuted(tests, known, within: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _permuted(tests, within: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return p of an AUC and the least p possible, per evaluator (NaN where there is none).
 
     AUC - 1/2 is in proportion to the sum of the own texts' ranks about the mean rank, so what an author's texts on a
     prompt contribute to it, if that author is the evaluator, is one number. `within`: ranks within the prompt.
     """
     p, least = np.full(len(tests), np.nan), np.zeros(len(tests))
-    for e in np.flatnonzero(known):
-        score, prompt, author, own = tests[e]
+    for e, (score, prompt, author, own) in enumerate(tests):
+        if not (author == own).any() or (author == own).all():
+            continue
         rank = rankdata(score) - (len(score) + 1) / 2
         if within:
             order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1

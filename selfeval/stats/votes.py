@@ -43,8 +43,8 @@ class Votes:
     """The votes of one arm.
 
     score, asked (there is a record), place (speaking order, NaN unknown), shown (mean of the peers' scores that the
-    juror saw, NaN unknown), latency: (units, seats, rounds). seats: labels; juror: the model of each seat. family:
-    (units, seats), the juror is of the agent's family. spent: per unit the sums over all its records.
+    juror saw, NaN unknown), latency: (units, seats, rounds). seats: labels; juror: the model of each seat. spent:
+    per unit the sums over all its records.
     """
 
     arm: str
@@ -57,7 +57,6 @@ class Votes:
     place: np.ndarray
     shown: np.ndarray
     latency: np.ndarray
-    family: np.ndarray
     spent: dict[str, np.ndarray]
 
     @property
@@ -90,6 +89,28 @@ def mean_of_others(x) -> np.ndarray:
     return np.where(others > 0, (filled.sum(1, keepdims=True) - filled) / np.maximum(others, 1), np.nan)
 
 
+def peer_means(votes: Votes) -> np.ndarray:
+    """Return for each score the mean of the peers' latest scores that the juror had heard, (units, seats, rounds).
+
+    As recorded (`peer_mean`); otherwise computed: one by one, from those who spoke before in this round and the others'
+    scores of the round before; else from the round before. The peers of the arm sham are known to the record only.
+    """
+    if votes.arm == "sham":
+        return votes.shown
+    heard, before = np.full(votes.score.shape, np.nan), votes.score[:, :, 0]
+    for k in range(1, len(votes.rounds)):
+        now, place = votes.score[:, :, k], votes.place[:, :, k]
+        latest_after = np.where(np.isnan(now), before, now)  # who gave no score is remembered by the one before
+        if votes.arm != ONE_BY_ONE:
+            heard[:, :, k], before = mean_of_others(before), latest_after
+            continue
+        spoke = place[:, None, :] < place[:, :, None]  # (units, listener, speaker)
+        latest = np.where(spoke, latest_after[:, None, :], before[:, None, :])
+        latest[:, np.arange(len(votes.seats)), np.arange(len(votes.seats))] = np.nan
+        heard[:, :, k], before = mean_over(latest, 2), latest_after
+    return np.where(np.isnan(votes.shown), heard, votes.shown)
+
+
 def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     """Return the votes of each arm that occurs, in the order of `ARMS`, over one list of units.
 
@@ -117,7 +138,7 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     if frame.empty:
         raise InputError("There are no verdict records to analyse.")
     empty = {"source": MODEL, "agent": "", "turn": 1, "round": 1, "persona": "", "position": np.nan,
-             "same_family": False, "peer_mean": np.nan, "latency": np.nan, "cost": np.nan, "usage": None}  # fmt: skip
+             "peer_mean": np.nan, "latency": np.nan, "cost": np.nan, "usage": None}  # fmt: skip
     frame = frame.assign(**{name: value for name, value in empty.items() if name not in frame})
     for name, known in (("arm", ARMS), ("source", (HUMAN, MODEL))):
         wrong = frame.loc[~frame[name].isin(known), name]
@@ -187,9 +208,7 @@ def _arm(name: str, frame: pd.DataFrame, unit: np.ndarray, units: Units) -> Vote
         spent[kind] = np.where(np.bincount(unit, minlength=len(total)) > 0, total, np.nan)
     juror = np.empty(len(seats), object)
     juror[seat] = frame["juror"].to_numpy()
-    family = np.zeros(shape[:2], bool)
-    family[unit, seat] = frame["same_family"].fillna(False).astype(bool)
     return Votes(
         name, units, rounds, np.asarray(seats, object), juror, spread(frame["score"]), spread(True, False),
-        spread(frame["position"]), spread(frame["peer_mean"]), spread(frame["latency"]), family, spent,
+        spread(frame["position"]), spread(frame["peer_mean"]), spread(frame["latency"]), spent,
     )  # fmt: skip
