@@ -192,7 +192,8 @@ class Rate(Statistic):
         It shrinks by the squared ratio of normal and t quantiles; where nothing varies it is the number of clusters.
         """
         p, k, (n, df) = self.value, np.asarray(self.clusters, float), self.effective
-        shrunk = np.fmax(n * (z / stdtrit(df, ndtr(z))) ** 2, np.minimum(n, k / 2))
+        at = np.maximum(z, 1e-3)  # below, scipy's t quantiles lose their digits, and the ratio no longer changes
+        shrunk = np.fmax(n * (at / stdtrit(df, ndtr(at))) ** 2, np.minimum(n, k / 2))
         flat = (p <= BOUND) | (p >= 1 - BOUND) | ~(self.variance > BOUND**2)
         return wilson(p, np.where(flat, k, shrunk), z)
 
@@ -300,16 +301,17 @@ class Function(Statistic):
     def of(cls, sums, formula: Callable, n, clusters=None, within=None) -> Function:
         """Build formula(sums over clusters), sums (clusters, ..., parts); formula: (..., parts) -> (...).
 
-        The contributions are those of the jackknife; a cluster that leaves nothing to estimate when left out counts 0.
+        The contributions are those of the jackknife over the clusters that hold anything; where one leaves nothing to
+        estimate when left out, they are NaN and there is no interval.
         """
         sums = np.asarray(sums, float)
-        k, total = len(sums), sums.sum(0)
-        clusters = (np.abs(sums) > 0).any(-1).sum(0) if clusters is None else clusters
+        total, present = sums.sum(0), (np.abs(sums) > 0).any(-1)
+        k = np.maximum(present.sum(0), 1)
+        clusters = present.sum(0) if clusters is None else clusters
         with np.errstate(divide="ignore", invalid="ignore"):
-            value, left = np.asarray(formula(total)), formula(total - sums)
-            contrib = -(k - 1) / max(k, 1) * (left - left.mean(0)) if k else left
+            value, left = np.asarray(formula(total)), np.where(present, formula(total - sums), 0)
+            contrib = np.where(present, -(k - 1) / k * (left - left.sum(0) / k), 0)
         value = np.where(np.isfinite(value), value, np.nan)
-        contrib = np.nan_to_num(contrib, posinf=0, neginf=0)
 
         def at(weights):
             drawn = np.tensordot(sums, weights, (0, 0))
