@@ -137,23 +137,23 @@ def recognising(always: int, on_even_prompts: int, models: int = 8, prompts: int
 
 
 @pytest.mark.parametrize(
-    ("always", "on_even", "mean", "variance"),
+    ("always", "on_even", "mean", "variance", "df"),
     [
         # Half of the models always, half never: all variance is over models, s²/8 = .25 * 8/7 / 8.
-        (4, 0, 0.5, 0.25 / 7),
+        (4, 0, 0.5, 0.25 / 7, 7),
         # All on even prompts: all variance is over prompts, .25 / 29.
-        (0, 8, 0.5, 0.25 / 29),
+        (0, 8, 0.5, 0.25 / 29, 29),
         # Half always, half on even prompts: J is 1 or .5 over models (.0625 / 7); 1 or .5 over prompts (.0625 / 29);
-        # less their cells, 4 models * 30 prompts * .25 / (8 * 30)².
-        (4, 4, 0.75, 0.0625 / 7 + 0.0625 / 29 - 30 / (8 * 30) ** 2),
+        # less what is left in the cells, +-.25 everywhere, with 7 * 29 degrees of freedom.
+        (4, 4, 0.75, 0.0625 / 7 + 0.0625 / 29 - 0.0625 / 203, 10.05),
     ],
 )
-def test_the_interval_of_models_like_these_by_hand(always, on_even, mean, variance):
-    """t with 7 degrees of freedom (2.365) on prompts + models - cells, bent within -1 and 1."""
-    row, t = general(recognising(always, on_even), "two_way_t"), sps.t.ppf(0.975, 7)
+def test_the_interval_of_models_like_these_by_hand(always, on_even, mean, variance, df):
+    """t on prompts + models - cells with Satterthwaite's degrees of freedom, bent within -1 and 1."""
+    row, t = general(recognising(always, on_even), "two_way_t"), sps.t.ppf(0.975, df)
     # Wilson's interval of the place (1 + J) / 2 in the range, at the size (1 - J²) / variance
     width = 4 * half((1 + mean) / 2, (1 - mean**2) / variance, t)
-    assert row["estimate"] == pytest.approx(mean) and (row["n_models"], row["n_prompts"]) == (8, 30)
+    assert row["estimate"] == pytest.approx(mean) and (row["clusters"], row["cluster_unit"]) == (8, "model")
     assert row["high"] - row["low"] == pytest.approx(width, rel=0.02)
     assert 0.9 < width / (2 * t * np.sqrt(variance)) < 1.02  # of the width of t itself
     assert -1 < row["low"] < mean < row["high"] < 1
@@ -200,7 +200,7 @@ def test_sides_that_agree_in_every_prompt_keep_an_interval(prompts):
     claims = np.arange(prompts) % 2 == 0
     row = line(recognition_table(yes_no({("a", t): claims for t in "abcdefgh"}), n_resamples=50), "discrimination")
     by_hand = half(0.5, prompts - 1) * np.sqrt(2 / prompts)
-    assert row["estimate"] == 0 and row["n_prompts"] == prompts
+    assert row["estimate"] == 0 and row["clusters"] == prompts
     assert -row["low"] == pytest.approx(row["high"]) == pytest.approx(by_hand, rel=0.12)
 
 
@@ -271,7 +271,7 @@ def test_the_effective_size_of_claims_by_hand(hits, size):
         for author in "ab" for prompt, given in enumerate(unbalanced(hits)) for k, claim in enumerate(given)
     ]  # fmt: skip
     row = line(recognition_table(pd.DataFrame(rows), n_resamples=50), "self_accuracy")
-    assert (row["estimate"], row["n"], row["n_prompts"]) == (0.5, 200, 40)
+    assert (row["estimate"], row["n"], row["clusters"]) == (0.5, 200, 40)
     assert row["high"] - row["estimate"] == pytest.approx(half(0.5, size), rel=0.035)
     assert row["estimate"] - row["low"] == pytest.approx(half(0.5, size), rel=0.035)
 

@@ -60,8 +60,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
 def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
     sides = [frame[labels[frame.index] == label] for label in (first, second)]
     key = next(k for k in ("prompt_id", "prompt_used", "text_id") if k in frame and frame[k].notna().all())
-    prompts, evaluators = (set(sides[0][k]) & set(sides[1][k]) for k in (key, "evaluator_model"))
-    common = [s[s[key].isin(prompts) & s["evaluator_model"].isin(evaluators)] for s in sides]
+    common = _common(sides, (key, "evaluator_model"))
     if any(side.empty for side in common):
         return []
     both = {t.condition: t for t in tallies(pd.concat(common))}
@@ -69,7 +68,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
     values = [part.get(field, "not set") for part in parts]  # `effort` is there only where it was asked for
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
-    note = "" if all(set(side[key]) == prompts for side in sides) else "common_prompts"
+    note = "" if all(side[key].nunique() == common[0][key].nunique() for side in sides) else "common_prompts"
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
     found = [
         Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED,
@@ -78,6 +77,16 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     ]  # fmt: skip
     table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"])
     return [table.assign(**dict(zip(FIELDS, [field, *values], strict=True)))]
+
+
+def _common(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
+    """Keep the rows whose value in each column both sides have; what one column leaves out may empty another."""
+    size = -1
+    while size != (size := sum(map(len, sides))):
+        for column in columns:
+            both = set(sides[0][column]) & set(sides[1][column])
+            sides = [side[side[column].isin(both)] for side in sides]
+    return sides
 
 
 def paired_models(
@@ -137,9 +146,9 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
 
 def _general(tally: Tally, m: Measure, level: float, mixed: str) -> list[dict]:
     known = ~np.isnan(m.value)
-    prompts = int(m.of.clusters.max(initial=0))
-    cells = m.value[known] + prompts * m.of.contrib[np.abs(tally.count().sum((1, 2))) > 0][:, known]
-    models, mean = cells.shape[1], float(np.nanmean(cells)) if cells.size else np.nan
+    prompts, models = tally.n_prompts, int(known.sum())
+    cells = m.value[known] + prompts * m.of.contrib[:, known] if models else np.full((prompts, 1), np.nan)
+    mean = float(cells.mean())
     over_prompts, over_models = cells.mean(1, keepdims=True) - mean, cells.mean(0) - mean
     rest = cells - mean - over_prompts - over_models
     df = np.array([prompts - 1, models - 1, (prompts - 1) * (models - 1)])
@@ -153,7 +162,7 @@ def _general(tally: Tally, m: Measure, level: float, mixed: str) -> list[dict]:
     rows = []
     for method, square, df, enough, size, unit in (
         ("two_way_t", crossed, crossed_df, models > 2, models, "model"),
-        ("clustered_t", squares[0], prompts - 1, True, prompts, "prompt"),
+        ("clustered_t", squares[0], prompts - 1, True, prompts, "text" if tally.note else "prompt"),
     ):
         variance, low, high, p = square / max(cells.size, 1), np.nan, np.nan, np.nan
         sure = enough and variance > 0 and prompts > 1 and least < mean < 1

@@ -155,11 +155,12 @@ class Rate(Statistic):
         use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
         w = use / np.maximum(use.sum(axis, keepdims=True), 1)
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
-        single = w.astype(np.float32)[..., None]
+        single, whole = np.moveaxis(w.astype(np.float32), axis, -1), not np.isnan(self.value).any()
 
+        @remembered
         def at(weights):
-            rates = self.at(weights)
-            return (np.where(np.isnan(rates), 0, rates) * single).sum(axis - 1)
+            rates = np.moveaxis(self.at(weights), axis - 1, -2)
+            return np.einsum("...mb,...m->...b", rates if whole else np.nan_to_num(rates), single)
 
         present = (self.present & use).any(axis)
         n = (np.broadcast_to(self.n, use.shape) * use).sum(axis)
@@ -174,41 +175,58 @@ class Rate(Statistic):
         """Return 1 minus the rate."""
         return replace(self, value=1 - self.value, contrib=-self.contrib, at=lambda w: 1 - self.at(w))
 
+    @cached_property
+    def effective(self) -> tuple[np.ndarray, np.ndarray]:
+        """Effective sample size and Satterthwaite's degrees of freedom.
+
+        n = p (1 - p) / variance within [clusters / 2, rows]; the lower bound is our stated choice.
+        """
+        k, square = np.asarray(self.clusters, float), self.contrib**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            n = np.clip(self.value * (1 - self.value) / self.variance, k / 2, self.n)
+        return n, np.clip(2 * ratio(square.sum(0) ** 2, (square**2).sum(0)), 1, np.maximum(k - 1, 1))
+
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return Wilson's interval at the effective sample size.
 
-        n = p (1 - p) / variance within [clusters / 2, rows]; the lower bound is our stated choice. It shrinks by the
-        squared ratio of normal and t quantiles; where nothing varies it is the number of clusters.
+        It shrinks by the squared ratio of normal and t quantiles; where nothing varies it is the number of clusters.
         """
-        p, k = self.value, np.asarray(self.clusters, float)
-        square = self.contrib**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            n = np.clip(p * (1 - p) / self.variance, k / 2, self.n)
-            df = np.clip(2 * ratio(square.sum(0) ** 2, (square**2).sum(0)), 1, np.maximum(k - 1, 1))
-            shrunk = n * (z / stdtrit(df, ndtr(z))) ** 2
+        p, k, (n, df) = self.value, np.asarray(self.clusters, float), self.effective
+        at = np.maximum(z, 1e-3)  # below, scipy's t quantiles lose their digits, and the ratio no longer changes
+        shrunk = np.fmax(n * (at / stdtrit(df, ndtr(at))) ** 2, np.minimum(n, k / 2))
         flat = (p <= BOUND) | (p >= 1 - BOUND) | ~(self.variance > BOUND**2)
-        return wilson(p, np.where(flat, k, np.fmax(shrunk, np.minimum(n, k / 2))), z)
+        return wilson(p, np.where(flat, k, shrunk), z)
+
+
+def remembered(at: Callable) -> Callable:
+    """Keep the last result of a function of weights, for statistics that share a part."""
+    kept = [None, None]
+
+    def once(weights):
+        if kept[0] is not weights:
+            kept[:] = weights, at(weights)
+        return kept[1]
+
+    return once
 
 
 def _weighted_ratio(hits, n, value) -> Callable:
-    """Return the function that divides weighted sums; the last result is kept, for statistics that share a rate."""
+    """Return the function that divides weighted sums."""
     k = len(hits)
     up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
     crossed = len(down) > 0 and bool((down == down[0]).all())
     down = down[:1] if crossed else down
     full = np.asarray(value, np.float32).reshape(-1, 1)
     whole = bool(down.all())
-    kept = [None, None]
 
+    @remembered
     def at(weights):
-        if kept[0] is not weights:
-            total, rate = down @ weights, up @ weights
-            if whole:
-                rate /= total
-            else:
-                rate = np.where(total > 0, rate / np.where(total > 0, total, 1), full)
-            kept[:] = weights, rate.reshape(*value.shape, -1)
-        return kept[1]
+        total, rate = down @ weights, up @ weights
+        if whole:
+            rate /= total
+        else:
+            rate = np.where(total > 0, rate / np.where(total > 0, total, 1), full)
+        return rate.reshape(*value.shape, -1)
 
     return at
 
@@ -224,7 +242,7 @@ class Difference(Statistic):
     def of(cls, a: Statistic, b: Statistic) -> Difference:
         """Build a - b."""
         clusters = np.maximum(a.clusters, b.clusters)
-        at = lambda w: a.at(w) - b.at(w)  # noqa: E731
+        at = remembered(lambda w: a.at(w) - b.at(w))
         return cls(a.value - b.value, a.contrib - b.contrib, a.n + b.n, clusters, at, a, b)
 
     @property
@@ -283,14 +301,16 @@ class Function(Statistic):
     def of(cls, sums, formula: Callable, n, clusters=None, within=None) -> Function:
         """Build formula(sums over clusters), sums (clusters, ..., parts); formula: (..., parts) -> (...).
 
-        The contributions are those of the jackknife; NaN where leaving one cluster out leaves nothing to estimate.
+        The contributions are those of the jackknife over the clusters that hold anything; where one leaves nothing to
+        estimate when left out, they are NaN and there is no interval.
         """
         sums = np.asarray(sums, float)
-        k, total = len(sums), sums.sum(0)
-        clusters = (np.abs(sums) > 0).any(-1).sum(0) if clusters is None else clusters
+        total, present = sums.sum(0), (np.abs(sums) > 0).any(-1)
+        k = np.maximum(present.sum(0), 1)
+        clusters = present.sum(0) if clusters is None else clusters
         with np.errstate(divide="ignore", invalid="ignore"):
-            value, left = np.asarray(formula(total)), formula(total - sums)
-            contrib = -(k - 1) / max(k, 1) * (left - left.mean(0)) if k else left
+            value, left = np.asarray(formula(total)), np.where(present, formula(total - sums), 0)
+            contrib = np.where(present, -(k - 1) / k * (left - left.sum(0) / k), 0)
         value = np.where(np.isfinite(value), value, np.nan)
         contrib = np.where(np.isfinite(contrib), contrib, np.nan)
 

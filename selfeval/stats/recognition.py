@@ -261,7 +261,9 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     every = n.sum(0)
     flat = (claims.sum(0) == 0) | (claims.sum(0) == every)
     hits, n_own = (x[:, cells.e, cells.at] * cells.wrote for x in (hit, cells.n))
-    parts = np.concatenate([hit, named, cells.n], -1)
+    alike = (cells.n == cells.n[:, :, :1]).all()  # then sums over authors say it all
+    of_authors = (named.sum(2, keepdims=True), cells.n[:, :, :1]) if alike else (named, cells.n)
+    parts = np.concatenate([hit.sum(2)[..., None], n[..., None], *of_authors], -1)
     kappa = Function.of(parts, _kappa, every, (n > 0).sum(0))
     one = {"evaluator": tally.evaluators}
     both = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
@@ -314,18 +316,18 @@ def interaction(cells: Cells, j_each: Statistic, present) -> Statistic:
     there = valid & (others.sum(1, keepdims=True) > others)
     value = np.where(there, np.einsum("etm,em->et", operator, np.nan_to_num(j_each.value)), np.nan)
     contrib = np.matmul(operator, np.ascontiguousarray(j_each.contrib.transpose(1, 2, 0))).transpose(2, 0, 1)
-    single = operator.astype(np.float32)
-    at = lambda w: np.matmul(single, np.where(valid[..., None], j_each.at(w), 0))  # noqa: E731
+    single, whole = operator.astype(np.float32), valid.all()
+    at = lambda w: np.matmul(single, j_each.at(w) if whole else np.where(valid[..., None], j_each.at(w), 0))  # noqa: E731
     each = Rate(value, contrib, cells.total, j_each.clusters, at, present)
     found = cells.of_own(each) - cells.over_peers(each)
     return Statistic(found.value, found.contrib, found.n, found.clusters, found.at)
 
 
 def _kappa(sums):
-    """Return Cohen's kappa from sums by author: right, named, asked (multi-class agreement with the truth)."""
-    hit, named, n = np.split(sums, 3, axis=-1)
-    rows = n.sum(-1)
-    observed, expected = ratio(hit.sum(-1), rows), ratio((n * named).sum(-1), rows**2)
+    """Return Cohen's kappa from sums: right, asked, named by author, asked by author (agreement with the truth)."""
+    right, rows = sums[..., 0], sums[..., 1]
+    named, n = np.split(sums[..., 2:], 2, axis=-1)
+    observed, expected = ratio(right, rows), ratio((n * named).sum(-1), rows**2)
     return ratio(observed - expected, 1 - expected)
 
 

@@ -68,10 +68,10 @@ def write(
         if clusters > 1
         for m, found in zip(group, bootstrap([m.of for m in group], how, width), strict=True)
     }
-    parts = [part for m in measures for part in _rows(m, how, bounds.get(id(m)), note)]
-    empty = dict.fromkeys(COLUMNS[:5], "")
-    table = pd.concat([pd.DataFrame(empty | constant | part) for part in parts], ignore_index=True)
-    table["level"] = table["level"].astype(float).fillna(how.level)
+    given = dict.fromkeys(COLUMNS[:5], "") | constant
+    parts = [given | part for m in measures for part in _rows(m, how, bounds.get(id(m)), note)]
+    table = pd.DataFrame({name: np.concatenate([_column(part, name) for part in parts]) for name in parts[0]})
+    table["level"] = table["level"].fillna(how.level)
     table["p_holm"] = np.nan
     table["seed"] = pd.Series(how.seed, table.index, "Int64").where(table["method"].isin(RESAMPLED))
     table["cluster_unit"] = how.unit
@@ -132,6 +132,12 @@ def _flat(columns: Mapping, keep: np.ndarray, shape: tuple) -> dict[str, np.ndar
         name: np.broadcast_to(np.asarray(x, object if isinstance(x, str) else None), shape)[keep]
         for name, x in columns.items()
     }
+
+
+def _column(part: Mapping, name: str) -> np.ndarray:
+    """Return one column of a part; a text stands for all its rows."""
+    value = part[name]
+    return np.full(len(part["level"]), value, object) if isinstance(value, str) else value
 
 
 def _joined(shape: tuple, notes: Sequence[tuple]) -> np.ndarray:

@@ -20,7 +20,7 @@ def inverted_p(statistic: Statistic, null: float = 0.0) -> np.ndarray:
     """Return the two-sided p-value whose interval just touches `null`; NaN where there is no interval."""
     shape = np.shape(statistic.value)
     inside, outside = np.full(shape, 40.0), np.zeros(shape)  # z at which the interval holds null, and does not
-    for _ in range(50):
+    for _ in range(40):
         z = (inside + outside) / 2
         low, high = statistic.interval(z)
         holds = (low <= null) & (null <= high)
