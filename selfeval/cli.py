@@ -343,16 +343,12 @@ def roleplay(**options) -> None:
 
     Run it again to go on where it was stopped. The persona or the strategy `person` lets you type that side.
     """
-    from selfeval.roleplay import commands
-
-    _play(("debate",), commands.interaction, **options)
+    _play(("debate",), **options)
 
 
 def _compare(**options) -> None:
     """Judge one conversation by independent jurors and by a debate, and write both beside each other."""
-    from selfeval.roleplay import commands
-
-    _play(("independent", "debate"), commands.comparison, **options)
+    _play(("independent", "debate"), **options)
 
 
 OTHERS = {"agent": SMALL, "interrogator": SMALL, "jurors": JURY.replace("openai/chatgpt-4o-latest", SMALL), "turns": 3}
@@ -360,27 +356,28 @@ COMPARED = {"show_default": True, "default_map": OTHERS}  # the published comman
 main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
-def _play(
-    arms: tuple[str, ...], report, *, out, agent, interrogator, jurors, rounds: int, concurrency: int, **options
-) -> None:
+def _play(arms: tuple[str, ...], *, out, agent, interrogator, jurors, rounds: int, concurrency: int, **options) -> None:
     import asyncio
 
     from selfeval.asking.client import Client
     from selfeval.models import get
-    from selfeval.roleplay import commands, panel
+    from selfeval.roleplay import commands
+    from selfeval.roleplay.jury import Jury
 
-    seats = tuple(name.strip() for name in jurors.split(",") if name.strip())
-    jury = panel.Jury(seats, rounds=rounds, seed=options["seed"])
+    seats = [name.strip() for name in jurors.split(",") if name.strip()]
+    jury = Jury(seats, rounds=rounds, seed=options["seed"])
     play = commands.Play(out, get(agent), get(interrogator), jury, arms, **options)
-    for warning in play.warnings():
+    for warning in jury.warnings([play.players()[0].id], arms):
         click.echo(f"selfeval: {warning}", err=True)
 
     async def run() -> tuple:
         async with Client(concurrency) as client:
-            return await commands.run(client, play, report, tell=click.echo), client.tally
+            return await commands.run(client, play, tell=click.echo), client.tally
 
-    log, tally = asyncio.run(run())
-    click.echo(f"{out}: {len(log.exchanges())} of {play.turns} turns; {tally}")
-    if log.conversation.status != "ok":
-        click.echo(f"selfeval: the conversation ended early ({visible(log.ending())}); run again to try on.", err=True)
+    held, tally = asyncio.run(run())
+    click.echo(f"{out}: {len(held.exchanges())} of {play.turns} turns; {tally}")
+    if held.status != "ok":
+        last = held.turns[-1]
+        why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")
+        click.echo(f"selfeval: the conversation ended early ({why}); run again to try on.", err=True)
         sys.exit(1)

@@ -11,7 +11,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.simulated import WORDS
 from selfeval.models import get
 from selfeval.roleplay import jury
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.simulated import talk
 from selfeval.roleplay.transcripts import Conversation, Turn
 from selfeval.stats.debate import differences, peers

@@ -13,7 +13,7 @@ from selfeval.errors import InputError
 from selfeval.figures.jury import jury_figures, turns
 from selfeval.roleplay import report
 from selfeval.roleplay.jury import hold
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.transcripts import Conversation, Turn, write_conversations
 from selfeval.stats.jury import jury_table
 
