@@ -13,10 +13,11 @@ from pathlib import Path
 from selfeval.asking.client import Client, Tasks
 from selfeval.errors import InputError
 from selfeval.files import check_writable, write_whole
-from selfeval.models import Model
-from selfeval.roleplay import cast, jury
+from selfeval.models import Model, get
+from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.transcripts import TYPED, Conversation, render
+from selfeval.roleplay.jury import Jury, verdict
+from selfeval.roleplay.transcripts import TYPED, Conversation, Exchange, render
 from selfeval.roleplay.verdicts import decide, last_round
 
 METHODS = {"independent": "independent", "debate": "chateval_debate_one_by_one"}  # arms, as published files call them
@@ -29,59 +30,37 @@ RARE = ("served_by", "reasoning", "adapted", "asked_again")  # of statements: in
 class Play:
     """One run of a command, and what it has brought so far.
 
-    arms: the juries that judge every answer. out: the file. force: also one of another set-up. The rest as in
-    `converse`. verdicts: the statements by turn and arm.
+    out: the file. arms: the juries that judge every answer. config: what was asked for, by the names of the published
+    file and then ours; the ids of who plays are set here. force: also overwrite a file of another set-up. verdicts: the
+    statements by turn and arm.
     """
 
     out: Path
-    agent: Model | None
-    interrogator: Model | None
-    jury: jury.Jury
+    jury: Jury
     arms: tuple[str, ...]
-    turns: int
-    persona: str = "support"
-    strategy: str = "probing"
-    temperature: float = 0.7
-    tokens: int = 0
-    seed: int = 0
-    feedback: bool = False
+    config: dict
     force: bool = False
     conversation: Conversation | None = None
     verdicts: dict[tuple[int, str], list[dict]] = field(default_factory=dict)
 
-    def players(self) -> tuple[Model, Model]:
-        """Return agent and interrogator, also where the persona or strategy needs no model."""
-        persona = cast.role(self.persona, cast.personas(), "agent-persona")
-        strategy = cast.role(self.strategy, cast.strategies(), "strategy")
-        return cast.player(persona, self.agent, self.seed), cast.player(strategy, self.interrogator, self.seed)
-
-    def config(self) -> dict:
-        """Return what was asked for, by the published names and then ours."""
-        agent, interrogator = self.players()
-        return {
-            "role_play_llm_model": agent.id,
-            "interrogator_llm_model": interrogator.id,
-            "jury_llm_models": [model.id for model in self.jury.jurors],
-            "max_turns": self.turns,
-            "debate_rounds": self.jury.rounds,
-            "agent_persona": self.persona,
-            "strategy": self.strategy,
-            "temperature": self.temperature,
-            "max_tokens": self.tokens,
-            "seed": self.seed,
-            "feedback": self.feedback,
-        }
+    def __post_init__(self):
+        persona = cast.role(self.config["agent_persona"], cast.personas(), "agent-persona")
+        strategy = cast.role(self.config["strategy"], cast.strategies(), "strategy")
+        self.agent = cast.player(persona, get(self.config["role_play_llm_model"]), self.config["seed"])
+        self.interrogator = cast.player(strategy, get(self.config["interrogator_llm_model"]), self.config["seed"])
+        self.config["role_play_llm_model"] = self.agent.id
+        self.config["interrogator_llm_model"] = self.interrogator.id
 
     def seats(self, arm: str) -> list[dict]:
         """Return the jurors of an arm in the order in which they and their personas are named."""
-        seats = [(seat.name, seat.persona) for seat in self.jury.seats(arm, 0, 1)]
-        names, personas = cast.numbered([model.id for model in self.jury.jurors]), [None, *self.jury.personas]
-        seats.sort(key=lambda seat: (names.index(seat[0]), personas.index(seat[1])))
-        return [{"juror": juror, "persona": persona} for juror, persona in seats]
+        names, personas = cast.numbered(self.config["jury_llm_models"]), [None, *self.jury.personas]
+        seats = self.jury.seats(arm, 0, 1)
+        seats.sort(key=lambda seat: (names.index(seat.name), personas.index(seat.persona)))
+        return [{"juror": seat.name, "persona": seat.persona} for seat in seats]
 
     def score(self, turn: int, arm: str) -> float | None:
         """Return the verdict: the mean of the scores that there are."""
-        return decide(self.verdicts.get((turn, arm), []), self.jury.aggregation)
+        return decide(self.verdicts.get((turn, arm), []))
 
     def evaluation(self, turn: int, arm: str) -> dict:
         """Return what an arm said of an answer: scores in the order of the seats (none before the verdict), its rounds.
@@ -105,47 +84,38 @@ class Play:
 
     def output(self) -> dict:
         """Return what the command writes: the published fields first."""
-        said = [exchange._asdict() for exchange in self.conversation.exchanges()]
-        seats = {METHODS[arm]: self.seats(arm) for arm in self.arms}
-        known = {
+        judged = [self._judged(exchange) for exchange in self.conversation.exchanges()]
+        seats, config = {METHODS[arm]: self.seats(arm) for arm in self.arms}, dict(self.config)
+        if self.arms == ("debate",):
+            first = {name: config.pop(name) for name in ("role_play_llm_model", "interrogator_llm_model")}
+            first |= {"jury": config.pop("jury_llm_models"), "interaction": judged}
+            found = first | {"seats": seats[METHODS["debate"]]} | config
+        else:
+            found = {"config": config, "summary": _summary(judged), "turns": judged, "seats": seats}
+        return found | {
             "conversation_id": self.conversation.conversation_id,
             "status": self.conversation.status,
             "messages": [turn.to_dict() for turn in self.conversation.turns],
         }
-        if COMMANDS[self.arms] == "compare":
-            turns = [self._compared(exchange) for exchange in said]
-            return {"config": self.config(), "summary": _summary(turns), "turns": turns, "seats": seats, **known}
-        config = self.config()
-        return {
-            "role_play_llm_model": config.pop("role_play_llm_model"),
-            "interrogator_llm_model": config.pop("interrogator_llm_model"),
-            "jury": config.pop("jury_llm_models"),
-            "interaction": [self._judged(exchange) for exchange in said],
-            "seats": seats[METHODS["debate"]],
-            **config,
-            **known,
-        }
 
-    def _judged(self, said: dict) -> dict:
-        status, found = said.pop("status"), self.evaluation(said["turn"], "debate")
-        scores = {"jury_scores": found["per_juror_scores"], "avg_human_score": found["avg_human_score"]}
-        return said | scores | {"status": status, "rounds": found["rounds"]}
-
-    def _compared(self, said: dict) -> dict:
-        status = said.pop("status")
-        old, new = (self.evaluation(said["turn"], arm) for arm in METHODS)
-        scores = old["avg_human_score"], new["avg_human_score"]
-        delta = None if None in scores else scores[1] - scores[0]
-        return said | {"old_eval": old, "new_eval": new, "score_delta": delta, "status": status}
+    def _judged(self, exchange: Exchange) -> dict:
+        """Return question and answer of a turn with what was said of it, as the command writes it."""
+        turn, question, answer, status = exchange
+        said = {"turn": turn, "question": question, "answer": answer}
+        found = [self.evaluation(turn, arm) for arm in self.arms]
+        if len(found) == 1:
+            scores = {"jury_scores": found[0]["per_juror_scores"], "avg_human_score": found[0]["avg_human_score"]}
+            return said | scores | {"status": status, "rounds": found[0]["rounds"]}
+        old, new = (one["avg_human_score"] for one in found)
+        delta = None if old is None or new is None else new - old
+        return said | {"old_eval": found[0], "new_eval": found[1], "score_delta": delta, "status": status}
 
 
 def _summary(turns: Sequence[dict]) -> dict:
     """Return the averages over the turns that have that jury's score; the overall delta over those that have both."""
-    return {
-        "old_eval_avg": _mean([turn["old_eval"]["avg_human_score"] for turn in turns]),
-        "new_eval_avg": _mean([turn["new_eval"]["avg_human_score"] for turn in turns]),
-        "overall_delta": _mean([turn["score_delta"] for turn in turns]),
-    }
+    deltas = [turn["score_delta"] for turn in turns]
+    old, new = ([turn[name]["avg_human_score"] for turn in turns] for name in ("old_eval", "new_eval"))
+    return {"old_eval_avg": _mean(old), "new_eval_avg": _mean(new), "overall_delta": _mean(deltas)}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -162,15 +132,15 @@ async def run(
     the conversation; its status says whether all turns were held.
     """
     judging = {}
-    reader, held = _reader(play, read)
-    agent, interrogator = (reader if model.id == TYPED else model for model in play.players())
+    config, (reader, held) = play.config, _reader(play, read)
+    agent, interrogator = (reader if model.id == TYPED else model for model in (play.agent, play.interrogator))
 
     def write() -> None:
         if len(play.conversation.turns) >= held:  # else the file has lines of a person that may never be said again
             write_whole(play.out, json.dumps(play.output(), indent=2, ensure_ascii=False) + "\n")
 
     async def judge(conversation: Conversation, turn: int, arm: str) -> None:
-        play.verdicts[turn, arm] = await jury.verdict(client, play.jury, conversation, arm, turn)
+        play.verdicts[turn, arm] = await verdict(client, play.jury, conversation, arm, turn)
         write()
         score = play.score(turn, arm)
         tell(f"turn {turn}  {METHODS[arm]}: {'no score' if score is None else f'{score:.2f}'}")
@@ -192,9 +162,10 @@ async def run(
             return f"The jury that reads along {said}, on a scale from 0, surely a program, to 1, surely a human being."
 
         [play.conversation] = await converse(
-            client, interrogator, agent, strategy=play.strategy, persona=play.persona, turns=play.turns,
-            temperature=play.temperature, tokens=play.tokens, seed=play.seed, on_exchange=on_exchange,
-            feedback=feedback if play.feedback else None, also=play.jury.jurors, label=None,
+            client, interrogator, agent, strategy=config["strategy"], persona=config["agent_persona"],
+            turns=config["max_turns"], temperature=config["temperature"], tokens=config["max_tokens"],
+            seed=config["seed"], on_exchange=on_exchange, feedback=feedback if config["feedback"] else None,
+            also=play.jury.jurors, label=None,
         )  # fmt: skip
     write()
     tell(str(render(play.conversation, [row for rows in play.verdicts.values() for row in rows])))
@@ -211,18 +182,13 @@ def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
     check_writable(play.out)
     if not play.out.exists():
         return cast.person(read), 0
-    now = {"command": COMMANDS[play.arms]} | play.config()
+    now = {"command": COMMANDS[play.arms]} | play.config
     try:
         found = json.loads(play.out.read_text(encoding="utf-8"))
-        before = (
-            {"command": "roleplay", "jury_llm_models": found["jury"], **found}
-            if "interaction" in found
-            else {"command": "compare", **found["config"]}
-        )
+        before = found.get("config") or {"jury_llm_models": found["jury"]} | found
+        before |= {"command": "compare" if "config" in found else "roleplay"}
         messages = [(turn["speaker"], turn["text"]) for turn in found["messages"] if turn["status"] != "error"]
-        differs = [
-            f"`{name}` {before[name]!r} there and {now[name]!r} here" for name in now if before[name] != now[name]
-        ]
+        differs = [f"`{n}` {before[n]!r} there and {now[n]!r} here" for n in now if before[n] != now[n]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{play.out} exists and is no file of this command; choose another name for the output."

@@ -32,7 +32,7 @@ from functools import cache
 
 from selfeval import DATA
 from selfeval.asking.client import Client, Progress, Tasks, gather
-from selfeval.asking.request import Request, Response, is_computed
+from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get
 from selfeval.records import call_fields, read_jsonl
@@ -127,24 +127,6 @@ class Jury:
             seats = [replace(seat, persona=name) for seat, name in zip(seats, names, strict=False)]
         return [seats[k] for k in latin_row(len(seats), "order", index, turn - 1, self.seed)]
 
-    def warnings(self, agents: Iterable[str], arms: Sequence[str]) -> list[str]:
-        """Return a sentence for what weakens this jury: one model in many seats, jurors of an agent's family."""
-        found, ids = [], [model.id for model in self.jurors]
-        if len(ids) == 1 and set(arms) - {"independent"}:
-            found.append(
-                f"One model, {ids[0]}, plays all jurors ({', '.join(self.personas)}): what looks like a debate "
-                "is one model with itself. Name three models of different families in `jurors`."
-            )
-        for juror, seats in Counter(ids).items():
-            if seats > 1:
-                found.append(
-                    f"One model, {juror}, takes {seats} of {len(ids)} seats: its votes are samples of one opinion, "
-                    "and their debate is one model with itself. Name models of different families in `jurors`."
-                )
-        for agent in dict.fromkeys(agents):
-            found += relatives(agent, [juror for juror in ids if cast.same_family(juror, agent)])
-        return found
-
 
 def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None:
     for name in names:
@@ -152,10 +134,25 @@ def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None
             raise InputError(f"Unknown name {name!r} in `{field}`, or given twice; known are {', '.join(known)}.")
 
 
-def relatives(agent: str, jurors: Iterable[str]) -> list[str]:
-    """Return the sentence about jurors that are of the agent's family; none where there are none."""
-    names = ", ".join(dict.fromkeys(jurors))
-    return [f"The agent {agent} is judged by its own family ({names}): see `same_family`."] if names else []
+def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) -> list[str]:
+    """Return a sentence for what weakens a jury: one model in many seats, jurors of an agent's family; ids, or names
+    with a number as in the records."""
+    found, seats = [], Counter(juror.partition(" #")[0] for juror in jurors)
+    if len(seats) == 1 and set(arms) - {"independent"}:
+        found.append(
+            f"One model, {[*seats][0]}, sat in all seats: what looks like a debate is one model with itself. Name three "
+            "models of different families in `jurors`."
+        )
+    for juror, taken in seats.items():
+        if taken > 1:
+            found.append(
+                f"One model, {juror}, takes {taken} of {len(jurors)} seats: its votes are samples of one opinion, and "
+                "their debate is one model with itself. Name models of different families in `jurors`."
+            )
+    for agent in dict.fromkeys(agents):
+        if family := [juror for juror in seats if cast.same_family(juror, agent)]:
+            found.append(f"The agent {agent} is judged by its own family ({', '.join(family)}): see `same_family`.")
+    return found
 
 
 def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[int]:
@@ -231,15 +228,11 @@ def judged_turns(jury: Jury, conversation: Conversation, turn: int = 0) -> list[
 def _places(client: Client, jury: Jury) -> int:
     """Return how many verdicts are in the making at a time.
 
-    Twice as many as there are places at the jurors' providers, so that a place never waits for a disk; one for the
-    embedded model, whose server has the next prompt's beginning at hand while nothing else comes between.
+    Twice as many as calls are in flight, so that a place never waits for a disk; one for the embedded model, whose
+    server has the next prompt's beginning at hand while nothing else comes between.
     """
-    places = {}
-    for model in jury.jurors:
-        provider = model.provider
-        most = client.concurrency if is_computed(model) else min(client.concurrency, provider.concurrency)
-        places[provider.name] = provider.embedded["settings"]["slots"] if provider.embedded else 2 * most
-    return sum(places.values())
+    embedded = [model.provider.embedded for model in jury.jurors if model.provider.embedded]
+    return embedded[0]["settings"]["slots"] if embedded else 2 * client.concurrency
 
 
 def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from selfeval.models import Model
 from selfeval.records import data_path
 from selfeval.roleplay import cast
 from selfeval.roleplay.humans import forced_context, human_conversations
-from selfeval.roleplay.jury import Jury, hold, judged_turns, relatives
+from selfeval.roleplay.jury import Jury, hold, judged_turns, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.roleplay.verdicts import decide
 from selfeval.stats import serving
@@ -94,30 +94,23 @@ def served(records: pd.DataFrame, conversations: Sequence[Conversation]) -> dict
 
 
 def seating(jury: Jury, known: Known | None = None) -> pd.DataFrame:
-    """Return who sits on the jury for the first conversation's first turn, in speaking order.
+    """Return who sits on the jury, in speaking order for the first conversation's first turn.
 
-    known: verdicts that exist (`existing`): who sat there, in the last of them.
+    known: verdicts that exist (`existing`): who said something there.
     """
-    rows = [(place, seat.name, seat.persona) for place, seat in enumerate(jury.seats("debate", 0, 1), 1)]
+    seats = [(seat.name, seat.persona) for seat in jury.seats("debate", 0, 1)]
     if known:
-        said = _jurors(known[1])
-        last = [row for row in said if all(row[name] == said[-1][name] for name in (*VERDICT, "round"))]
-        rows = [(row["position"], row["juror"], row["persona"]) for row in last]
-    titles = [cast.jurors().get(persona, {}).get("title", persona) for *_, persona in rows]
-    return pd.DataFrame(rows, columns=["speaks", "juror", "persona"]).assign(title=titles)
+        seats = list(dict.fromkeys((row["juror"], row["persona"]) for row in _jurors(known[1])))
+    titles = [cast.jurors().get(persona, {}).get("title", persona) for _, persona in seats]
+    return pd.DataFrame(seats, columns=["juror", "persona"]).assign(title=titles)
 
 
 def doubts(jury: Jury, agents: Sequence[str], arms: Sequence[str], known: Known | None = None) -> list[str]:
-    """Return a sentence for everything that weakens this jury (`Jury.warnings`), or the one of verdicts that exist."""
-    if not known:
-        return jury.warnings(agents, arms)
-    said, found = _jurors(known[1]), []
-    models = {row["juror"].partition(" #")[0] for row in said}
-    if len(models) == 1 and any(row["arm"] != "independent" for row in said):
-        found.append(f"One model, {models.pop()}, sat in all seats: what looks like a debate is one model with itself.")
-    for agent in dict.fromkeys(row["agent"] for row in said):
-        found += relatives(agent, [row["juror"] for row in said if row["agent"] == agent and row["same_family"]])
-    return found
+    """Return a sentence for everything that weakens this jury (`jury.warnings`), or the one of verdicts that exist."""
+    jurors = [model.id for model in jury.jurors]
+    if known:
+        jurors, agents, arms = (dict.fromkeys(row[f] for row in _jurors(known[1])) for f in ("juror", "agent", "arm"))
+    return warnings(list(jurors), agents, arms)
 
 
 def settings(jury: Jury, agent: str, known: Known | None = None) -> dict:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,13 @@ from selfeval.roleplay.verdicts import decide
 
 SOURCES = ("model", "human")
 TYPED = "person"  # what outputs call somebody who types
+PUBLISHED = {  # what a conversation's meta calls the fields of an output
+    "agent_model": "role_play_llm_model",
+    "interrogator_model": "interrogator_llm_model",
+    "persona": "agent_persona",
+    "strategy": "strategy",
+    "seed": "seed",
+}
 UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean")
 
 
@@ -127,10 +134,7 @@ def read_conversations(paths: str | Path | Sequence[str | Path]) -> list[Convers
     there), any other row by itself. Relative paths lie below `data/`. A conversation that is given twice counts once.
     Raises `InputError` naming file and row for what is not of this form.
     """
-    found: dict[str, Conversation] = {}
-    for where, row in _records(paths):
-        _add(found, _conversation(where, row), where)
-    return list(found.values())
+    return _distinct(_conversation(where, row) for where, row in _records(paths))
 
 
 def together(*groups: Iterable[Conversation]) -> list[Conversation]:
@@ -138,20 +142,18 @@ def together(*groups: Iterable[Conversation]) -> list[Conversation]:
 
     Raises `InputError` where there is none, or where two differ and share an id.
     """
-    found: dict[str, Conversation] = {}
-    for one in (one for group in groups for one in group):
-        _add(found, one, "Of the conversations")
+    found = _distinct(chain(*groups))
     if not found:
         raise InputError("There is no conversation: name files in `transcripts`, or have some held.")
+    return found
+
+
+def _distinct(conversations: Iterable[Conversation]) -> list[Conversation]:
+    found: dict[str, Conversation] = {}
+    for one in conversations:
+        if found.setdefault(one.conversation_id, one) != one:
+            raise InputError(f"Two conversations differ and have the `conversation_id` {one.conversation_id!r}.")
     return list(found.values())
-
-
-def _add(found: dict[str, Conversation], one: Conversation, where: str) -> None:
-    known = found.setdefault(one.conversation_id, one)
-    _need(
-        known == one, where, f"the `conversation_id` {one.conversation_id!r} exists already, with other content; every "
-        "conversation needs its own",
-    )  # fmt: skip
 
 
 def read_verdicts(paths: str | Path | Sequence[str | Path]) -> tuple[list[dict], list[Conversation]]:
@@ -162,21 +164,16 @@ def read_verdicts(paths: str | Path | Sequence[str | Path]) -> tuple[list[dict],
     the published default, where the file does not say), and everything else that is not known is null. Statements that
     are given twice count once. Raises `InputError` naming file and row for what is not of this form.
     """
-    statements: list[dict] = []
-    conversations: dict[str, Conversation] = {}
+    statements, conversations = [], []
     for where, row in _records(paths):
         if "juror" in row:
             statements.append(_statement(where, row))
-            continue
-        _need(
-            _is_output(row), where, "a verdict needs a `juror` and a `score`; this is neither one nor an output of "
-            "`selfeval roleplay` or `selfeval compare`",
-        )  # fmt: skip
-        conversation = _conversation(where, row)
-        _add(conversations, conversation, where)
-        statements += _scored(where, row, conversation)
+        else:
+            _need(_is_output(row), where, "this is neither a verdict, which has a `juror`, nor an output of a command")
+            conversations.append(_conversation(where, row))
+            statements += _scored(where, row, conversations[-1])
     equal = {json.dumps(row, sort_keys=True): row for row in statements}
-    return list(equal.values()), list(conversations.values())
+    return list(equal.values()), _distinct(conversations)
 
 
 def _need(met: object, where: str, sentence: str) -> None:
@@ -210,10 +207,8 @@ def _is_output(row: dict) -> bool:
 def _conversation(where: str, row: dict) -> Conversation:
     _need("juror" not in row, where, "this is a verdict and no conversation; `06_jury` takes its file in `verdicts`")
     row = _as_row(where, row) if _is_output(row) else dict(row)
-    _need(
-        "turns" in row, where, f"no `turns` and no `interaction` among {', '.join(row) or 'its fields'}; a conversation "
-        "needs `conversation_id`, `turns` and `source` (data/README.md), or is an output of `selfeval roleplay`",
-    )  # fmt: skip
+    known = ", ".join(row) or "its fields"
+    _need("turns" in row, where, f"no `turns` and no `interaction` among {known}; data/README.md has what is read")
     name, turns, source = row.pop("conversation_id", None), row.pop("turns"), row.pop("source", None)
     _need(type(name) in (str, int) and name != "", where, f"a conversation needs a `conversation_id`, got {name!r}")
     _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns` that is not empty")
@@ -234,19 +229,17 @@ def _turn(where: str, turn) -> Turn:
 def _agent(where: str, named: str | None, speakers: list[str]) -> str:
     """Return the speaker under judgement: the one named, else "agent", else the second of two."""
     who = ", ".join(speakers)
-    if named or "agent" in speakers:
-        known = named in (None, *speakers) or len(speakers) == 1
-        _need(known, where, f"the `agent` {named!r} says nothing; the speakers are {who}")
-        return named or "agent"
-    _need(len(speakers) == 2, where, f"{len(speakers)} speakers ({who}); name the one under judgement in `agent`")
-    return speakers[1]
+    if named is None and "agent" not in speakers:
+        _need(len(speakers) == 2, where, f"{len(speakers)} speakers ({who}); name the one under judgement in `agent`")
+        return speakers[1]
+    named = named or "agent"
+    _need(named in speakers or len(speakers) == 1, where, f"the `agent` {named!r} says nothing, but {who} do")
+    return named
 
 
 def _check_source(where: str, source) -> None:
-    _need(
-        source in SOURCES, where, f"`source` must be one of {', '.join(SOURCES)}, got {source!r:.80}: it says who is on "
-        "the agent's side, which decides what the jury should have said; add it to the record",
-    )  # fmt: skip
+    known = f"`source` must be one of {', '.join(SOURCES)}, got {source!r:.80}"
+    _need(source in SOURCES, where, f"{known}: it says who is on the agent's side; add it to the record")
 
 
 def _config(output: dict) -> dict:
@@ -258,22 +251,14 @@ def _as_row(where: str, output: dict) -> dict:
     """Return the conversation of an output as a row of its own."""
     config, turns = _config(output), []
     for row in _judged(where, output):
-        status = {"status": row["status"]} if "status" in row else {}
         turns.append({"speaker": "interrogator", "text": row["question"]})
-        turns.append({"speaker": "agent", "text": row["answer"] or ""} | status)
-    ours = {"agent_model": "role_play_llm_model", "interrogator_model": "interrogator_llm_model"}
-    ours |= {"persona": "agent_persona", "strategy": "strategy", "seed": "seed"}
-    meta = {name: config[theirs] for name, theirs in ours.items() if theirs in config}
+        turns.append({"speaker": "agent", "text": row["answer"] or "", "status": row.get("status", "ok")})
+    meta = {ours: config[theirs] for ours, theirs in PUBLISHED.items() if theirs in config}
     agent = meta.get("agent_model")
-    return {
-        "conversation_id": output["conversation_id"],
-        "source": output.get("source", agent and ("human" if agent == TYPED else "model")),
-        "turns": output.get("messages") or turns,
-        "agent": "agent",
-        "status": output.get("status", "ok"),
-        **meta,
-        **({"sample": 0} if "messages" in output else {}),
-    }
+    source = output.get("source", agent and ("human" if agent == TYPED else "model"))
+    known = {"conversation_id": output["conversation_id"], "source": source, "turns": output.get("messages") or turns}
+    meta |= {"sample": 0} if "messages" in output else {}
+    return known | {"agent": "agent", "status": output.get("status", "ok")} | meta
 
 
 def _judged(where: str, output: dict) -> list[dict]:
@@ -290,9 +275,9 @@ def _judged(where: str, output: dict) -> list[dict]:
 
 def _statement(where: str, row: dict) -> dict:
     """Return a row of verdicts with all fields; what it does not say is null, or empty."""
-    for name in ("conversation_id", "turn", "arm", "juror", "score"):
-        given = row.get(name) is not None or (name == "score" and name in row)
-        _need(given, where, f"a verdict needs a `{name}`, got {row.get(name)!r}; data/README.md has the fields")
+    needed = ("conversation_id", "turn", "arm", "juror")
+    given = "score" in row and all(row.get(name) is not None for name in needed)
+    _need(given, where, f"a verdict needs `{'`, `'.join(needed)}` and `score`; data/README.md has the fields")
     _check_source(where, row.get("source"))
     score = row["score"]
     valid = score is None or (type(score) in (int, float) and 0 <= score <= 1)
@@ -345,14 +330,11 @@ def render(
     statements: records as in `jury`; those on other conversations are left out. display: names of models by id.
     """
     display, passages = display or {}, []
-    rows = [row for row in statements if row["conversation_id"] == conversation.conversation_id]
-    exchanges = {exchange.turn: exchange for exchange in conversation.exchanges()}
-    for turn in sorted({*exchanges, *(row["turn"] for row in rows)}):
-        if exchange := exchanges.get(turn):
-            passages.append((f"A, question {turn}", exchange.question))
-            passages.append((f"B, answer {turn}", exchange.answer or f"({exchange.status})"))
-        for arm in dict.fromkeys(row["arm"] for row in rows if row["turn"] == turn):
-            heard = [row for row in rows if (row["turn"], row["arm"]) == (turn, arm)]
+    mine = [row for row in statements if row["conversation_id"] == conversation.conversation_id]
+    for turn, question, answer, status in conversation.exchanges():
+        passages += [(f"A, question {turn}", question), (f"B, answer {turn}", answer or f"({status})")]
+        for arm in dict.fromkeys(row["arm"] for row in mine if row["turn"] == turn):
+            heard = [row for row in mine if (row["turn"], row["arm"]) == (turn, arm)]
             said = "\n".join(_said(row, display) for row in heard)
             passages.append((f"jury on answer {turn}, {arm}: {_number(decide(heard))}", said))
     agent = conversation.agent_model or "a model"
