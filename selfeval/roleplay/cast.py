@@ -15,13 +15,7 @@ from selfeval.models import Model, from_callable, get
 from selfeval.roleplay import eliza
 
 SCRIPTS = {"eliza": eliza.agent}
-PLAYED = {"prompt": str, "questions": list, "script": str, "typed": bool}  # how a role is played: one of these
-FIELDS = {  # file: the texts that each of its entries has
-    "agents": ("title",),
-    "interrogators": ("title",),
-    "jurors": ("title", "persona"),
-    "rubrics": ("tag", "asks", "zero", "one"),
-}
+PLAYED = ("prompt", "questions", "script", "typed")  # how a role is played: one of these
 
 
 @dataclass(frozen=True)
@@ -38,22 +32,22 @@ class Role:
 
 def personas() -> dict[str, Role]:
     """Return the agents' personas by name."""
-    return {name: Role(name, **entry) for name, entry in _entries(DATA, "agents").items()}
+    return _roles(DATA, "agents")
 
 
 def strategies() -> dict[str, Role]:
     """Return the interrogators' strategies by name."""
-    return {name: Role(name, **entry) for name, entry in _entries(DATA, "interrogators").items()}
+    return _roles(DATA, "interrogators")
 
 
 def jurors() -> dict[str, dict]:
     """Return the jurors' personas: {name: {title, persona}}."""
-    return _entries(DATA, "jurors")
+    return _entries(DATA, "jurors", ("title", "persona"))
 
 
 def rubrics() -> dict[str, dict]:
     """Return what a juror decides: {name: {tag, asks, zero, one}}; `human` is the verdict."""
-    return _entries(DATA, "rubrics")
+    return _entries(DATA, "rubrics", ("tag", "asks", "zero", "one"))
 
 
 def role(name: str, known: dict[str, Role], parameter: str) -> Role:
@@ -65,26 +59,29 @@ def role(name: str, known: dict[str, Role], parameter: str) -> Role:
 
 
 @cache
-def _entries(data: Path, file: str) -> dict[str, dict]:
-    """Return the entries of a file of `roleplay/` by name; raise `InputError` naming what is wrong with it."""
+def _entries(data: Path, file: str, texts: tuple[str, ...]) -> dict[str, dict]:
+    """Return the entries of a file of `roleplay/` by name, each with these texts; raise `InputError` for any other."""
     path = data / "roleplay" / f"{file}.yaml"
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
-    if not isinstance(entries, dict) or not entries:
-        raise InputError(f"{path} must hold entries by name, got {entries!r:.80}.")
-    texts = FIELDS[file]
-    wanted = f"`{'`, `'.join(texts)}`" + f" and one of {', '.join(PLAYED)}" * (texts == ("title",))
+        entries = {str(name): dict(entry) for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path} must hold entries by name and cannot be read: {error}.") from error
     for name, entry in entries.items():
-        given = entry if isinstance(entry, dict) else {}
-        played = {field: value for field, value in given.items() if field not in texts}
-        fits = all(isinstance(given.get(field), str) for field in texts) and len(played) == (texts == ("title",))
-        if not fits or not all(value and isinstance(value, PLAYED.get(field, ())) for field, value in played.items()):
-            raise InputError(f"{path} must give {name!r} {wanted}, got {entry!r:.120}.")
-        if "script" in played and played["script"] not in SCRIPTS:
-            raise InputError(f"{path} gives {name!r} an unknown script; known are {', '.join(SCRIPTS)}.")
-    return {str(name): entry for name, entry in entries.items()}
+        if not all(isinstance(entry.get(field), str) for field in texts):
+            raise InputError(f"{path} must give {name!r} the texts {', '.join(texts)}, got {entry!r:.120}.")
+    return entries
+
+
+@cache
+def _roles(data: Path, file: str) -> dict[str, Role]:
+    roles = {}
+    for name, entry in _entries(data, file, ("title",)).items():
+        played = entry.keys() - {"title"}
+        if len(played) != 1 or not played <= {*PLAYED} or entry.get("script", "eliza") not in SCRIPTS:
+            known = f"one of {', '.join(PLAYED)} (script: {', '.join(SCRIPTS)})"
+            raise InputError(f"{file}.yaml must give {name!r} a `title` and {known}, got {entry!r:.120}.")
+        roles[name] = Role(name, **entry)
+    return roles
 
 
 def source(persona: str) -> str:

@@ -37,7 +37,7 @@ from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model, get
 from selfeval.records import call_fields, read_jsonl
 from selfeval.roleplay import cast, prompts, verdicts
-from selfeval.roleplay.transcripts import Conversation, Exchange
+from selfeval.roleplay.transcripts import Conversation
 from selfeval.scoring import without_thinking
 from selfeval.stats.votes import ARMS
 
@@ -140,8 +140,8 @@ def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) 
     found, seats = [], Counter(juror.partition(" #")[0] for juror in jurors)
     if len(seats) == 1 and set(arms) - {"independent"}:
         found.append(
-            f"One model, {[*seats][0]}, sat in all seats: what looks like a debate is one model with itself. Name three "
-            "models of different families in `jurors`."
+            f"One model, {', '.join(seats)}, sat in all seats: what looks like a debate is one model with itself. Name "
+            "three models of different families in `jurors`."
         )
     for juror, taken in seats.items():
         if taken > 1:
@@ -175,7 +175,7 @@ async def hold(
     jury: Jury,
     conversations: Sequence[Conversation],
     arms: Sequence[str] = ("debate",),
-    label: str | None = "statements",
+    label: str | None = "verdicts",
 ) -> list[dict]:
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
@@ -196,20 +196,20 @@ async def hold(
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
 
-    async def one(index: int, turn: int, arm: str, step) -> list[dict]:
+    async def one(index: int, turn: int, arm: str) -> list[dict]:
         peers: Sequence[dict] = ()
         if arm == "sham":  # before a place is taken, which the debate may need
             donor = _donor(jury, turns, index, turn)
             peers = await tasks[*donor, "debate"] if donor else _recorded(jury)
         async with places:
-            return await verdict(client, jury, conversations[index], arm, turn, index=index, peers=peers, step=step)
+            rows = await verdict(client, jury, conversations[index], arm, turn, index, peers)
+        progress.step()
+        return rows
 
-    total = sum(len(jury.seats(arm, 0, 1)) * (arm in SINGLE or jury.rounds + jury.blind) for *_, arm in design)
-    total += len(design) * bool(jury.judge)
-    with Progress(label, total, total, client.tally) as progress:
+    with Progress(label, len(design), len(design), client.tally) as progress:
         async with Tasks() as group:
             for key in design:
-                tasks[key] = group.create_task(one(*key, progress.step))
+                tasks[key] = group.create_task(one(*key))
     return [row for key in design for row in tasks[key].result()]
 
 
@@ -270,40 +270,51 @@ def _recorded(jury: Jury) -> Sequence[dict]:
 
 
 async def verdict(
-    client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, *, index: int = 0,
-    peers: Sequence[dict] = (), step=lambda: None,
-) -> list[dict]:  # fmt: skip
+    client: Client,
+    jury: Jury,
+    conversation: Conversation,
+    arm: str,
+    turn: int,
+    index: int = 0,
+    peers: Sequence[dict] = (),
+) -> list[dict]:
     """Return the records of one verdict, in order of round and position; [] where the answer judged is empty.
 
     Start it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
     conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
-    conversation, which the arm `sham` shows. step: called after every statement. A failed call is a record without a
-    score.
+    conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
     if not judged_turns(jury, conversation, turn):
         return []
-    exchanges = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
-    return await _Hearing(client, jury, conversation, exchanges, arm, index, peers, step).run()
+    hearing = _Hearing(client, jury, conversation, arm, turn)
+    hearing.seats = jury.seats(arm, index, turn)
+    hearing.peers = [row for row in peers if row["role"] == "juror"]
+    return await hearing.run()
 
 
 class _Hearing:
     """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
 
-    def __init__(
-        self, client: Client, jury: Jury, conversation: Conversation, exchanges: list[Exchange], arm: str, index: int,
-        peers: Sequence[dict], step,
-    ):  # fmt: skip
-        self.client, self.jury, self.conversation, self.arm, self.step = client, jury, conversation, arm, step
-        self.turn, self.rubrics = exchanges[-1].turn, jury.rubrics()
+    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int):
+        self.client, self.jury, self.arm, self.rubrics = client, jury, arm, jury.rubrics()
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
-        shown = exchanges[-1:] if jury.scope == "turn" and jury.context == "isolated" else exchanges
+        shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
+        if jury.scope == "turn" and jury.context == "isolated":
+            shown = shown[-1:]
         self.shared = prompts.conversation_part(self.rubrics, shown)
-        self.judged = prompts.judged_part(jury.scope, self.turn)
+        self.judged = prompts.judged_part(jury.scope, turn)
         self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
-        self.seats = jury.seats(arm, index, self.turn)
-        self.peers = [row for row in peers if row["role"] == "juror"]
         self.said: list[dict] = []
         self.summary = ""
+        self.about = {
+            "conversation_id": conversation.conversation_id,
+            "pair": conversation.meta.get("pair"),
+            "source": conversation.source,
+            "turn": turn,
+            "scope": jury.scope,
+            "arm": arm,
+            "agent": conversation.agent_model,
+        }
 
     async def run(self) -> list[dict]:
         rows, single = [], self.arm in SINGLE
@@ -314,8 +325,8 @@ class _Hearing:
             if self.arm == "simultaneous_summary" and number <= rounds and more:
                 rows.append(await self._summarise(number))
         if self.jury.judge:
-            messages = self._prompt(self.said, self.jury.judge)
-            rows.append(await self._record("judge", rounds + blind + 1, 1, Seat(self.jury.judge), messages, True))
+            place = self._place("judge", rounds + blind + 1, 1, Seat(self.jury.judge), True)
+            rows.append(await self._record(place, Seat(self.jury.judge), self._prompt(self.said, self.jury.judge)))
         return rows
 
     async def _round(self, number: int, blind: bool) -> list[dict]:
@@ -355,12 +366,10 @@ class _Hearing:
         messages = self._prompt(heard, seat.model, position=position, persona=persona, blind=blind)
         others = [row for row in heard if row["position"] != position and row["score"] is not None]
         latest = {row["position"]: row["score"] for row in others}.values()
-        row = await self._record("juror", number, position, seat, messages, blind)
+        row = await self._record(self._place("juror", number, position, seat, blind), seat, messages)
         return row | {"peer_mean": sum(latest) / len(latest) if latest else None}
 
-    async def _record(
-        self, role: str, number: int, position: int, seat: Seat, messages: list[dict], blind: bool
-    ) -> dict:
+    async def _record(self, place: dict, seat: Seat, messages: list[dict]) -> dict:
         """Ask for a statement, once more for its score where it has none, and return the row."""
         constrained, tag = seat.model.provider.json_schema, self.tags[0]
         calls = [await self._ask(seat, messages, reason=True)]
@@ -376,8 +385,7 @@ class _Hearing:
         dimensions = {name: read.scores[r["tag"]] for name, r in self.rubrics.items() if name != "human"}
         shown = "\n".join(filter(None, [read.reason, "" if score is None else f"{tag}={score:g}"]))
         said = {"score": score, "status": status, "dimensions": dimensions, "statement": shown}
-        self.step()
-        return self._row(role, number, position, seat, blind) | said | _costs(seat.model, messages, calls, counts)
+        return place | said | _costs(seat.model, messages, calls, counts)
 
     async def _summarise(self, number: int) -> dict:
         """Have the rounds so far summed up; the summary replaces what was said."""
@@ -388,27 +396,14 @@ class _Hearing:
         if response.status in ("ok", "length") and text:
             self.summary, self.said = text, []
         said = {"score": None, "status": response.status, "dimensions": {}, "statement": text}
-        row = self._row("summary", number, 1, seat, blind=False)
-        return row | said | _costs(seat.model, messages, [response], response)
+        place = self._place("summary", number, 1, seat, blind=False)
+        return place | said | _costs(seat.model, messages, [response], response)
 
-    def _row(self, role: str, number: int, position: int, seat: Seat, blind: bool) -> dict:
-        agent = self.conversation.agent_model
-        return {
-            "conversation_id": self.conversation.conversation_id,
-            "pair": self.conversation.meta.get("pair"),
-            "source": self.conversation.source,
-            "turn": self.turn,
-            "scope": self.jury.scope,
-            "arm": self.arm,
-            "role": role,
-            "round": number,
-            "blind": blind,
-            "position": position,
-            "juror": seat.name,
-            "persona": seat.persona,
-            "agent": agent,
-            "same_family": cast.same_family(seat.model.id, agent),
-        }
+    def _place(self, role: str, number: int, position: int, seat: Seat, blind: bool) -> dict:
+        """Return the fields of a record on who speaks, and when."""
+        family = cast.same_family(seat.model.id, self.about["agent"])
+        spoken = {"role": role, "round": number, "blind": blind, "position": position}
+        return self.about | spoken | {"juror": seat.name, "persona": seat.persona, "same_family": family}
 
     def _read(self, response: Response) -> verdicts.Verdict:
         """Return what a reply says; one that was cut off has no score, since the last one may be missing."""
@@ -422,14 +417,13 @@ class _Hearing:
         provider = seat.model.provider
         if not provider.json_schema:
             return await self._send(seat, messages)
-        length = None if provider.hosted else (20, 80)
-        form = prompts.score_format(self.rubrics, reason=reason, length=length)
+        form = prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
         return await self._send(seat, messages, response_format=form)
 
-    async def _send(self, seat: Seat, messages: list[dict], **parameters) -> Response:
-        parameters["max_tokens"] = max(prompts.SHORTEST, seat.model.provider.answer_tokens)
-        how = {"temperature": self.jury.temperature, "seed": self.jury.seed, "sample": seat.number - 1}
-        return await self.client.chat(seat.model, messages, **how, **parameters)
+    async def _send(self, seat: Seat, messages: list[dict], **form) -> Response:
+        tokens = max(prompts.SHORTEST, seat.model.provider.answer_tokens)
+        how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed} | form
+        return await self.client.chat(seat.model, messages, sample=seat.number - 1, **how)
 
 
 def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts: Response) -> dict:

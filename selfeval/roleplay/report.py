@@ -93,16 +93,10 @@ def served(records: pd.DataFrame, conversations: Sequence[Conversation]) -> dict
     return served_by_several(pd.concat([records.filter(JUROR), pd.DataFrame(said, columns=JUROR)]))
 
 
-def seating(jury: Jury, known: Known | None = None) -> pd.DataFrame:
-    """Return who sits on the jury, in speaking order for the first conversation's first turn.
-
-    known: verdicts that exist (`existing`): who said something there.
-    """
-    seats = [(seat.name, seat.persona) for seat in jury.seats("debate", 0, 1)]
-    if known:
-        seats = list(dict.fromkeys((row["juror"], row["persona"]) for row in _jurors(known[1])))
-    titles = [cast.jurors().get(persona, {}).get("title", persona) for _, persona in seats]
-    return pd.DataFrame(seats, columns=["juror", "persona"]).assign(title=titles)
+def seating(records: pd.DataFrame) -> pd.DataFrame:
+    """Return who sat on the jury, model and persona, as they first spoke."""
+    said = records.loc[records["role"] == "juror", ["juror", "persona"]].drop_duplicates(ignore_index=True)
+    return said.assign(title=[cast.jurors().get(name, {}).get("title", name) for name in said["persona"]])
 
 
 def doubts(jury: Jury, agents: Sequence[str], arms: Sequence[str], known: Known | None = None) -> list[str]:
@@ -113,16 +107,12 @@ def doubts(jury: Jury, agents: Sequence[str], arms: Sequence[str], known: Known 
     return warnings(list(jurors), agents, arms)
 
 
-def settings(jury: Jury, agent: str, known: Known | None = None) -> dict:
+def settings(jury: Jury, records: pd.DataFrame, known: Known | None = None) -> dict:
     """Return what a paper says of the jury; of verdicts that exist, as far as these say it."""
-    how = {"aggregation": jury.aggregation, "seed": jury.seed}
-    if not known:
-        who = {"jurors": [model.id for model in jury.jurors], "personas": list(jury.personas), "agent": agent}
-        how |= {"rounds": jury.rounds, "scope": jury.scope, "context": jury.context, "temperature": jury.temperature}
-        return who | how
-    said, each = _jurors(known[1]), {"jurors": "juror", "personas": "persona", "agents": "agent", "scope": "scope"}
-    found = {name: [v for v in dict.fromkeys(row[field] for row in said) if v] for name, field in each.items()}
-    return found | {"rounds": max(row["round"] for row in said)} | how
+    said, each = records[records["role"] == "juror"], {"jurors": "juror", "personas": "persona", "agents": "agent"}
+    found = {name: said[field].replace("", None).dropna().unique().tolist() for name, field in each.items()}
+    how = ("aggregation", "seed") if known else ("aggregation", "seed", "scope", "context", "temperature")
+    return found | {"rounds": int(said["round"].max())} | {name: getattr(jury, name) for name in how}
 
 
 def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
