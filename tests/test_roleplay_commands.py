@@ -67,6 +67,7 @@ def test_the_role_play_writes_the_published_file(server, tmp_path, monkeypatch):
         assert row["avg_human_score"] == pytest.approx(sum(row["jury_scores"]) / 3)
     assert len(fake.ledger) == 3 * (2 + 2 * 3)
     assert "turn 3  chateval_debate_one_by_one" in result.output and "24 model calls" in result.output
+    assert "jury on answer 3, debate: " in result.output
     before = (tmp_path / "bare.json").read_bytes()
     again = selfeval("roleplay", *arguments("bare.json", **{"max-turns": 3, "debate-rounds": 2}))
     assert again.exit_code == 0 and (tmp_path / "bare.json").read_bytes() == before and len(fake.ledger) == 24
@@ -92,14 +93,15 @@ def test_the_comparison_judges_the_same_answers_twice(server, tmp_path):
 
 def test_the_defaults_are_the_published_ones(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(cli, "_play", lambda arms, report, **options: seen.append(options))
+    monkeypatch.setattr(cli, "_play", lambda arms, **options: seen.append(options))
     for command in ("roleplay", "compare"):
         assert selfeval(command, "--output_file_path", tmp_path / "x.json").exit_code == 0
-    assert [(o["agent"], o["interrogator"], o["turns"], o["rounds"]) for o in seen] == [
+    names = ("role_play_llm_model", "interrogator_llm_model", "max_turns", "debate_rounds")
+    assert [tuple(options[name] for name in names) for options in seen] == [
         ("deepseek/deepseek-v3.2", "openai/gpt-4o", 7, 2),
         ("meta-llama/llama-3.1-8b-instruct", "meta-llama/llama-3.1-8b-instruct", 3, 2),
     ]
-    assert "openai/chatgpt-4o-latest" in seen[0]["jurors"] and [o["jurors"].count(",") for o in seen] == [2, 2]
+    assert "openai/chatgpt-4o-latest" in seen[0]["jury"] and [options["jury"].count(",") for options in seen] == [2, 2]
     assert selfeval("roleplay").exit_code == 2
 
 
@@ -202,9 +204,7 @@ def test_what_a_person_typed_is_not_asked_for_again(server, tmp_path):
     assert other.exit_code == 1 and "with what somebody typed; choose" in other.output
 
 
-@pytest.mark.parametrize("later", [
-    {"agent-persona": "support"}, {"strategy": "probing"}, {"max-turns": 1}, {"seed": 1}, {"agent-persona": "eliza"},
-])  # fmt: skip
+@pytest.mark.parametrize("later", [{"agent-persona": "support"}, {"max-turns": 1}, {"seed": 1}])
 @pytest.mark.parametrize("command", ["roleplay", "compare"])
 def test_what_a_person_typed_is_never_overwritten(server, tmp_path, command, later):
     fake, out = server(reply=reply), tmp_path / "r.json"
@@ -231,7 +231,7 @@ def test_what_a_person_typed_outlives_a_run_that_does_not_come_as_far(server, tm
     ]
 
 
-@pytest.mark.parametrize("content", ["mine", "", "[]", "{}", '{"messages": 5}', "[" * 10_000, '{"config": 5}'])
+@pytest.mark.parametrize("content", ["mine", "[]", '{"messages": 5}', "[" * 10_000, '{"config": 5}'])
 @pytest.mark.parametrize("persona", ["support", "person"])
 def test_a_file_of_somebody_elses_is_never_overwritten(server, tmp_path, content, persona):
     fake, notes = server(reply=reply), tmp_path / "notes.txt"
