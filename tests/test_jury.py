@@ -366,7 +366,7 @@ def test_jurors_of_the_agents_family_are_flagged(store):
         ({"scope": "turns"}, "`scope` must be one of turn, prefix, conversation, got 'turns'."),
         ({"personas": ("linguist", "poet")}, "Unknown name 'poet' in `personas`"),
         ({"dimensions": ("human",)}, "Unknown name 'human' in `dimensions`, or given twice; known are"),
-        ({"jurors": ()}, "`jurors` must name at least one model, got []."),
+        ({"jurors": ()}, "`jurors` must name at least one, got ()."),
         ({"blind": "yes"}, "`blind` must be true or false, got 'yes'"),
     ],
 )

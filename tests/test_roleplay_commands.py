@@ -166,7 +166,7 @@ def test_a_conversation_that_cannot_go_on_is_kept_told_and_tried_again(server, t
     [
         ({"agent-persona": "suport"}, "`agent-persona` 'suport' is unknown; did you mean 'support'?"),
         ({"strategy": "x"}, "`strategy` 'x' is unknown"),
-        ({"jury-llm-models": " , "}, "must name at least one model, got []"),
+        ({"jury-llm-models": " , "}, "must name at least one, got []"),
         ({"role-play-llm-model": "nobody"}, "Unknown model 'nobody'"),
         ({"jury-llm-models": "openai:a,anthropic:b"}, "set ANTHROPIC_API_KEY"),
     ],

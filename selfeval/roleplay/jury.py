@@ -97,15 +97,15 @@ class Jury:
         check_whole("rounds", self.rounds, 1)
         check_whole("seed", self.seed)
         check_at_least("temperature", self.temperature)
-        jurors = [self.jurors] if isinstance(self.jurors, str | Model) else self.jurors
-        if not jurors:
-            raise InputError("`jurors` must name at least one model, got [].")
-        if not self.personas:
-            raise InputError("`personas` must name at least one, got [].")
+        jurors = [self.jurors] if isinstance(self.jurors, str | Model) and self.jurors else self.jurors
+        for name, given in (("jurors", jurors), ("personas", self.personas)):
+            if not given:
+                raise InputError(f"`{name}` must name at least one, got {given!r}.")
         _check_names("personas", self.personas, cast.jurors())
         _check_names("dimensions", self.dimensions, [name for name in cast.rubrics() if name != "human"])
         object.__setattr__(self, "jurors", tuple(get(one) if isinstance(one, str) else one for one in jurors))
-        object.__setattr__(self, "judge", get(self.judge) if self.judge and isinstance(self.judge, str) else self.judge)
+        if self.judge and isinstance(self.judge, str):
+            object.__setattr__(self, "judge", get(self.judge))
 
     def rubrics(self) -> dict[str, dict]:
         """Return the rubrics of a verdict, that of the human score first."""
