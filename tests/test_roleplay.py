@@ -17,7 +17,7 @@ from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
 from selfeval.recognition.texts import generate_texts, writing_prompts
 from selfeval.records import chats
-from selfeval.roleplay import cast, eliza
+from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
 from selfeval.roleplay.humans import forced_context, human_conversations
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations, write_conversations
@@ -243,9 +243,8 @@ def test_every_role_is_playable(store):
 
 
 def test_eliza_answers_by_pattern_and_reflection_the_same_for_the_same_seed(store):
-    answers = {eliza.answer("I can't open my file because you broke it", random.Random(s)) for s in range(9)}
+    answers = {cast.eliza_answer("I can't open my file because you broke it", random.Random(s)) for s in range(9)}
     assert any("open your file" in text or "I broke it" in text for text in answers)
-    assert eliza.reflect("my file hates you") == "your file hates I"
     made = [
         texts(run(converse, store, None, None, persona="eliza", strategy="fixed", turns=8, seed=seed, label=None)[0])
         for seed in (0, 0, 1)

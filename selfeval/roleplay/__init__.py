@@ -6,7 +6,7 @@ nothing.
 
   transcripts    Conversation, its exchanges, files of them, the published output files; how one is shown
   conversation   who asks and who answers: models, scripts, people; many conversations at once
-  cast, eliza    the entries of data/roleplay/, a person who types, the scripted floor
+  cast           the entries of data/roleplay/, a person who types, the scripted floor
   humans         conversations between people, and the same ones with a model in one person's place
   jury, prompts  who sits on the jury in which order, what it is asked, one verdict and many
   verdicts       what jurors' replies say, and what they come to

@@ -1,6 +1,8 @@
 """Who takes part: the entries of `data/roleplay/`, who plays a persona or strategy, and who is of one family."""
 
 import asyncio
+import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +14,8 @@ from selfeval import DATA
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, did_you_mean
 from selfeval.models import Model, from_callable, get
-from selfeval.roleplay import eliza
 
-SCRIPTS = {"eliza": eliza.agent}
+SCRIPTS = ("eliza",)
 PLAYED = ("prompt", "questions", "script", "typed")  # how a role is played: one of these
 
 
@@ -98,7 +99,7 @@ def player(part: Role, model: Model | None, seed: int) -> Model:
     if part.typed:
         return model if model is not None and model.call else person()
     if part.script:
-        return from_callable(SCRIPTS[part.script](seed), f"script/{part.script}", part.title)
+        return from_callable(eliza(seed), f"script/{part.script}", part.title)
     if part.questions:
         return from_callable(_asks(part.questions), f"script/{part.name}", part.title)
     if model is None:
@@ -150,3 +151,36 @@ def same_family(juror: str, agent: str) -> bool:
     if one.family or other.family or one.id == other.id:
         return one.id == other.id or one.family == other.family
     return "/" in one.id and other.id.startswith(f"{one.id.partition('/')[0]}/")
+
+
+# ELIZA ----------------------------------------------------------------------------------------------------------------
+
+
+def eliza(seed: int) -> Callable:
+    """Return a scripted support agent in the manner of ELIZA (Weizenbaum 1966), which understands nothing.
+
+    It is the floor of the comparison: a jury that does not place it below people has not noticed what it read. Its
+    script stands in `data/roleplay/eliza.yaml`; the same messages and seed have the same answer.
+    """
+
+    def reply(messages: list[dict], **_) -> str:
+        heard = [message["content"] for message in messages if message["role"] == "user"]
+        return eliza_answer(heard[-1], random.Random(f"{seed}\n" + "\n".join(heard)))
+
+    return reply
+
+
+def eliza_answer(text: str, draw: random.Random) -> str:
+    """Return an answer to one message: that of the first rule which fits, its variant drawn; "my" is said as "your"."""
+    script, plain = _eliza(), " ".join(text.replace("’", "'").split())
+    for rule in script["rules"]:
+        if found := re.search(rule["pattern"], plain, re.I):
+            caught = re.split(r"[.,;:!?]", found[1])[0].split() if found.groups() else []
+            said = " ".join(script["reflected"].get(word.lower(), word) for word in caught)
+            return draw.choice(rule["answers"]).format(said or "it")
+    return draw.choice(script["anything"])
+
+
+@cache
+def _eliza() -> dict:
+    return yaml.safe_load((DATA / "roleplay" / "eliza.yaml").read_text(encoding="utf-8"))

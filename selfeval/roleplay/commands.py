@@ -136,7 +136,7 @@ async def run(
     agent, interrogator = (reader if model.id == TYPED else model for model in (play.agent, play.interrogator))
 
     def write() -> None:
-        if len(play.conversation.turns) >= held:  # else the file has lines of a person that may never be said again
+        if len(play.conversation.turns) >= held:  # else the file has more, perhaps lines that a person typed
             write_whole(play.out, json.dumps(play.output(), indent=2, ensure_ascii=False) + "\n")
 
     async def judge(conversation: Conversation, turn: int, arm: str) -> None:
@@ -174,7 +174,7 @@ async def run(
 
 def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
     """Return a person who types, and who need not type again what the file of a stopped run has already, and how many
-    messages that file has up to the person's last.
+    messages that file has.
 
     With a person on both sides the lines of the file are theirs in turn. Raises `InputError` where the file cannot be
     written, is no output of these commands, or is one of another set-up and nobody said to overwrite it.
@@ -194,14 +194,12 @@ def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
             f"{play.out} exists and is no file of this command; choose another name for the output."
         ) from error
     typed = {side for side, part in (("agent", "agent_persona"), ("interrogator", "strategy")) if before[part] == TYPED}
-    places = [k for k, (speaker, _) in enumerate(messages) if speaker in typed]
+    lines = [text for speaker, text in messages if speaker in typed]
     if differs and not play.force:
-        people = ", with what somebody typed" * bool(places)
+        people = ", with what somebody typed" * bool(lines)
         raise InputError(
             f"{play.out} is the output of another set-up ({'; '.join(differs)}){people}; "
             "choose another name for the output, or add --force to overwrite it."
         )
-    same = all(now[name] == before[name] for name in HEARD)
-    lines = iter([messages[k][1] for k in places] if same else [])
-    held = places[-1] + 1 if places and not differs else 0
-    return cast.person(lambda shown: next(lines, None) or read(shown)), held
+    left = iter(lines if all(now[name] == before[name] for name in HEARD) else [])
+    return cast.person(lambda shown: next(left, None) or read(shown)), 0 if differs else len(messages)

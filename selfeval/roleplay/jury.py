@@ -107,10 +107,6 @@ class Jury:
         if self.judge and isinstance(self.judge, str):
             object.__setattr__(self, "judge", get(self.judge))
 
-    def rubrics(self) -> dict[str, dict]:
-        """Return the rubrics of a verdict, that of the human score first."""
-        return {name: cast.rubrics()[name] for name in ("human", *self.dimensions)}
-
     def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
         """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0).
 
@@ -296,7 +292,8 @@ class _Hearing:
     """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
 
     def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int):
-        self.client, self.jury, self.arm, self.rubrics = client, jury, arm, jury.rubrics()
+        self.client, self.jury, self.arm = client, jury, arm
+        self.rubrics = {name: cast.rubrics()[name] for name in ("human", *jury.dimensions)}
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
         shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
         if jury.scope == "turn" and jury.context == "isolated":

@@ -252,11 +252,10 @@ def _changed(row, equal: bool) -> str:
     if pd.isna(row.low):
         same = row.estimate == 0
         return "Debate changed no mean score." if same else f"What debate changes cannot be estimated ({row.note})."
+    verb = "Debate changed scores by no more than the margin:" if equal else "Whether debate changes scores is open:"
     if row.low > 0 or row.high < 0:
-        return f"Debate changed scores by {_shown(row)} relative to a second look."
-    if equal:
-        return f"Debate changed scores by no more than the margin: {_shown(row)} relative to a second look."
-    return f"Whether debate changes scores is open: {_shown(row)} relative to a second look."
+        verb = "Debate changed scores by"
+    return f"{verb} {_shown(row)} relative to a second look."
 
 
 def _shown(row) -> str:
