@@ -32,7 +32,7 @@ _HOME = {
     "Client": "asking.client",
     "Condition": "recognition.questions",
     "EvalRunner": "identity",
-    "Jury": "roleplay.panel",
+    "Jury": "roleplay.jury",
     "Request": "asking.request",
     "collect_predictions": "recognition.design",
     "converse": "roleplay.conversation",
@@ -53,7 +53,7 @@ _CARDS = {  # classes that a notebook shows as cards
     "selfeval.identity.framework": ("Results",),
     "selfeval.models": ("Model", "Provider"),
     "selfeval.recognition.questions": ("Condition", "Question"),
-    "selfeval.roleplay.panel": ("Jury",),
+    "selfeval.roleplay.jury": ("Jury",),
     "selfeval.roleplay.transcripts": ("Conversation",),
     "selfeval.stats.intervals": ("Estimate",),
 }

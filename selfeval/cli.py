@@ -325,14 +325,14 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 
 @main.command(context_settings={"show_default": True})
 @click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path())
-@click.option("--role-play-llm-model", "agent", default="deepseek/deepseek-v3.2", help="Who answers.")
-@click.option("--interrogator-llm-model", "interrogator", default="openai/gpt-4o")
-@click.option("--jury-llm-models", "jurors", default=JURY, help="Split by commas; k times takes k seats.")
-@click.option("--max-turns", "turns", default=7, type=COUNT)
-@click.option("--debate-rounds", "rounds", default=2, type=COUNT)
-@click.option("--agent-persona", "persona", default="support", help="See data/roleplay/.")
+@click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
+@click.option("--interrogator-llm-model", default="openai/gpt-4o")
+@click.option("--jury-llm-models", "jury", default=JURY, help="Split by commas; k times takes k seats.")
+@click.option("--max-turns", default=7, type=COUNT)
+@click.option("--debate-rounds", default=2, type=COUNT)
+@click.option("--agent-persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
-@click.option("--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.")
+@click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
 @SEED
@@ -343,44 +343,41 @@ def roleplay(**options) -> None:
 
     Run it again to go on where it was stopped. The persona or the strategy `person` lets you type that side.
     """
-    from selfeval.roleplay import commands
-
-    _play(("debate",), commands.interaction, **options)
+    _play(("debate",), **options)
 
 
 def _compare(**options) -> None:
     """Judge one conversation by independent jurors and by a debate, and write both beside each other."""
-    from selfeval.roleplay import commands
-
-    _play(("independent", "debate"), commands.comparison, **options)
+    _play(("independent", "debate"), **options)
 
 
-OTHERS = {"agent": SMALL, "interrogator": SMALL, "jurors": JURY.replace("openai/chatgpt-4o-latest", SMALL), "turns": 3}
+OTHERS = {"role_play_llm_model": SMALL, "interrogator_llm_model": SMALL, "max_turns": 3}
+OTHERS["jury"] = JURY.replace("openai/chatgpt-4o-latest", SMALL)
 COMPARED = {"show_default": True, "default_map": OTHERS}  # the published commands have other defaults
 main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
-def _play(
-    arms: tuple[str, ...], report, *, out, agent, interrogator, jurors, rounds: int, concurrency: int, **options
-) -> None:
+def _play(arms: tuple[str, ...], *, out: Path, jury: str, concurrency: int, force: bool, **config) -> None:
     import asyncio
 
     from selfeval.asking.client import Client
-    from selfeval.models import get
-    from selfeval.roleplay import commands, panel
+    from selfeval.roleplay import commands
+    from selfeval.roleplay.jury import Jury, warnings
 
-    seats = tuple(name.strip() for name in jurors.split(",") if name.strip())
-    jury = panel.Jury(seats, rounds=rounds, seed=options["seed"])
-    play = commands.Play(out, get(agent), get(interrogator), jury, arms, **options)
-    for warning in play.warnings():
+    jurors = [name.strip() for name in jury.split(",") if name.strip()]
+    judges = Jury(jurors, rounds=config["debate_rounds"], seed=config["seed"])
+    play = commands.Play(out, judges, arms, config | {"jury_llm_models": jurors}, force)
+    for warning in warnings(jurors, [play.agent.id], arms):
         click.echo(f"selfeval: {warning}", err=True)
 
     async def run() -> tuple:
         async with Client(concurrency) as client:
-            return await commands.run(client, play, report, tell=click.echo), client.tally
+            return await commands.run(client, play, tell=click.echo), client.tally
 
-    log, tally = asyncio.run(run())
-    click.echo(f"{out}: {len(log.exchanges())} of {play.turns} turns; {tally}")
-    if log.conversation.status != "ok":
-        click.echo(f"selfeval: the conversation ended early ({visible(log.ending())}); run again to try on.", err=True)
+    held, tally = asyncio.run(run())
+    click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
+    if held.status != "ok":
+        last = held.turns[-1]
+        why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")
+        click.echo(f"selfeval: the conversation ended early ({why}); run again to try on.", err=True)
         sys.exit(1)

@@ -28,7 +28,7 @@ from selfeval.keys import visible
 from selfeval.models import Provider, get, providers
 from selfeval.recognition.questions import Condition, Question
 from selfeval.records import read_jsonl, read_predictions, read_texts
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.transcripts import read_conversations
 from selfeval.stats.intervals import Estimate
 

@@ -169,6 +169,7 @@ def test_inputs_are_documented_as_they_stand(dictionary):
         dictionary.hold("promptsjsonl", row)
     assert dictionary.unseen("promptsjsonl") == ["words"]  # read by `writing.generate_texts`, of prompts of one's own
     whole = {"existenceyaml": "existence.yaml", "identityfoilsyaml": "identity/foils.yaml"}
+    whole |= {"roleplayelizayaml": "roleplay/eliza.yaml"}
     for section, name in whole.items():
         dictionary.hold(section, yaml_of(name))
     hold_file(dictionary, "identitypublishedjson", DATA / "identity" / "published.json")

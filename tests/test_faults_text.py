@@ -28,7 +28,7 @@ from selfeval.files import for_spreadsheet
 from selfeval.models import from_callable, get
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury
 from selfeval.stats.votes import ARMS
 from selfeval.sweep.file import load
 

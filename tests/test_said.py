@@ -24,8 +24,7 @@ from selfeval.recognition.texts import generate_texts, paraphrase
 from selfeval.records import as_published, read_predictions, read_texts, write_jsonl
 from selfeval.report import build
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.jury import hold
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
 from selfeval.stats.counts import condition_label
 
