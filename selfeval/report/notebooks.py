@@ -15,10 +15,11 @@ TAGS = {*bleach.ALLOWED_TAGS} | set(
     "br caption dd del details div dl dt h1 h2 h3 h4 h5 h6 hr img p pre s small span sub summary sup table tbody td "
     "tfoot th thead tr u".split()
 )
+PICTURE = re.compile(r"data:image/(png|jpeg);base64,[\w+/=\s]+", re.ASCII)
 ATTRIBUTES = {
     "*": ["class", "style", "title", "colspan", "rowspan"],
     "a": ["href"],
-    "img": lambda _, name, value: name == "alt" or (name == "src" and re.match("data:image/(png|jpeg);base64,", value)),
+    "img": lambda _, name, value: name == "alt" or (name == "src" and PICTURE.fullmatch(value)),
 }
 STYLES = CSSSanitizer([*ALLOWED_CSS_PROPERTIES, "border", "border-left", "margin", "max-height", "padding"])
 CLEANER = bleach.Cleaner(TAGS, ATTRIBUTES, {"http", "https", "mailto", "data"}, css_sanitizer=STYLES)
@@ -40,12 +41,10 @@ def pages(file: Path, clean: Callable) -> Iterator[tuple[str, str, list[str]]]:
         raise InputError(f"The notebook {file.name} cannot be read: {' '.join(str(error).split())[:200]}.") from error
     notebook, headings, said = nbformat.from_dict(notebook), [], []
     for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            headings += re.findall(r"^#+ +(.+)$", cell.source, re.M)
+        headings += re.findall(r"^#+ +(.+)$", cell.source, re.M) if cell.cell_type == "markdown" else []
         cell.metadata = {"alt": (headings or ["A figure"])[-1]}
         for output in cell.get("outputs", []):
             output.get("metadata", {}).clear()  # which is not escaped where it becomes an attribute
             if "conclusions(" in cell.source:
                 said += output.get("text", "").splitlines()
-    body = CLEANER.clean(EXPORTER.from_notebook_node(notebook)[0])
-    yield (headings or [clean(file.stem)])[0], body, said
+    yield (headings or [clean(file.stem)])[0], CLEANER.clean(EXPORTER.from_notebook_node(notebook)[0]), said

@@ -58,14 +58,13 @@ def pages(file: Path, clean: Callable) -> Iterator[tuple[str, str, list[str]]]:
 def _tables(rows: list[dict]) -> str:
     """Return records as a table of the fields in which they differ; below, evaluators side by side on the same text."""
     frame = pd.DataFrame([{name: _text(row.get(name)) for name in (*COLUMNS, "text_id")} for row in rows])
-    frame["reply"] = [_reply(row) for row in rows]
-    beside = ""
+    frame["reply"], beside = [escape(_reply(row)) for row in rows], ""
     if frame["evaluator_model"].nunique() > 1:
         texts = frame.pivot_table("reply", ["text_id", "true_model", "text_preview"], "evaluator_model", "<hr>".join)
         beside = f"<h2>Evaluators side by side</h2>{_table(texts.fillna('').reset_index(level=[1, 2]), 'beside')}"
     shown = [name for name in COLUMNS if frame[name].nunique() > 1]
-    cards = [f"</summary>{card(row)._repr_html_()}</details>" for row in rows]
-    frame.insert(0, "reply and messages", "<details><summary>" + frame["reply"].str[:LETTERS] + cards)
+    opened = [f"<summary>{escape(_reply(row)[:LETTERS])}</summary>{card(row)._repr_html_()}" for row in rows]
+    frame.insert(0, "reply and messages", [f"<details>{each}</details>" for each in opened])
     return _table(frame[["reply and messages", *shown]], "records") + beside
 
 
@@ -84,4 +83,4 @@ def _text(value) -> str:
 def _reply(row: dict) -> str:
     reply = next((row[name] for name in sorted(REPLIES & row.keys()) if row[name]), "(no reply)")
     mark = {True: "✓ ", False: "✗ "}.get(row.get("is_correct", row.get("passed")), "")
-    return mark + escape(str(reply))
+    return f"{mark}{reply}"

@@ -10,7 +10,7 @@ from selfeval import ROOT
 from selfeval.errors import InputError
 from selfeval.figures.cards import short
 from selfeval.keys import SECRET_VALUE, values, visible
-from selfeval.sweep.runs import read_json
+from selfeval.sweep.runs import COUNTS, read_json
 
 MAPPINGS = ("parameters", "counts", "written")  # of a manifest
 PICTURES = ("image/png", "image/jpeg")
@@ -32,9 +32,8 @@ class Source(NamedTuple):
     @property
     def about(self) -> str:
         """Return how a run ended and what it took, "" for a folder."""
-        known = {name: self.manifest.get(name) for name in ("status", "cause", "seconds")}
-        known |= self.manifest.get("counts", {})
-        return short({name: value for name, value in known.items() if value})
+        known = self.manifest | self.manifest.get("counts", {})
+        return short({name: known[name] for name in ("status", "cause", "seconds", *COUNTS) if known.get(name)})
 
 
 def find(folders: Sequence[Path]) -> list[Source]:
