@@ -16,6 +16,8 @@ from selfeval import DATA, ROOT
 from selfeval.errors import InputError
 from selfeval.records import write_jsonl
 from selfeval.report import build, records
+from selfeval.sweep.runs import Run
+from selfeval.sweep.show import main_figure
 
 KEY = "sk-" + "report0123" * 3
 SCRIPT = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><svg onload='window.hit = 3'></svg>"
@@ -296,3 +298,9 @@ def test_in_a_browser_tables_filter(site):
                     browser.js(f"(i => {{ i.value = 'm/2'; i.dispatchEvent(new Event('change')); }})({evaluator})")
                     browser.wait(f"{shown} === 1")
         assert browser.complaints == []
+
+
+def test_a_sweep_names_the_figure_that_answers_its_question(tmp_path):
+    drawn = [["log.txt", "accuracy.png", "advantage_exact_model.pdf", "advantage_exact_model.png"], ["claims.png"], []]
+    runs = [Run("stage", tmp_path, tmp_path / str(k), {}, "", manifest={"outputs": o}) for k, o in enumerate(drawn)]
+    assert main_figure(runs) == tmp_path / "0" / "advantage_exact_model.png" and main_figure(runs[2:]) is None

@@ -4,12 +4,14 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 from selfeval.sweep.runs import COUNTS, relative
 
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal
 STATES = ("ok", "skipped", "incomplete", "failed", "stopped", "not started", "left out", "waiting")
 SHOWN = 20  # causes
+MAIN = ("advantage", "claims", "arms", "discrimination", "coverage")  # figures, the one that says most first
 
 
 class Line:
@@ -89,7 +91,9 @@ def report(sweep, seconds, stop, work):
     tokens = f" ({total['tokens']:,} tokens)" * bool(total["tokens"])
     minutes, rest = divmod(round(seconds), 60)
     print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {minutes}:{rest:02}")
-    print(f"outputs: {relative(sweep.folder)}")
+    figure = main_figure(sweep.runs)
+    print(f"outputs: {relative(sweep.folder)}" + (f", main figure: {relative(figure)}" if figure else ""))
+    print(f"selfeval report {relative(sweep.folder)} writes pages with all figures, estimates and records")
     causes = [run for run in sweep.runs if run.cause]
     for run in causes[:SHOWN]:
         print(f"{run.status}: {run.name}: {run.cause}")
@@ -102,6 +106,14 @@ def report(sweep, seconds, stop, work):
         print(f"left over: {len(left)} folders of runs that the sweep file no longer has, as {relative(min(left))}")
     if remedy := _remedy(sweep.runs, stop, work):
         print(remedy)
+
+
+def main_figure(runs):
+    """Return the picture that answers the question of these runs, None where they drew none."""
+    files = [run.folder / name for run in runs for name in run.manifest.get("outputs") or ()]
+    files += [Path(name) for run in runs for name in run.manifest.get("written") or ()]
+    pictures = [file for file in files if file.suffix == ".png"]
+    return min(pictures, key=lambda file: [not file.name.startswith(kind) for kind in MAIN], default=None)
 
 
 def _remedy(runs, stop, work):
