@@ -11,7 +11,6 @@ from selfeval.sweep.runs import COUNTS, relative
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal
 STATES = ("ok", "skipped", "incomplete", "failed", "stopped", "not started", "left out", "waiting")
 SHOWN = 20  # causes
-MAIN = ("advantage", "claims", "arms", "discrimination", "coverage")  # figures, the one that says most first
 
 
 class Line:
@@ -79,6 +78,17 @@ def money(total, ceiling=None):
     return text + (f" of {ceiling:g}" if ceiling is not None else "")
 
 
+MAIN = ("advantage", "claims", "arms", "discrimination", "coverage")  # figures, the one that says most first
+
+
+def main_figure(runs):
+    """Return the picture that answers the question of these runs, None where they drew none."""
+    files = [run.folder / name for run in runs for name in run.manifest.get("outputs") or ()]
+    files += [Path(name) for run in runs for name in run.manifest.get("written") or ()]
+    pictures = [file for file in files if file.suffix == ".png"]
+    return min(pictures, key=lambda file: [not file.name.startswith(kind) for kind in MAIN], default=None)
+
+
 def report(sweep, seconds, stop, work):
     """Print what ran, what it cost, where it lies, what is not ok and why, and how to go on."""
     width = max(len(stage.name) for stage in sweep.stages)
@@ -91,9 +101,7 @@ def report(sweep, seconds, stop, work):
     tokens = f" ({total['tokens']:,} tokens)" * bool(total["tokens"])
     minutes, rest = divmod(round(seconds), 60)
     print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {minutes}:{rest:02}")
-    figure = main_figure(sweep.runs)
-    print(f"outputs: {relative(sweep.folder)}" + (f", main figure: {relative(figure)}" if figure else ""))
-    print(f"selfeval report {relative(sweep.folder)} writes pages with all figures, estimates and records")
+    print(f"outputs: {relative(sweep.folder)}")
     causes = [run for run in sweep.runs if run.cause]
     for run in causes[:SHOWN]:
         print(f"{run.status}: {run.name}: {run.cause}")
@@ -106,14 +114,9 @@ def report(sweep, seconds, stop, work):
         print(f"left over: {len(left)} folders of runs that the sweep file no longer has, as {relative(min(left))}")
     if remedy := _remedy(sweep.runs, stop, work):
         print(remedy)
-
-
-def main_figure(runs):
-    """Return the picture that answers the question of these runs, None where they drew none."""
-    files = [run.folder / name for run in runs for name in run.manifest.get("outputs") or ()]
-    files += [Path(name) for run in runs for name in run.manifest.get("written") or ()]
-    pictures = [file for file in files if file.suffix == ".png"]
-    return min(pictures, key=lambda file: [not file.name.startswith(kind) for kind in MAIN], default=None)
+    figure = main_figure(sweep.runs)
+    seen = f"{relative(figure)} has the main figure; " if figure else ""
+    print(f"{seen}selfeval report {relative(sweep.folder)} writes pages with all figures, estimates and records")
 
 
 def _remedy(runs, stop, work):
