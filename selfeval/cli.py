@@ -247,19 +247,17 @@ def scan(paths: tuple[Path, ...]) -> None:
 
 
 @main.command()
-@click.argument("runs", nargs=-1, type=_Path())
+@click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
-@click.option("--figures", type=_Path(exists=True, file_okay=False), help="Folder of figures.")
-@click.option("--rows", default=20_000, show_default=True, type=COUNT, help="Most rows of a page.")
-def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows: int) -> None:
-    """Write one folder of HTML pages about RUNS: folders of sweeps or runs, notebooks, files of records.
+def report(folders: tuple[Path, ...], out: Path | None) -> None:
+    """Write one folder of HTML pages about FOLDER, such as data/runs/mine: figures and estimates, notebooks, records.
 
-    Without RUNS, about all sweeps of data/runs, or the committed notebooks where there is none. It opens from disk and
+    Without FOLDER, about all sweeps of data/runs, or the committed results where there is none. It opens from disk and
     loads nothing; keys and paths of this machine are taken out.
     """
     from selfeval.report import build
 
-    click.echo(str(build(runs, out=out, pictures=figures, rows=rows)))
+    click.echo(str(build(folders, out)))
 
 
 STATES = {True: "ok", False: "MISSING", None: ""}

@@ -4,6 +4,7 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 from selfeval.sweep.runs import COUNTS, relative
 
@@ -77,6 +78,17 @@ def money(total, ceiling=None):
     return text + (f" of {ceiling:g}" if ceiling is not None else "")
 
 
+MAIN = ("advantage", "claims", "arms", "discrimination", "coverage")  # figures, the one that says most first
+
+
+def main_figure(runs):
+    """Return the picture that answers the question of these runs, None where they drew none."""
+    files = [run.folder / name for run in runs for name in run.manifest.get("outputs") or ()]
+    files += [Path(name) for run in runs for name in run.manifest.get("written") or ()]
+    pictures = [file for file in files if file.suffix == ".png"]
+    return min(pictures, key=lambda file: [not file.name.startswith(kind) for kind in MAIN], default=None)
+
+
 def report(sweep, seconds, stop, work):
     """Print what ran, what it cost, where it lies, what is not ok and why, and how to go on."""
     width = max(len(stage.name) for stage in sweep.stages)
@@ -102,6 +114,9 @@ def report(sweep, seconds, stop, work):
         print(f"left over: {len(left)} folders of runs that the sweep file no longer has, as {relative(min(left))}")
     if remedy := _remedy(sweep.runs, stop, work):
         print(remedy)
+    figure = main_figure(sweep.runs)
+    seen = f"{relative(figure)} has the main figure; " if figure else ""
+    print(f"{seen}selfeval report {relative(sweep.folder)} writes pages with all figures, estimates and records")
 
 
 def _remedy(runs, stop, work):
