@@ -14,7 +14,7 @@ from collections import Counter
 
 import psutil
 import pytest
-from conftest import KEY, is_loopback
+from conftest import FULL, KEY, is_loopback
 from fake_server import FakeServer, default_reply
 from local_cluster import three_hosts
 from sweep_files import make_notebook, write
@@ -151,7 +151,7 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
     assert swept("cluster")[0] == 0 and len(ledger) == before, "on one machine nothing is left to do"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *[signal.SIGKILL] * FULL])
 def test_runs_on_workers_end_with_the_sweep(swept, asked, cluster, tmp_path, number):
     asked.ledger.clear()
     command = [sys.executable, "-c", "from selfeval.cli import main; main()", "sweep", "sweep.yaml", "--out", "out"]

@@ -31,6 +31,7 @@ from selfeval.recognition.questions import Condition
 from selfeval.roleplay.panel import Jury
 from selfeval.stats.votes import ARMS
 from selfeval.sweep.file import load
+from selfeval.sweep.kernels import KernelManager
 
 TEXTS = [
     "<script>alert(1)</script><img src=x onerror=alert(2)> hello <iframe srcdoc='x'>",
@@ -168,7 +169,7 @@ def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    NotebookClient(notebook, timeout=60, allow_errors=True).execute()
+    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute()
     texts = [[text for _, text in shown(nbformat.v4.new_notebook(cells=[cell]))] for cell in notebook.cells]
     assert texts[1] == ["a \\ud800 b\n"] and texts[4] == ["2\n"]
     assert all("x ‹U+D800› ‹ESC›[31m ‹NUL›" in text for text in texts[2]) and len(texts[2]) == 2

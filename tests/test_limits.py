@@ -219,7 +219,7 @@ def test_what_a_killed_process_had_in_flight_counts_as_spent_and_is_not_asked_ag
 
 
 def test_a_ceiling_waits_for_what_another_process_has_in_flight(store, server, registry, monkeypatch, tmp_path):
-    fake = server(latency=0.3, cost=0.1)
+    fake = server(latency=0.1, cost=0.1)
     registry(DEAR.format(fake.url))
     monkeypatch.setenv("SELFEVAL_BUDGET", "p:15")
     other = process("dear", tmp_path / "other.sqlite", "x")
