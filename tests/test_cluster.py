@@ -1,6 +1,5 @@
-"""Stores of several hosts merged into one, and a sweep on a cluster of three hosts of which one is killed."""
+"""A sweep on a cluster of three hosts of which one is killed."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -20,40 +19,9 @@ from local_cluster import three_hosts
 from sweep_files import make_notebook, write
 
 from selfeval import sweep
-from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.sweep import cluster as clusters
-
-# Merging
-
-
-def fill(path, names, reply="text"):
-    store = Store(path, recorded=path.parent / "none")
-    for name in names:
-        request = canonical({"model": name, "messages": [], "provider": {"provider": "openai"}})
-        asyncio.run(store.put(key_of(request), request, {"text": f"{reply} {name}", "usage": {}}))
-    store.record_attempt(key_of(str(names)), "throttled", f"once for {names}")
-    return store
-
-
-def test_merging_keeps_every_reply_and_attempt_once_and_ours_where_both_have_one(tmp_path):
-    ours = fill(tmp_path / "ours.sqlite", "abc", "ours")
-    theirs = fill(tmp_path / "theirs.sqlite", "cde", "theirs")  # still open: half of it is in the log of SQLite
-    assert ours.merge(theirs.path) == (2, 1)
-    texts = [response for _, _, response in ours.rows()]
-    assert sum("ours c" in text for text in texts) == 1 and not any("theirs c" in text for text in texts)
-    theirs.copy(tmp_path / "shared" / "copy.sqlite")
-    theirs.close()
-    for again in (theirs.path, tmp_path / "shared" / "copy.sqlite"):
-        assert ours.merge(again) == (0, 3)
-        assert [response for _, _, response in ours.rows()] == texts and ours.outcomes() == {"throttled": 2}
-    theirs.copy(tmp_path / "later.sqlite", since=2e10)
-    assert ours.merge(tmp_path / "later.sqlite") == (0, 0)
-    with pytest.raises(InputError, match="is the store itself"):
-        ours.merge(ours.path)
-    ours.close()
-
 
 # The cluster
 

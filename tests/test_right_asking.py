@@ -8,7 +8,6 @@ import time
 import openai  # noqa: F401  its import takes half a second, which is no part of a pause
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from conftest import AT_ONCE
 from fake_server import ANSWERS, RATE, FakeServer
 from sweep_files import make_notebook, write
@@ -16,10 +15,8 @@ from test_client import ask, questions
 from written_files import run_notebook
 
 from selfeval import sweep
-from selfeval.asking import embedded
 from selfeval.asking.client import Client, gather
 from selfeval.asking.messages import user
-from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.keys import redact
 from selfeval.models import from_callable, get, get_all, providers
@@ -252,19 +249,6 @@ def test_a_remote_server_that_refuses_is_tried_again(store, registry, monkeypatc
     [response], _ = ask(store, questions(get("mine:m"), 1))
     assert response.status == "error" and response.error.startswith("connection failed: ")
     assert store.outcomes()["transient"] >= 2
-
-
-def test_doctor_says_which_servers_of_this_machine_answer(server, monkeypatch):
-    fake, port = server(), free_port()
-    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")  # it takes seconds to start
-    monkeypatch.setenv("OLLAMA_BASE_URL", fake.url)
-    monkeypatch.setenv("VLLM_BASE_URL", f"http://127.0.0.1:{port}/v1")
-    monkeypatch.setenv("LLAMACPP_BASE_URL", "http://far.example/v1")  # no server of this machine: not asked
-    said = CliRunner().invoke(main, ["doctor"]).output
-    assert f"server of ollama at {fake.url}: answers\n" in said
-    assert f"server of vllm at http://127.0.0.1:{port}/v1: no answer (" in said and "needed only for its models" in said
-    assert "server of llamacpp" not in said and "server of openai" in said  # where OPENAI_BASE_URL points to
-    assert "Traceback" not in said and fake.ledger == []
 
 
 # pauses ---------------------------------------------------------------------------------------------------------------

@@ -8,17 +8,15 @@ store per host, then `Store.merge`. The rates and ceilings of a host are a ledge
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
-import shutil
 import socket
 import sqlite3
 import sys
-import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import quote
@@ -28,9 +26,9 @@ import psutil
 from selfeval import DATA, ROOT
 from selfeval.asking import dryrun, recordings
 from selfeval.asking.embedded import host_folder
-from selfeval.asking.recordings import MOST_AGAIN, STORED, UNANSWERED, export_line, numbered, request_key
+from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, export_line, numbered
 from selfeval.errors import InputError, ReplayMiss, SelfevalError, StoreError
-from selfeval.files import below_root
+from selfeval.files import below_root, replacing
 
 VERSION = 1  # of the tables, in the file's `user_version`; files of selfeval 0.1 have 0
 TABLES = {
@@ -44,7 +42,6 @@ TABLES = {
 ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
             WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
 OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-BATCH = 500  # rows that are read or added at a time
 BUSY = 0.05  # seconds that the event loop may stand still for a locked file
 OPENING = 0.5  # seconds that it may stand still for one that is just being made
 PATIENCE = 60.0  # seconds that a change waits for a locked file
@@ -366,11 +363,12 @@ class Store(Ledger):
             recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
             raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
-    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
-        """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
-        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
+    def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
+        """Yield (key, request, response) of the main layer in key order; see `export_file`."""
+        query = """SELECT key, request, response FROM replies
+                   WHERE json_extract(request, '$.model') LIKE ? AND created >= ? ORDER BY key"""
         with self._in_words("read"):
-            yield from self._connect().execute(query, (like,))
+            yield from self._connect().execute(query, (like, since))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -502,106 +500,53 @@ class Store(Ledger):
 
     # many at once ----------------------------------------------------------------------------------------------------
 
-    def forget(
-        self, like: str = "%", statuses: Collection[str] = (), since: float = 0.0, *, dry_run: bool = False
-    ) -> dict[tuple[str, str], int]:
-        """Delete requests with all their replies; return {(model, status of what was served): how many}.
+    def import_file(self, path: Path, created: float | None = None) -> tuple[int, int]:
+        """Add the replies of a JSON lines file, all or none; return how many were new and how many known.
 
-        like: models LIKE the pattern, in which _ is itself. statuses: of what is served, () = any. since: stored at
-        this time or later. dry_run: delete nothing.
+        created: when they count as stored (a time of this host's clock), by default now.
         """
-        query = """SELECT key, json_extract(request, '$.model'), created, CASE WHEN json_valid(response)
-            THEN json_extract(response, '$.status') END FROM replies
-            WHERE json_extract(request, '$.model') LIKE replace(?, '_', '\\_') ESCAPE '\\' ORDER BY key"""
-        chains: dict[str, list[tuple]] = {}
-        with self.read() as connection:
-            for key, *row in connection.execute(query, (like,)):
-                chains.setdefault(request_key(key), []).append((key, *row))
-        gone, counts = [], Counter()
-        for chain in chains.values():
-            _, model, created, last = chain[-1]
-            status = next((s or "ok" for *_, s in chain if s not in UNANSWERED), last)
-            if created >= since and status in (statuses or STORED):
-                counts[model, status] += 1
-                gone += [(key,) for key, *_ in chain]
-        if not dry_run:
-            self.write_now(lambda connection: connection.executemany("DELETE FROM replies WHERE key = ?", gone))
-        return dict(counts)
-
-    def import_file(self, path: Path) -> tuple[int, int]:
-        """Add the replies of a JSON lines file; return how many were new and how many were there already."""
-        rows = [(*row, time.time()) for row in recordings.read_jsonl(path)]
-        new = self._add(rows, [])
-        return new, len(rows) - new
+        created = time.time() if created is None else created
+        return self._add((*row, created) for row in recordings.read_jsonl(path))
 
     def merge(self, path: Path) -> tuple[int, int]:
-        """Add the replies and failed attempts of another store; return how many replies were new and how many known.
+        """Add the replies of another store, all or none; return how many were new and how many known.
 
         Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What an older
         version rescued beside the other store is added too.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        for _ in recordings.read_store(path, BATCH):  # nothing of a file is added unless all of it can be
-            pass
-        new = total = 0
-        for rows, attempts in recordings.read_store(path, BATCH):
-            new, total = new + self._add(rows, attempts), total + len(rows)
-        for file in rescued_beside(path):
-            more, known = self.import_file(file)
-            new, total = new + more, total + more + known
-        return new, total - new
+        added = [self._add(recordings.read_store(path)), *map(self.import_file, rescued_beside(path))]
+        new, known = map(sum, zip(*added, strict=True))
+        return new, known
 
-    def _add(self, replies: list[tuple], attempts: list[tuple]) -> int:
-        """Add whole rows that are not here yet; return how many replies were new."""
+    def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
+        """Add whole rows that are not here yet; return how many were new and how many known."""
+        count = itertools.count()
 
         def step(connection: sqlite3.Connection) -> int:
             before = connection.total_changes
-            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", replies)
-            new = connection.total_changes - before
-            query = "SELECT * FROM attempts WHERE (key, at, outcome) = (?, ?, ?)"
-            fresh = [row for row in attempts if not connection.execute(query, row[:3]).fetchone()]
-            connection.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", fresh)
-            return new
+            counted = (row for row, _ in zip(rows, count, strict=False))
+            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", counted)
+            return connection.total_changes - before
 
-        return self.write_now(step)
+        new = self.write_now(step)
+        return new, next(count) - new
 
-    def copy(self, target: Path, since: float = 0.0) -> None:
-        """Write a store of what was added since a time (of this host's clock) as one file, also to a network drive."""
-        with self._replacing(target) as part, tempfile.TemporaryDirectory(prefix="selfeval-") as folder:
-            local = Path(folder) / "copy.sqlite"  # SQLite's locks do not hold on network drives
-            with self.read() as connection:
-                connection.execute("ATTACH ? AS copied", (str(local),))
-                for table, at in (("replies", "created"), ("attempts", "at")):
-                    query = f"CREATE TABLE copied.{table} AS SELECT * FROM main.{table} WHERE {at} >= ?"
-                    connection.execute(query, (since,))
-                connection.execute("DETACH copied")
-            shutil.copyfile(local, part)
+    def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
+        """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
-    def export_file(self, path: Path, like: str = "%") -> int:
-        """Write the main layer as JSON lines in key order, atomically; return the number of replies."""
-        count = 0
-        with self._replacing(path) as part, part.open("w", encoding="utf-8") as out:
-            for row in self.rows(like):
+        like: models LIKE the pattern. since: stored at this time (of this host's clock) or later.
+        """
+        if path.exists():
+            raise InputError(f"{path} exists; name a new file for the replies.")
+        number = 0
+        with replacing(path) as part, part.open("w", encoding="utf-8") as out:
+            for number, row in enumerate(self.rows(like, since), 1):  # noqa: B007
                 out.write(export_line(*row))
-                count += 1
-        return count
-
-    @contextlib.contextmanager
-    def _replacing(self, path: Path) -> Iterator[Path]:
-        """Yield the file that becomes this one; it replaces nothing but another file of replies."""
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            begins = path.open("rb").read(1) if path.is_file() else b""
-            if begins not in (b"", b"{") or path.name.endswith(("-wal", "-shm")) or path.exists() > path.is_file():
-                raise InputError(f"{path} is no file of exported replies, which may be replaced; name another file.")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield part
+            out.flush()
             part.replace(path)
-        except OSError as error:
-            raise StoreError(f"The file of replies {path} cannot be written: {error}.") from error
-        finally:
-            part.unlink(missing_ok=True)
+        return number
 
 
 def place(path: Path | str | None = None) -> Path:
