@@ -35,7 +35,6 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
     launcher = functools.partial(execute.Notebooks, forked)
     if dry_run:
-        options.pop("fail_fast", None)
         return dryrun.dry_run(path, sweep, workers or 2, launcher, **options)
     if scheduler:
         launcher = functools.partial(cluster.Cluster, scheduler, sweep.folder)

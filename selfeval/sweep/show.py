@@ -116,4 +116,4 @@ def _remedy(runs, stop, work):
     if blocked or statuses & {"failed", "stopped", "incomplete"}:
         return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
     left_out = statuses & {"left out", "not started"}
-    return "left out: run without --only and --retry-failed for the rest" if left_out else ""
+    return "left out: run without --only for the rest" if left_out else ""
