@@ -359,29 +359,6 @@ def test_a_field_that_pairs_lack_is_one_sentence(tmp_path, field):
         analysed(written(tmp_path / "x.jsonl", rows))
 
 
-@pytest.mark.parametrize(("content", "kind"), [
-    ({"version": 2, "status": "success", "eval": {"task": "t"}, "plan": {}, "samples": []}, "an Inspect log"),
-    ({"doc_id": 1, "doc": {}, "target": "x", "resps": [["a"]]}, "lm-eval samples"),
-    ({"id": "batch_1", "custom_id": "q1", "response": {"body": {}}, "error": None}, "OpenAI batch output"),
-    ({"evalId": "e", "results": {"results": []}, "config": {}}, "promptfoo results"),
-    ({"id": "c", "conversations": [{"from": "human", "value": "hi"}]}, "ShareGPT conversations"),
-])  # fmt: skip
-def test_files_of_other_tools_are_called_by_their_names(tmp_path, content, kind):
-    for indent in (None, 2):
-        (tmp_path / "x.json").write_text(json.dumps(content, indent=indent), encoding="utf-8")
-        with pytest.raises(InputError, match=rf"x.json lacks the fields .* and looks like {kind}.*data/README.md"):
-            analysed(str(tmp_path / "x.json"))
-
-
-@pytest.mark.parametrize(("name", "kind"), [
-    ("x.parquet", "a parquet file"), ("x.xlsx", "a spreadsheet"), ("x.TSV", "a TSV file"), ("x.eval", "an Inspect log"),
-])  # fmt: skip
-def test_files_that_are_no_text_are_called_by_their_names(tmp_path, name, kind):
-    (tmp_path / name).write_bytes(b"PAR1\xff\x00")
-    with pytest.raises(InputError, match=rf"{name} is {kind}, which is not read; write it as CSV or JSON lines"):
-        analysed(str(tmp_path / name))
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # The notebook itself
 
