@@ -351,27 +351,6 @@ def test_a_store_from_a_stranger_that_could_act_is_refused(tmp_path, server, sch
 
 
 @pytest.mark.fault("no code")
-def test_what_is_no_exported_reply_is_refused(store, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    request = {"provider": {}, "model": "m", "messages": [], "parameters": {}, "sample": 0}
-    row = {"key": key_of(canonical(request)), "request": request}
-    lines = [
-        b"\x80\x04\x95cos\nsystem\n(S'touch pwned'\ntR.",
-        b"[" * 100_000,
-        b'{"key": 1, "request": {}, "response": {}}',
-    ]
-    lines += [b'{"__reduce__": ["os.system", ["touch pwned"]]}', b"!!python/object/apply:os.system ['touch pwned']"]
-    lines += [json.dumps(row | {"response": {"text": text}}).encode() for text in (5, ["x"], {"a": 1}, None)]
-    for line in lines:
-        (tmp_path / "x.jsonl").write_bytes(line + b"\n")
-        with pytest.raises(
-            InputError, match=r"line 1: (not an exported reply|the key is not that|a response is an obj)"
-        ):
-            store.import_file(tmp_path / "x.jsonl")
-    assert not (tmp_path / "pwned").exists()
-
-
-@pytest.mark.fault("no code")
 def test_aliases_that_multiply_are_refused_at_once(registry, tmp_path):
     """Nine lines stood for a billion values: a sweep file or registry took all memory."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]

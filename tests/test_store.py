@@ -23,10 +23,11 @@ from test_client import ask, questions, said
 
 from selfeval import ROOT
 from selfeval.asking.client import Client
+from selfeval.asking.ledger import own_name
 from selfeval.asking.messages import user
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.request import Request
-from selfeval.asking.store import Store, own_name
+from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
 
@@ -127,9 +128,9 @@ def claimed(store, request, owner, since=None):
     query(store, "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, 0, NULL)", request.key, owner, since or time.time())
 
 
-def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server, monkeypatch, capfd):
+def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server, monkeypatch):
     """Ended, also where its number is another one's by now; and of another host after a while."""
-    monkeypatch.setattr("selfeval.asking.store.ABROAD", 100)
+    monkeypatch.setattr("selfeval.asking.ledger.ABROAD", 100)
     fake, host = server(), socket.gethostname()
     child = subprocess.Popen(["true"])
     child.wait()
@@ -141,9 +142,6 @@ def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server
     claimed(store, asked[4], own_name())  # as where it could not be given back
     responses, _ = ask(store, asked)
     assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 5 and store.outcomes() == {"abandoned": 5}
-    assert capfd.readouterr().err == (
-        "selfeval: a call of elsewhere:1:1.00, of which nothing is known here, is taken for ended after 100 s\n"
-    )
 
 
 def test_whoever_waits_for_a_living_process_says_for_whom_and_goes_on_when_it_dies(store, server, monkeypatch, capfd):
@@ -197,15 +195,6 @@ def test_a_cancelled_task_leaves_no_claim_and_the_store_goes_on(store, server, s
     assert (
         len(asked) - len({*asked}) <= store.outcomes().get("abandoned", 0) <= 2 * 8
     )  # a repeat is counted, some twice
-
-
-def test_one_store_serves_one_client_after_the_other_and_closes_twice(store, server):
-    server()
-    for k in range(3):
-        responses, _ = ask(store, questions(get("openai:m"), 2 + k))
-        assert all(r.status == "ok" for r in responses)
-        store.close()
-        store.close()
 
 
 @pytest.mark.fault("odd text")
@@ -301,7 +290,7 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
     with locks:
         responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
     assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
-    monkeypatch.setattr("selfeval.asking.store.PATIENCE", 0.3)
+    monkeypatch.setattr("selfeval.asking.ledger.PATIENCE", 0.3)
     held.append(60)
     with locks, pytest.raises(StoreError, match=r"locked\. Another process holds it: end .* \(1 replies\)"):
         ask(store, questions(get("openai:n"), 9), concurrency=1)
@@ -391,18 +380,6 @@ def test_a_store_that_cannot_be_opened_is_one_sentence(tmp_path, server, content
     with pytest.raises(StoreError, match=f"The response store {path} cannot be opened: "):
         ask(Store(path), questions(get("openai:m"), 2))
     assert fake.ledger == []
-
-
-def test_a_damaged_store_is_one_sentence(store, server):
-    server()
-    ask(store, questions(get("openai:m"), 40))
-    store.close()
-    with sqlite3.connect(store.path) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    content = store.path.read_bytes()
-    store.path.write_bytes(content[:4096] + os.urandom(len(content) - 4096))
-    with pytest.raises(StoreError, match=f"The response store {store.path} cannot be"):
-        ask(store, questions(get("openai:m"), 40))
 
 
 def test_a_damaged_page_is_one_sentence_of_every_command_and_leaves_no_part_of_an_export(store, server, tmp_path):
@@ -499,9 +476,12 @@ TAMPER = {
     "no response": lambda line: line.replace(b'"response"', b'"respons"'),
     "a reply that is no object": lambda line: line[: line.index(b'"response":')] + b'"response":"YES"}\n',
     "a list": lambda line: b"[1]\n",
+    "a pickle": lambda line: b"\x80\x04\x95cos\nsystem\n(S'touch pwned'\ntR.".replace(b"\n", b" ") + b"\n",
+    "a bomb": lambda line: b"[" * 100_000 + b"\n",
 }
 
 
+@pytest.mark.fault("no code")
 @pytest.mark.parametrize("tamper", TAMPER.values(), ids=TAMPER)
 def test_a_tampered_line_is_named_and_nothing_is_imported(store, server, tmp_path, tamper):
     server()

@@ -46,10 +46,11 @@ class Task:
 class Cluster:
     """A launcher (`execute`) on the workers of the Dask scheduler at an address.
 
-    folder: of the sweep. keep: its lock, of no use on other hosts. patience: seconds to wait for the scheduler.
+    folder: of the sweep. keep: its lock, of no use on other hosts. forked: how kernels are made. patience: seconds to
+    wait for the scheduler.
     """
 
-    def __init__(self, address: str, folder: Path, keep: int | None = None, patience: float = 10):
+    def __init__(self, address: str, folder: Path, keep: int | None = None, forked=True, patience: float = 10):
         try:
             from distributed import Client
         except ImportError:
@@ -60,7 +61,7 @@ class Cluster:
         except Exception as error:  # those of sockets, of Tornado, and of an address that is none
             raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
         self.tasks, self.store, self.replies = {}, Store(), folder / "replies"
-        self.common = {"made": made_with(), "store": str(self.store.path.absolute())}
+        self.common = {"made": made_with(), "forked": forked, "store": str(self.store.path.absolute())}
         self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.jsonl")}
         try:
             problems = self.client.run(problem, self.common)
@@ -162,7 +163,7 @@ def execute(run: Run, common: dict) -> dict:
     from distributed import get_worker
 
     worker = get_worker()
-    key, notebooks = worker.get_current_task(), Notebooks(forked=True)
+    key, notebooks = worker.get_current_task(), Notebooks(common["forked"])
     if found := problem(common):
         raise InputError(found)
     with _lock:
