@@ -127,7 +127,7 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
     """Whole notebooks, executed: nothing live in them, in their tables and spreadsheets, and no text is lost."""
     (ids, server), corpus, few = hostile, str(tmp_path / "corpus"), {"n_resamples": 20}
     made = [executed(tmp_path, "01_generate_texts", models=ids, limit=2, corpus=corpus)]
-    made += [executed(tmp_path, "02_collect_predictions", evaluators=ids[:3], corpus=corpus, out=f"{tmp_path}/pred")]
+    made += [executed(tmp_path, "02_collect_predictions", evaluators=ids[:2], corpus=corpus, out=f"{tmp_path}/pred")]
     made += [executed(tmp_path, "03_self_recognition", predictions=f"{tmp_path}/pred", out=f"{tmp_path}/res", **few)]
     if FULL:
         made += [executed(tmp_path, "04_identity", models=ids[:2], limit=3, out=f"{tmp_path}/res/id", **few)]
@@ -141,7 +141,7 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
         drawn = {"results": f"{tmp_path}/res", "out": f"{tmp_path}/res/figures"}
         made += [executed(tmp_path, "09_paper_figures", **drawn)]
         assert len([*(tmp_path / "res" / "figures").glob("*.pdf")]) > 10
-    assert {text["text"] for text in records.read_texts(corpus)} <= {*READ} and len(server.ledger) > 50
+    assert {text["text"] for text in records.read_texts(corpus)} <= {*READ} and len(server.ledger) > 30
     for kind, text in (each for notebook in made for each in shown(notebook)):
         assert not ACTS.search(text.replace("\x1b[A", "")), (kind, text[:200])
         assert kind != "text/html" or not Live(text).found, Live(text).found

@@ -180,16 +180,6 @@ def test_what_all_attempts_took_stands_in_the_manifest(folder):
     assert run.paid(killed) == {"calls": 9, "tokens": 0, "cost": 1, "unpriced": 0}
 
 
-def test_folders_of_runs_that_are_no_longer_listed_are_named(folder, capsys, monkeypatch):
-    monkeypatch.chdir(folder)
-    for names in (["a", "b"], ["a"]):
-        execute(write(folder, {"notebook": "rows", "grid": {"name": names}}))
-    said = capsys.readouterr().out
-    assert (
-        "1 skipped" in said and "left over: 1 folders of runs that the sweep file no longer has, as out/rows/b_" in said
-    )
-
-
 def test_seeds_and_attempts_stand_in_the_manifest(folder):
     parameters = "seed: int = 7  # of the order\nother_seed: int = 0\nlimit: int = 1\nout: str = ''\n"
     make_notebook(folder / "seeded.ipynb", "1", parameters=parameters)
