@@ -6,13 +6,11 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import click
 
 from selfeval import DATA, ROOT
-from selfeval.asking.recordings import STORED
 from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
@@ -70,8 +68,6 @@ def main() -> None:
 @click.option("--workers", type=COUNT, help="Notebooks at a time; by default 2, or all a cluster takes.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
-@click.option("--retry-failed", is_flag=True, help="Only runs that failed, broke off or are incomplete.")
-@click.option("--fail-fast", is_flag=True, help="After the first failed run start none; let end what is running.")
 @click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 @click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
@@ -79,8 +75,8 @@ def main() -> None:
 def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
     """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
 
-    --only: what they need must be done. --retry-failed: no new and no outdated runs. --engine: `forked` from one
-    process that has the imports done, `ordinary` starts each anew, `auto` forks from four runs on.
+    --only: what they need must be done. --engine: `forked` from one process that has the imports done, `ordinary`
+    starts each anew, `auto` forks from four runs on.
 
     A run that ended ok is skipped while nothing that it depends on has changed; if one fails, only what needs it is not
     started. A run is incomplete when its notebook ended but calls failed: their answers are null, later stages use it,
@@ -158,21 +154,6 @@ def export(file: Path, model: str) -> None:
         click.echo(f"{replies.export_file(file, model)} replies written to {file}")
 
 
-@store.command()
-@click.option("--model", default="%", help="Only API names of this pattern, e.g. 'openai/%'; % is any text.")
-@click.option("--status", multiple=True, type=click.Choice(STORED), help="Only replies of this status; repeatable.")
-@click.option("--since", type=click.DateTime(), help="Only replies stored at this local time or later.")
-@click.option("--dry-run", is_flag=True, help="Count what would go, and delete nothing.")
-def forget(model: str, status: tuple[str, ...], since: datetime | None, dry_run: bool) -> None:
-    """Delete stored replies, to ask and pay for them anew; give at least one of the first three options."""
-    if model == "%" and not status and not since:
-        raise click.UsageError("forget needs --model, --status or --since; without any it would delete every reply.")
-    with _opened() as replies:
-        counts = replies.forget(model, status, since.timestamp() if since else 0.0, dry_run=dry_run)
-    click.echo(columns([("MODEL", "STATUS", "REQUESTS"), *((*what, n) for what, n in sorted(counts.items()))]))
-    click.echo(f"{sum(counts.values())} requests with their replies {'would be' if dry_run else 'are'} forgotten")
-
-
 @store.command("import")
 @FILES
 def import_(files: tuple[Path, ...]) -> None:
@@ -183,7 +164,7 @@ def import_(files: tuple[Path, ...]) -> None:
 @store.command()
 @FILES
 def merge(files: tuple[Path, ...]) -> None:
-    """Add the replies and failed attempts of other hosts' stores, FILES, to the store; a second time adds nothing."""
+    """Add the replies of other hosts' stores, FILES, to the store; a second time adds nothing."""
     _add(files, "merge")
 
 
@@ -286,8 +267,6 @@ def _checks() -> Iterator[tuple[bool | None, str]]:
     except SelfevalError as error:
         yield False, str(error)
     for provider in providers().values():
-        if provider.on_loopback:
-            yield None, f"server of {provider.name} at {provider.address}: {_answer(provider.url)}"
         if provider.keys:
             state = "set" if provider.key else f"not set ({provider.keys[0]}): needed only for its models"
             yield None, f"key of {provider.name}: {state}"
@@ -304,17 +283,6 @@ def _other_packages() -> list[str]:
     lines = (line.partition("==") for line in (ROOT / "requirements.txt").read_text().splitlines())
     wanted = {name.partition("[")[0].lower(): version for name, _, version in lines if version}
     return [f"{n} {there.get(n, 'missing')} instead of {v}" for n, v in wanted.items() if there.get(n) != v]
-
-
-def _answer(url: str) -> str:
-    """Say whether a server of this machine answers."""
-    import httpx2
-
-    try:
-        reply = httpx2.get(f"{url.rstrip('/')}/models", timeout=2, trust_env=False)
-        return "answers" if reply.is_success else f"answers with HTTP {reply.status_code}"
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        return f"no answer ({error}): needed only for its models"
 
 
 JURY = "openai/chatgpt-4o-latest,google/gemma-3-12b-it,anthropic/claude-3-haiku"

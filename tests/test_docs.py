@@ -232,7 +232,7 @@ def test_a_sweep_leaves_what_is_documented(dictionary, tmp_path, monkeypatch):
     ]
     file = tmp_path / "sweep.yaml"
     file.write_text(yaml.safe_dump({"name": "documented", "stages": stages}), encoding="utf-8")
-    assert run_file(file, workers=1, out=tmp_path / "runs") == 0
+    assert run_file(file, 1, tmp_path / "runs", "forked") == 0
     prefix = "runssweepstagerun"
     folders = sorted(path.parent for path in (tmp_path / "runs").glob("*/*/manifest.json"))
     for folder in folders:
