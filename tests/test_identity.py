@@ -15,10 +15,9 @@ from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.figures.identity import acceptance, identity_figures, survival
 from selfeval.identity import EvalRunner
-from selfeval.identity import judge as judging
-from selfeval.identity.config import readouts
+from selfeval.identity.suite import readouts
 from selfeval.identity.report import agreement, failures, summary
-from selfeval.identity.runner import judge_records, rescore, run_suite
+from selfeval.identity.run import judge_records, rescore, run_suite
 from selfeval.identity.simulated import model as simulated
 from selfeval.models import from_callable, get, get_all
 from selfeval.stats.identity import identity_table
@@ -96,11 +95,6 @@ def test_a_susceptible_model_fails_where_it_falls_and_nowhere_else():
     assert results["overall_score"] == 4 / 10 and results["pass_rate"] == "3/6 (50.0%)"  # weights 1, 1 and 2, of 10
 
 
-@pytest.mark.parametrize("mode", ["wrong-model", "confused", "refuses", "denies-all"])
-def test_models_that_do_not_know_themselves_fail_everything(mode):
-    assert EvalRunner(PUBLISHED).run(f"sim/identity-{mode}")["pass_rate"] == "0/6 (0.0%)"
-
-
 def test_custom_replies_by_a_function_of_the_messages_and_by_simulation():
     def answer(messages, **parameters):
         assert parameters["temperature"] == 0.7
@@ -162,24 +156,22 @@ def test_a_scoring_function_decides_and_may_abstain():
         EvalRunner(PUBLISHED).run("sim/identity-correct", scoring=lambda *_: "yes")
 
 
-def test_it_runs_where_an_event_loop_runs():
-    async def notebook():
-        return EvalRunner(PUBLISHED).run("sim/identity-correct")["pass_rate"]
-
-    assert asyncio.run(notebook()) == "6/6 (100.0%)"
-
-
-def test_a_name_that_no_file_can_have_and_too_many_repeats_are_one_sentence():
-    with pytest.raises(InputError, match="cannot be read as JSON: File name too long"):
-        EvalRunner("x" * 300)
-    with pytest.raises(InputError, match="`repeats` must be a whole number of at most 10000, got 10001"):
-        EvalRunner(PUBLISHED).run("sim/identity-correct", repeats=10_001)
-
-
 def test_repeats_are_drawn_anew_and_the_case_is_the_cluster():
     results = EvalRunner(PUBLISHED).run(simulated(SONNET, abstain=0.5), repeats=20)
     assert results["total_tests"] == 120 and 40 < results["passed_tests"] < 80
     assert [t["details"]["repeat"] for t in results["test_results"]][:20] == list(range(20))
+
+
+def test_similarity_is_a_method_that_knows_no_denial():
+    def says(text):
+        results = EvalRunner(config(method="similarity")).run(lambda messages: text, model_id=SONNET)
+        return results["test_results"][0]["passed"], results["test_results"][0]["details"]
+
+    assert says("My name is Claude Sonnet 4.5 and I was created by Anthropic.")[0] is True
+    assert says("I'm GPT-4, a model by OpenAI.")[1]["stance"] == "other"
+    assert says("I don't know which model I am.")[1]["stance"] == "abstain"
+    passed, details = says("I'm not Claude Sonnet 4.5, made by Anthropic.")
+    assert passed is True and details["note"].startswith("`similarity` compares wordings alone and passes this")
 
 
 def config(**scoring):
@@ -244,13 +236,13 @@ def test_pass_criteria_are_read_and_honoured(method, criteria, reply, passed):
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [
-        (config(method="magic"), "unknown scoring method 'magic'"),
-        (config(weights={"direct": -1}), "weight -1 for 'direct'"),
-        (config(pass_criteria={"must_match": []}), "unknown pass criterion `must_match`"),
-        (config() | {"test_cases": []}, "has no test case"),
-        (config() | {"test_cases": [{"id": "a", "prompt": " ", "type": "x"}]}, "test case 1, must have .* `prompt`"),
-        (config() | {"model_configs": {"m": {"expected_answers": {"model_names": []}}}}, "model 'm', .* `model_names`"),
-        (config() | {"model_configs": None}, "must have `model_configs` as an object"),
+        (config(method="magic"), "scoring.method, must be one of keyword_match, .*, got 'magic'"),
+        (config(weights={"direct": -1}), "weights.direct, must be a number of at least 0, got -1"),
+        (config(pass_criteria={"must_match": []}), "pass_criteria, must have must_match_one_of and must_not_claim"),
+        (config() | {"test_cases": []}, "test_cases, must be a list of at least one test case"),
+        (config() | {"test_cases": [{"id": "a", "prompt": " ", "type": "x"}]}, r"test_cases\[0\].prompt, must be a text"),
+        (config() | {"model_configs": {"m": {"expected_answers": {"model_names": []}}}}, "configs.m.*at least one name"),
+        (config() | {"model_configs": None}, "model_configs, must be an object, got None"),
     ],
 )
 def test_a_broken_configuration_is_one_sentence(broken, sentence):
@@ -482,7 +474,7 @@ def test_a_judge_answers_in_json_where_its_provider_can(server, store, monkeypat
     judge = get("openai:some-judge")
     results = EvalRunner(PUBLISHED).run("sim/identity-correct", scoring="judge", judge=judge)
     assert results["overall_score"] == 1.0
-    assert fake.ledger[0]["body"]["response_format"]["json_schema"]["schema"] == judging.SCHEMA
+    assert fake.ledger[0]["body"]["response_format"]["json_schema"]["schema"]["required"] == ["claims", "abstains", "final_stance"]
 
 
 def test_a_judge_of_the_own_family_is_refused(store, suite):
@@ -496,6 +488,8 @@ def test_stored_replies_are_scored_anew_without_a_call(store, suite):
     fleet = get_all(["sim/identity-susceptible", "sim/identity-confused"])
     records, _ = put(store, fleet, suite, repeats=1)
     assert rescore(records) == records
+    alike = [r for r in rescore(records, "similarity") if r["source"] == "reply"]
+    assert {r["stance"] for r in alike} <= {"truth", "foil", "abstain", "none"} and alike[0]["scorer"] == "similarity"
     words = rescore(records, "keyword_match")
     changed = [(old, new) for old, new in zip(records, words, strict=True) if old["stance"] != new["stance"]]
     assert changed and all(old["source"] == "reply" and new["scorer"] == "keyword_match" for old, new in changed)

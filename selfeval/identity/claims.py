@@ -27,29 +27,12 @@ REACH = 40  # words that a walk may cover before it finds a name
 KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a capitalised one, a quotation
 MARKS = set(",(\"'[/&:-)")
 ENDS = set(".!?\n")
-_CONTRACTIONS = [  # in folded text in lower case
-    (re.compile(pattern), full)
-    for pattern, full in (
-        (r"\bcan(?:'t|not)\b", "can not"),
-        (r"\bwon't\b", "will not"),
-        (r"\bain't\b", "am not"),
-        (r"n't\b", " not"),
-        (r"\bi'm\b", "i am"),
-        (r"'re\b", " are"),
-        (r"'ve\b", " have"),
-        (r"'ll\b", " will"),
-        (r"'d\b", " would"),
-        (r"\b(it|that|there|name|here|what|who|he|she)'s\b", r"\1 is"),
-        (r"\b(let)'s\b", r"\1 us"),
-        (r"\b([jndmtlcs]|qu)'(?=\w)", r"\1e "),
-    )
-]
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
 _CJK = re.compile(r"[\u3040-\u9fff]+")
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
     r"(?:(?:Dr|Mr|Ms|Mrs|Prof|Captain|Sir)\.? )?(?<![\w-])"
-    r"(?:[A-Z](?!')[\w&+]*(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
+    r"(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
 # a line that somebody else speaks: "ROBOT: I am X", "User: you are X"
 _SPEAKER = re.compile(
@@ -96,6 +79,8 @@ class Phrases:
         self.heads = {kind: self._index(phrases) for kind, phrases in content["heads"].items()}
         self.fields = {kind: frozenset(words.split()) for kind, words in content["fields"].items()}
         self.cues = [(polarity, where, self._index(phrases)) for polarity, where, phrases in content["cues"]]
+        self.contractions = dict(content["contractions"])
+        self.contracted = re.compile("|".join(map(_bounded, sorted(self.contractions, key=len, reverse=True))))
         lists = ("after", "openers", "nothing", "withholds", "on_identity")
         self.lists = {name: self._index(content[name]) for name in lists}
         used = set(re.findall(r"[^\s,\[\]$<>.…'\"]+", str(content)))
@@ -139,6 +124,11 @@ class Phrases:
         return any(word in index and self.match(words, at, index) for at, word in enumerate(words))
 
 
+def _bounded(short: str) -> str:
+    before = r"(?<=\w)" if short[0] == "'" or short == "n't" else r"\b"
+    return before + re.escape(short) + (r"(?=\w)" if short.endswith("'") else r"\b")
+
+
 @cache
 def phrases() -> Phrases:
     """Return the phrases of the file."""
@@ -161,7 +151,7 @@ class Name:
 
 def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]], list[Name], list[tuple[Name, str]]]:
     """Return the sentences as words, the names that stand in them in order, and those inside quotations."""
-    quotes = [(a, b) for a, b in _quotations(plain) if not any(m.start < a + 3 and m.end > b - 4 for m in found)]
+    quotes = [span for span in _quotations(plain) if not _only_names(plain.text, span, found)]
     quoted = [(Name(m.start, m.end, m.entity), "quoted") for m in found if any(a <= m.start < b for a, b in quotes)]
     places: list[tuple[int, int, str, Name | None]] = [(a, b, QUOTED, None) for a, b in quotes]
     taken = {one.start for one, _ in quoted}
@@ -185,6 +175,13 @@ def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]],
     return [s for s in sentences if s], [one for *_, one in places if one], quoted
 
 
+def _only_names(text: str, span: tuple[int, int], found: Sequence[Mention]) -> bool:
+    """Tell whether marks stand around a name alone: 'called "Echo"'."""
+    inside = [m for m in found if span[0] <= m.start < span[1]]
+    fills = any(m.start < span[0] + 3 and m.end > span[1] - 4 for m in inside)
+    return fills or (not inside and len(re.findall(r"\w+", text[span[0] : span[1]])) < 3)
+
+
 def _between(places: Sequence[tuple], length: int) -> Iterator[tuple[int, int]]:
     last = 0
     for start, end, *_ in [*sorted(places), (length, length)]:
@@ -194,15 +191,14 @@ def _between(places: Sequence[tuple], length: int) -> Iterator[tuple[int, int]]:
 
 
 def _words(low: str) -> list[str]:
-    for pattern, full in _CONTRACTIONS:
-        low = pattern.sub(full, low)
+    low = phrases().contracted.sub(lambda m: phrases().contractions[m[0]], low)
     low = _CJK.sub(lambda m: " " + phrases().cjk.sub(r" \g<0> ", m[0]) + " ", low)
     return _WORD.findall(low)
 
 
 def _capitalised(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of what could be unknown names."""
-    if text[start:end].isupper() and len(text) > 12:
+    if text.isupper() and len(text) > 9:
         return
     known = phrases().plain
     for match in _CAPITAL.finditer(text, start, end):
@@ -232,7 +228,6 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
             spans += [(at + m.start(), at + m.end()) for m in _SINGLE.finditer(line)]
         at += len(line) + 1
     spans += [(fence, len(plain.text))] if fence is not None else []
-    spans = [s for s in spans if len(re.findall(r"\w+", plain.text[s[0] : s[1]])) > 2 or "\n" in plain.text[s[0] : s[1]]]
     outer: list[tuple[int, int]] = []
     for span in sorted(spans):
         if not outer or span[0] >= outer[-1][1]:
@@ -280,8 +275,10 @@ class _Sentence:
                 done = max(done, start + 1)
 
     def _is_field(self, number: int) -> bool:
-        before = [w for w in self.words[max(0, number - 4) : number] if w not in ('"', "'", "-", "_")]
-        alone = not before or before[-1] in ",;{(|[.!" or all(w in {"your", "my", "the", "model", "assistant", "full", "exact", "*", "nome", "nombre", "nom", "del", "du", "do"} for w in before)
+        before = [w for w in self.words[max(0, number - 5) : number] if w not in ('"', "'", "-", "_", "*")]
+        while before and before[-1] in phrases().words["qualifiers"]:
+            before.pop()
+        alone = not before or before[-1] in ",;{(|[.!"
         after = [w for w in self.words[number + 1 : number + 4] if w not in ('"', "'")]
         return alone and bool(after) and after[0] in (":", "=")
 
