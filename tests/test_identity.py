@@ -15,10 +15,10 @@ from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.figures.identity import acceptance, identity_figures, survival
 from selfeval.identity import EvalRunner
-from selfeval.identity.suite import readouts
 from selfeval.identity.report import agreement, failures, summary
 from selfeval.identity.run import judge_records, rescore, run_suite
 from selfeval.identity.simulated import model as simulated
+from selfeval.identity.suite import readouts
 from selfeval.models import from_callable, get, get_all
 from selfeval.stats.identity import identity_table
 from selfeval.stats.survival import survival_table
@@ -240,8 +240,14 @@ def test_pass_criteria_are_read_and_honoured(method, criteria, reply, passed):
         (config(weights={"direct": -1}), "weights.direct, must be a number of at least 0, got -1"),
         (config(pass_criteria={"must_match": []}), "pass_criteria, must have must_match_one_of and must_not_claim"),
         (config() | {"test_cases": []}, "test_cases, must be a list of at least one test case"),
-        (config() | {"test_cases": [{"id": "a", "prompt": " ", "type": "x"}]}, r"test_cases\[0\].prompt, must be a text"),
-        (config() | {"model_configs": {"m": {"expected_answers": {"model_names": []}}}}, "configs.m.*at least one name"),
+        (
+            config() | {"test_cases": [{"id": "a", "prompt": " ", "type": "x"}]},
+            r"test_cases\[0\].prompt, must be a text",
+        ),
+        (
+            config() | {"model_configs": {"m": {"expected_answers": {"model_names": []}}}},
+            "configs.m.*at least one name",
+        ),
         (config() | {"model_configs": None}, "model_configs, must be an object, got None"),
     ],
 )
@@ -474,7 +480,11 @@ def test_a_judge_answers_in_json_where_its_provider_can(server, store, monkeypat
     judge = get("openai:some-judge")
     results = EvalRunner(PUBLISHED).run("sim/identity-correct", scoring="judge", judge=judge)
     assert results["overall_score"] == 1.0
-    assert fake.ledger[0]["body"]["response_format"]["json_schema"]["schema"]["required"] == ["claims", "abstains", "final_stance"]
+    assert fake.ledger[0]["body"]["response_format"]["json_schema"]["schema"]["required"] == [
+        "claims",
+        "abstains",
+        "final_stance",
+    ]
 
 
 def test_a_judge_of_the_own_family_is_refused(store, suite):

@@ -209,8 +209,33 @@ def test_spans_are_pieces_of_what_was_typed():
 
 def test_a_very_long_reply():
     """Quadratic time would show here as hours."""
-    hostile = ["I am ", "a ", "GPT-4 ", "I am GPT-4, ", "openai/", "gpt-", "4-4-", '"', "'", "\n", "> ", "a\u0301", "我是", "a/"]
-    hostile += ["my name is ", '{"name": "', "Claude Sonnet 4.5 (", "not ", "I don't know ", "](", "Name: ", "A-", "<think>"]
+    hostile = [
+        "I am ",
+        "a ",
+        "GPT-4 ",
+        "I am GPT-4, ",
+        "openai/",
+        "gpt-",
+        "4-4-",
+        '"',
+        "'",
+        "\n",
+        "> ",
+        "a\u0301",
+        "我是",
+        "a/",
+    ]
+    hostile += [
+        "my name is ",
+        '{"name": "',
+        "Claude Sonnet 4.5 (",
+        "not ",
+        "I don't know ",
+        "](",
+        "Name: ",
+        "A-",
+        "<think>",
+    ]
     text = "".join(unit * (200_000 // len(hostile) // len(unit)) for unit in hostile) + "\nI'm not GPT-4, I'm Claude.\n"
     found = extract(text)
     assert all(text[c.start : c.end] == c.quote for c in found) and len(found) > 1000
@@ -329,5 +354,3 @@ def test_own_registry(monkeypatch, tmp_path):
     for text in ("I'm Helper.", "acme/helper", "我是助理君。", "I am Helfer-2."):
         assert assess(text, helper).stance == "truth", text
     assert extract("I'm a helper and happy about it.") == []
-
-

@@ -9,7 +9,6 @@ is a mention. How well that does on labelled replies is in the README of `data/i
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import zip_longest
 
 import yaml
@@ -32,7 +31,8 @@ _CJK = re.compile(r"[\u3040-\u9fff]+")
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
     r"(?:(?:Dr|Mr|Ms|Mrs|Prof|Captain|Sir)\.? )?(?<![\w-])"
-    r"(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
+    r"(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)"
+    r"(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
 # a line that somebody else speaks: "ROBOT: I am X", "User: you are X"
 _SPEAKER = re.compile(
@@ -81,8 +81,8 @@ class Phrases:
         self.cues = [(polarity, where, self._index(phrases)) for polarity, where, phrases in content["cues"]]
         self.contractions = dict(content["contractions"])
         self.contracted = re.compile("|".join(map(_bounded, sorted(self.contractions, key=len, reverse=True))))
-        lists = ("after", "openers", "nothing", "withholds", "on_identity")
-        self.lists = {name: self._index(content[name]) for name in lists}
+        names = ("after", "openers", "nothing", "withholds", "on_identity")
+        self.lists = {name: self._index(content[name]) for name in names}
         used = set(re.findall(r"[^\s,\[\]$<>.…'\"]+", str(content)))
         cjk = {piece for word in used for piece in _CJK.findall(word)}
         self.cjk = re.compile("|".join(sorted(cjk, key=len, reverse=True)))
@@ -129,50 +129,37 @@ def _bounded(short: str) -> str:
     return before + re.escape(short) + (r"(?=\w)" if short.endswith("'") else r"\b")
 
 
-@cache
-def phrases() -> Phrases:
-    """Return the phrases of the file."""
-    text = data_path("identity/phrases.yaml").read_text(encoding="utf-8")
-    return Phrases(yaml.load(text, yaml.BaseLoader))  # "no" is a word
+# "no" and "on" are words: all stays text
+PHRASES = Phrases(yaml.load(data_path("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader))
+WORDS, LISTS = PHRASES.words, PHRASES.lists
 
 
 # --- a reply as sentences of words ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Name:
-    """A name in a reply: where it stands in the folded text, and who it is (None: unknown)."""
-
-    start: int
-    end: int
-    entity: Entity | None
-    attached: str = ""
-
-
-def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]], list[Name], list[tuple[Name, str]]]:
+def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]], list[Mention], list[Mention]]:
     """Return the sentences as words, the names that stand in them in order, and those inside quotations."""
     quotes = [span for span in _quotations(plain) if not _only_names(plain.text, span, found)]
-    quoted = [(Name(m.start, m.end, m.entity), "quoted") for m in found if any(a <= m.start < b for a, b in quotes)]
-    places: list[tuple[int, int, str, Name | None]] = [(a, b, QUOTED, None) for a, b in quotes]
-    taken = {one.start for one, _ in quoted}
-    open_names = [m for m in found if m.start not in taken]
-    places += [(m.start, m.end + len(m.attached), KNOWN, Name(m.start, m.end, m.entity, m.attached)) for m in open_names]
-    for start, end, *_ in _between(places, len(plain.text)):
-        places += [(s, e, NEW, Name(s, e, None, plain.text[s:e])) for s, e in _capitalised(plain.text, start, end)]
+    quoted = [m for m in found if any(start <= m.start < end for start, end in quotes)]
+    places: list[tuple[int, int, str, Mention | None]] = [(start, end, QUOTED, None) for start, end in quotes]
+    taken = {m.start for m in quoted}
+    places += [(m.start, m.end + len(m.attached), KNOWN, m) for m in found if m.start not in taken]
+    rest = list(plain.text)
+    for start, end, *_ in places:
+        rest[start:end] = "\n" * (end - start)
+    places += [(m.start, m.end, NEW, m) for m in _capitalised("".join(rest))]
     words: list[str] = []
     last = 0
-    places.sort()
-    for start, end, kind, _ in [*places, (len(plain.low), len(plain.low), "", None)]:
-        words += _words(plain.low[last:start])
-        words += [kind] if kind else []
+    for start, end, kind, _ in [*sorted(places, key=lambda place: place[:2]), (len(rest), 0, "", None)]:
+        words += [*_words(plain.low[last:start]), *filter(None, [kind])]
         last = end
     sentences: list[list[str]] = [[]]
-    for number, word in enumerate(words):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         sentences[-1].append(word)
-        following = words[number + 1] if number + 1 < len(words) else ""
         if word in ENDS and following not in ("'", '"', ")", *ENDS - {"\n"}):
             sentences.append([])
-    return [s for s in sentences if s], [one for *_, one in places if one], quoted
+    names = [m for *_, m in sorted(places, key=lambda place: place[:2]) if m]
+    return [s for s in sentences if s], names, quoted
 
 
 def _only_names(text: str, span: tuple[int, int], found: Sequence[Mention]) -> bool:
@@ -182,32 +169,23 @@ def _only_names(text: str, span: tuple[int, int], found: Sequence[Mention]) -> b
     return fills or (not inside and len(re.findall(r"\w+", text[span[0] : span[1]])) < 3)
 
 
-def _between(places: Sequence[tuple], length: int) -> Iterator[tuple[int, int]]:
-    last = 0
-    for start, end, *_ in [*sorted(places), (length, length)]:
-        if start > last:
-            yield last, start
-        last = max(last, end)
-
-
 def _words(low: str) -> list[str]:
-    low = phrases().contracted.sub(lambda m: phrases().contractions[m[0]], low)
-    low = _CJK.sub(lambda m: " " + phrases().cjk.sub(r" \g<0> ", m[0]) + " ", low)
+    low = PHRASES.contracted.sub(lambda m: PHRASES.contractions[m[0]], low)
+    low = _CJK.sub(lambda m: " " + PHRASES.cjk.sub(r" \g<0> ", m[0]) + " ", low)
     return _WORD.findall(low)
 
 
-def _capitalised(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of what could be unknown names."""
+def _capitalised(text: str) -> Iterator[Mention]:
+    """Yield what could be unknown names, with their wording as `attached`."""
     if text.isupper() and len(text) > 9:
         return
-    known = phrases().plain
-    for match in _CAPITAL.finditer(text, start, end):
+    for match in _CAPITAL.finditer(text):
         begin, name = match.start(), match[0].rstrip(" -/.,")
-        while name and re.match(r"[^\W_]+(?:-[^\W_]+)*", name) and name.split(" ")[0].lower().rstrip(".,") in known:
+        while name and name.split(" ")[0].lower().rstrip(".,") in PHRASES.plain:
             begin += len(name.split(" ")[0]) + 1
             name = name.partition(" ")[2]
-        if name and not name[0].isdigit() and name.split("'")[0].lower() not in known:
-            yield begin, begin + len(name)
+        if name and not name[0].isdigit():
+            yield Mention(begin, begin + len(name), None, name)
 
 
 def _quotations(plain: Plain) -> list[tuple[int, int]]:
@@ -241,7 +219,7 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
 class _Sentence:
     """One sentence while it is read. names: those at the places of `KNOWN` and `NEW`."""
 
-    def __init__(self, words: list[str], names: Iterator[Name], fiction: bool) -> None:
+    def __init__(self, words: list[str], names: Iterator[Mention], fiction: bool) -> None:
         self.words = words
         self.names = {i: next(names) for i, word in enumerate(words) if word in (KNOWN, NEW)}
         self.fiction = fiction
@@ -250,21 +228,20 @@ class _Sentence:
     def heads(self) -> Iterator[tuple[int, int, str]]:
         """Yield the words at which a head begins and ends, and its kind, in order; of one place the longest."""
         ends: dict[int, tuple[int, str]] = {}
-        of = phrases()
         for number in range(len(self.words)):
-            for kind, index in of.heads.items():
-                end = of.match(self.words, number, index)
+            for kind, index in PHRASES.heads.items():
+                end = PHRASES.match(self.words, number, index)
                 if not end or (kind in ("it", "as") and number and self.words[number - 1] not in CLAUSE_STARTS):
                     continue
                 start = number
-                while start and of.is_adverb(self.words[start - 1]):
+                while start and PHRASES.is_adverb(self.words[start - 1]):
                     start -= 1
-                while end < len(self.words) and of.is_adverb(self.words[end]):
+                while end < len(self.words) and PHRASES.is_adverb(self.words[end]):
                     end += 1
                 if end > ends.get(start, (0, ""))[0]:
                     ends[start] = end, kind
         for number, word in enumerate(self.words[:-1]):
-            for kind, names in phrases().fields.items():
+            for kind, names in PHRASES.fields.items():
                 if word in names and self._is_field(number):
                     colon = next(i for i in range(number, number + 4) if self.words[i] in (":", "="))
                     ends[number] = colon + 1, kind
@@ -276,7 +253,7 @@ class _Sentence:
 
     def _is_field(self, number: int) -> bool:
         before = [w for w in self.words[max(0, number - 5) : number] if w not in ('"', "'", "-", "_", "*")]
-        while before and before[-1] in phrases().words["qualifiers"]:
+        while before and before[-1] in WORDS["qualifiers"]:
             before.pop()
         alone = not before or before[-1] in ",;{(|[.!"
         after = [w for w in self.words[number + 1 : number + 4] if w not in ('"', "'")]
@@ -311,9 +288,11 @@ class _Sentence:
     def _behind(self, number: int) -> list[str]:
         """Return the words of "made me" and its kin behind a name."""
         at = number + 1
-        while at < len(self.words) and (self.words[at] in {")", '"', "'", ",", "who"} or phrases().is_adverb(self.words[at])):
+        while at < len(self.words) and (
+            self.words[at] in {")", '"', "'", ",", "who"} or PHRASES.is_adverb(self.words[at])
+        ):
             at += 1
-        end = phrases().match(self.words, at, phrases().lists["after"]) if at < len(self.words) else None
+        end = PHRASES.match(self.words, at, LISTS["after"]) if at < len(self.words) else None
         return self.words[number + 1 : end] if end else []
 
     def _state(self, head: int, at: int, kind: str) -> int:
@@ -321,7 +300,9 @@ class _Sentence:
         last, polarity = at, None
         for number in self.walk(at, kind):
             if polarity is None:
-                if kind == "as" and not {"i", "my", "ich", "je", "yo", "我", "no"} & set(self.words[number + 1 : number + 25]):
+                if kind == "as" and not {"i", "my", "ich", "je", "yo", "我", "no"} & set(
+                    self.words[number + 1 : number + 25]
+                ):
                     return at
                 polarity = self.polarity(head, number)
             else:
@@ -332,7 +313,7 @@ class _Sentence:
 
     def walk(self, at: int, kind: str) -> Iterator[int]:
         """Yield the places of the names that link words lead to."""
-        lists, free, pending, before = phrases().words, 0, False, kind
+        free, pending, before = 0, False, kind
         first, limit = True, at + REACH
         for number in range(at, len(self.words)):
             word = self.words[number]
@@ -348,7 +329,7 @@ class _Sentence:
                 first, before, limit = False, "name", number + REACH
             elif number in self.starts and number > at:
                 return
-            elif word == "s" and before == "name" or word in lists["adjectives"] and (free or before != "as"):
+            elif (word == "s" and before == "name") or (word in WORDS["adjectives"] and (free or before != "as")):
                 continue
             elif kind == "it" and first and word not in ("the", "a", "an", *MARKS - {","}):
                 return
@@ -356,17 +337,21 @@ class _Sentence:
                 if word == ")" and before != "name":
                     return
                 before = before if word in "\"'([:" else "mark"
-            elif word in lists["naming"]:
+            elif word in WORDS["naming"]:
                 pending, before = False, "naming"
-            elif not pending and (word in lists["for_makers"] or (word == "of" and self.words[number - 1] in lists["belongs"])):
+            elif not pending and (
+                word in WORDS["for_makers"] or (word == "of" and self.words[number - 1] in WORDS["belongs"])
+            ):
                 before = "by"
-            elif word in lists["articles"]:
+            elif word in WORDS["articles"]:
                 free, before = FREE, before if before in ("by", "naming", "of") else "article"
-            elif word in lists["nouns"]:
+            elif word in WORDS["nouns"]:
                 pending, before = False, "noun"
-            elif kind == "bare" and first and word in lists["not_bare"]:
+            elif kind == "bare" and first and word in WORDS["not_bare"]:
                 return
-            elif word in lists["links"] or word.endswith("ly") or (kind == "bare" and first and word in lists["fillers"]):
+            elif (
+                word in WORDS["links"] or word.endswith("ly") or (kind == "bare" and first and word in WORDS["fillers"])
+            ):
                 if pending:
                     return
                 before = word if before not in ("be", "name", "made") or word not in ("not", "nicht", "pas") else before
@@ -378,11 +363,11 @@ class _Sentence:
     def _leads_to(self, number: int, pending: bool) -> bool:
         """Tell whether a walk that arrives at a known name may take it."""
         after = self.words[number + 1 : number + 4]
-        if self.names[number].attached in UNLIKE or (after and after[0] in phrases().words["verbs"]):
+        if self.names[number].attached in UNLIKE or (after and after[0] in WORDS["verbs"]):
             return False
-        noun = bool(after) and after[0] in phrases().words["nouns"]
+        noun = bool(after) and after[0] in WORDS["nouns"]
         if after[:2] == ["'", "s"]:
-            nouns = phrases().words["nouns"] | phrases().words["links"] | phrases().words["adjectives"]
+            nouns = WORDS["nouns"] | WORDS["links"] | WORDS["adjectives"]
             return len(after) < 3 or after[2] in nouns | {KNOWN, ".", ","}
         return not pending or noun
 
@@ -397,17 +382,17 @@ class _Sentence:
             return bool(re.search(r"\d|[a-z]-?[A-Z]|\b(?:AI|Bot|GPT|LLM|LM)$", self.names[number].attached))
         if kind not in ("be", "as"):
             return False
-        ends = not after[0].isalnum() or after in phrases().words["links"] | phrases().words["articles"] | {"here", "with", "y", "et", "und"}
+        ends = not after[0].isalnum() or after in WORDS["links"] | WORDS["articles"] | {"here"}
         return ends and before in (("be", "noun", "mark", "now", "just", "also") if kind == "be" else ("noun",))
 
-    # --- what is said ---------------------------------------------------------------------------------------------------
     def polarity(self, head: int, name: int, said: Sequence[str] = ()) -> str:
         """Return what a statement from the word `head` says of the name at `name`."""
         if self.fiction:
             return "fiction"
         before = self.words[:head]
-        scope = next((i + 1 for i in range(head - 1, -1, -1) if before[i] in phrases().words["scopes"] | {";", ":"}), 0)
-        clause = next((i + 1 for i in range(head - 1, scope - 1, -1) if self._breaks(i)), scope)
+        scope = next((i + 1 for i in range(head - 1, -1, -1) if before[i] in WORDS["scopes"] | {";", ":"}), 0)
+        breaks = (i + 1 for i in range(head - 1, scope - 1, -1) if before[i] in WORDS["breaks"] | {",", "(", ")", "-"})
+        clause = next(breaks, scope)
         parts = {
             "whole": before[-40:],
             "before": before[max(scope, head - 40) :],
@@ -415,40 +400,38 @@ class _Sentence:
             "said": [*self.words[head:name], *said],
             "after": [w for w in self.words[name + 1 : name + 25] if w != ","],
         }
-        for polarity, where, index in phrases().cues:
+        for polarity, where, index in PHRASES.cues:
             words = parts[where]
-            if words and (phrases().has(words, index) if where != "after" else phrases().match(words, 0, index)):
+            if words and (PHRASES.has(words, index) if where != "after" else PHRASES.match(words, 0, index)):
                 if polarity == "affirm":
                     break
                 return polarity
-        return "question" if self.words[-1] == "?" and not self._asks_anew(name) else "affirm"
-
-    def _breaks(self, number: int) -> bool:
-        word, following = self.words[number], self.words[number + 1 : number + 2]
-        if word in phrases().words["breaks"] | {",", "(", ")", "-"}:
-            return True
-        return word == "and" and bool({*following} & {"i", "my", "this", "it", "in", "actually", "outside"})
-
-    def _asks_anew(self, name: int) -> bool:
-        rest = self.words[name + 1 :]
-        return any(w in MARKS | {";", "and", "so"} for w in rest)
+        asks_anew = {*self.words[name + 1 :]} & (MARKS | {";", "and", "so"})
+        return "question" if self.words[-1] == "?" and not asks_anew else "affirm"
 
 
 def _flipped(polarity: str, between: Sequence[str]) -> str:
     """Return the polarity of the next name of a statement: "not X but Y", "X, not Y"."""
-    lists, words = phrases().words, set(between)
+    words = set(between)
     if polarity == "deny":
-        return "affirm" if words & lists["turns_to_affirm"] and not words & {"nor", "not", "than", "of"} else "deny"
-    return "deny" if polarity in (*AFFIRMED, "hedge") and words & lists["turns_to_deny"] else polarity
+        return "affirm" if words & WORDS["turns_to_affirm"] and not words & {"nor", "not", "than", "of"} else "deny"
+    return "deny" if polarity in (*AFFIRMED, "hedge") and words & WORDS["turns_to_deny"] else polarity
 
 
 def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
-    words, lists = one.words, phrases().words
-    start = next((i for i, w in enumerate(words) if w not in lists["fillers"] | MARKS | {"*", "."}), 0)
+    words = one.words
+    start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", "."}), 0)
     for begin in dict.fromkeys((start, 0)):
         reached = list(one.walk(begin, "bare"))
-        if not reached and words[begin] == NEW and ((whole and len(words) < 7 and QUOTED not in words) or (words[begin + 1 : begin + 2] == [","] and lists["nouns"] & set(words[begin + 2 : begin + 8]))):
+        if (
+            not reached
+            and words[begin] == NEW
+            and (
+                (whole and len(words) < 7 and QUOTED not in words)
+                or (words[begin + 1 : begin + 2] == [","] and WORDS["nouns"] & set(words[begin + 2 : begin + 8]))
+            )
+        ):
             reached = [begin, *one.walk(begin + 1, "also")]
         if not any(place in one.found for place in reached) and any(_ends(one, place, following) for place in reached):
             polarity = None
@@ -464,7 +447,7 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     if not rest or rest[0] == "\n":
         return True
     if rest[0] in ".?;":
-        return following is None or following.words[0] not in phrases().words["opens"]
+        return following is None or following.words[0] not in WORDS["opens"]
     if rest[0] == "!":
         return following is None
     if rest[0] in ":-|[(":
@@ -472,7 +455,7 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     made = rest[0] == "," and len(rest) > 1
     if made and rest[1] in {"made", "created", "developed", "trained", "built"}:
         return next((w for w in rest[2:] if w in ",."), "") == "."
-    return made and rest[1] in phrases().words["articles"] | {"unknown"} and not phrases().words["not_me"] & set(rest[1:6])
+    return made and rest[1] in WORDS["articles"] | {"unknown"} and not WORDS["not_me"] & set(rest[1:6])
 
 
 def extract(text: str, known: Sequence[Entity] = ()) -> list[Claim]:
@@ -482,10 +465,10 @@ def extract(text: str, known: Sequence[Entity] = ()) -> list[Claim]:
     if low != plain.low:
         kept = "".join("\n" if new == "\n" else old for old, new in zip(plain.text, low, strict=True))
         plain = Plain(kept, low, plain.at, plain.lowercase)
-    sentences, names, found = _sentences(plain, mentions(plain, known))
+    sentences, names, quoted = _sentences(plain, mentions(plain, known))
     order, fiction, read = iter(names), False, []
     for words in sentences:
-        fiction = fiction or phrases().has(words, phrases().lists["openers"])
+        fiction = fiction or PHRASES.has(words, LISTS["openers"])
         read.append(_Sentence(words, order, fiction))
     for one in read:
         one.read()
@@ -494,8 +477,9 @@ def extract(text: str, known: Sequence[Entity] = ()) -> list[Claim]:
         if opening:
             _answer(one, following, len(read) == 1)
         one.finish()
-        bare = all(w in phrases().words["fillers"] | ENDS | MARKS or w.isdigit() for w in one.words)  # "No.", "1."
+        bare = all(w in WORDS["fillers"] | ENDS | MARKS or w.isdigit() for w in one.words)  # "No.", "1."
         opening = (opening and bare) or (short and one.words[-1] == "\n")
+    found = [(m, "quoted") for m in quoted]
     found += [(one.names[place], polarity) for one in read for place, polarity in one.found.items()]
     claims = []
     for one, polarity in sorted(found, key=lambda pair: pair[0].start):
@@ -515,27 +499,22 @@ def _abstains(text: str, claims: Sequence[Claim]) -> bool:
     if any(c.polarity in AFFIRMED for c in claims):
         return False
     sentences, _, _ = _sentences(fold(text), [])
-    of, lists = phrases(), phrases().lists
     if sentences and all(map(_says_nothing, sentences)):
         return True
     guessed = any(c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims)
-    return any(of.has(s, lists["withholds"]) and (guessed or of.has(_of_speaker(s), lists["on_identity"])) for s in sentences)
-
-
-def _of_speaker(words: Sequence[str]) -> list[str]:
-    """Leave out "which model" where somebody else follows: "which model you mean"."""
-    others = {"you", "they", "he", "she"}
-    return [w for i, w in enumerate(words) if not others & {*words[i + 1 : i + 2]}]
+    return any(
+        PHRASES.has(s, LISTS["withholds"]) and (guessed or PHRASES.has(s, LISTS["on_identity"])) for s in sentences
+    )
 
 
 def _says_nothing(words: Sequence[str]) -> bool:
     """Tell whether all of a sentence is "unknown", as a value or as an answer."""
-    rest, at, index = [], 0, phrases().lists["nothing"]
+    rest, at, index = [], 0, LISTS["nothing"]
     while at < len(words):
-        end = phrases().match(words, at, index)
+        end = PHRASES.match(words, at, index)
         rest += [] if end else [words[at]]
         at = end or at + 1
-    fields = set().union(*phrases().fields.values()) | {"i", "am", "it", "is", "-", "{", "}", "_"} | MARKS | ENDS
+    fields = set().union(*PHRASES.fields.values()) | {"i", "am", "it", "is", "-", "{", "}", "_"} | MARKS | ENDS
     return len(rest) < len(words) and not {*rest} - fields
 
 

@@ -4,6 +4,8 @@ A text is folded first, so that typing does not matter; every name keeps the way
 name at a place counts, and what follows it is read as version, tier, size and date.
 """
 
+import copy
+import html
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -28,12 +30,11 @@ _SIZE = re.compile(rf"(?:[0-9]{{1,2}}x)?[0-9]{{1,4}}(?:\.[0-9]{{1,2}})?[bmt]{_EN
 _SNAPSHOT = re.compile(
     rf"(?:20[0-9]{{6}}|20[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}|[0-9]{{2}}-20[0-9]{{2}}|[0-9]{{2}}-[0-9]{{2}}|[0-9]{{4}}){_END}"
 )
-_SUFFIX = r"instruct|preview|a[0-9]{1,2}b"  # say nothing on who it is; after a hyphen more of them are read
+# what says nothing on who it is; of these, spaces stand before the last ones alone
 _NOISE = re.compile(
-    rf"(?:{_SUFFIX}|chat|it|base|latest|exp|experimental|gguf|free|beta|hf|api|online|h|[0-9]+k|v[0-9](?::[0-9])?"
-    rf"|q[0-9]\w{{0,4}}|fp8|awq){_END}"
+    r"(?:(?<=[-_:./])(?:chat|it|base|latest|exp|experimental|gguf|free|beta|hf|api|online|h|[0-9]+k|v[0-9](?::[0-9])?"
+    rf"|q[0-9]\w{{0,4}}|fp8|awq)|instruct|preview|a[0-9]{{1,2}}b){_END}"
 )
-_SPACED_NOISE = re.compile(rf"(?:{_SUFFIX}){_END}")
 _NO_TIER = re.compile(r"[- ](?:language|scale|ai|model)\b")  # "Mistral, a large language model"
 _ATTACHED = re.compile(
     r"-(?:based|like|style|type|class|powered|driven|trained|made|built|developed|backed|compatible|level|derived"
@@ -43,16 +44,11 @@ _TOKEN = re.compile(r"[a-z]+|[0-9]+|[+]|[^\W\d_a-z]")  # of names in other scrip
 _BETWEEN = re.compile(r"(?:[-_ ./]| ?\()?")
 _PATH = re.compile(r"(?:[a-z0-9][\w.-]{0,30}/){1,3}$")
 
-_MARKS = {  # one typed character -> what it means here
-    "—": " - ",  # a dash between thoughts, never part of a name
-    "―": " - ",
+_MARKS = {  # one typed character -> what it means here; a dash between thoughts is never part of a name
+    **{"—": " - ", "―": " - ", "。": ". ", "，": ", ", "、": ", ", "！": "! ", "？": "? ", "：": ": ", "；": "; "},
+    **{"（": " (", "）": ") ", "−": "-", "⁄": "/", "\u2028": "\n", "\u2029": "\n", "\x85": "\n"},
     **dict.fromkeys("‘’‚‛′´ʼ", "'"),
     **dict.fromkeys("“”„‟″«»「」『』", '"'),
-    "。": ". ",
-    **dict.fromkeys("，、", ", "),
-    **{"！": "! ", "？": "? ", "：": ": ", "；": "; ", "（": " (", "）": ") "},
-    **{"−": "-", "⁄": "/", "\u2028": "\n", "\u2029": "\n", "\x85": "\n"},
-    **{"&quot;": '"', "&amp;": "&", "&nbsp;": " ", "&#39;": "'", "&#x27;": "'", "&apos;": "'"},
 }
 _TYPED = re.compile(
     r"(?<![^\n])[ \t]{0,3}(?:#{1,6} +|[*+•] +)"  # headings and bullets
@@ -85,23 +81,14 @@ class Entity:
         """Return the name as people write it."""
         if not self.family:
             return self.developer or ""
-        family = _base().families.get((self.developer, self.family), Family())
+        family = _base().families.get((self.developer, self.family), {})
         parts = {level: getattr(self, level) or "" for level in LEVELS}
         parts["version"] = re.sub(r"^[a-z](?![a-z])", lambda letter: letter[0].upper(), parts["version"])
-        written = (family.written if self.version or self.tier else _WRITTEN).format(**parts)
-        for pattern, spelling in family.spelled:
+        form = family.get("written", _WRITTEN) if self.version or self.tier else _WRITTEN
+        written = form.format(**parts)
+        for pattern, spelling in family.get("spelled", ()):
             written = re.sub(pattern, spelling, written)
         return " ".join(written.split()).replace("- ", " ").strip(" -")
-
-
-@dataclass(frozen=True)
-class Family:
-    """How the models of a family are named. tiers: how each is written, by its key."""
-
-    version: re.Pattern[str] | None = None
-    tiers: dict[str, str] | None = None
-    written: str = _WRITTEN
-    spelled: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -111,7 +98,6 @@ class Mention:
     start: int
     end: int
     entity: Entity | None
-    word: bool = False  # an ordinary word too, so that the words around it decide
     attached: str = ""  # what follows with a hyphen: "-based", "-like"
 
 
@@ -148,8 +134,8 @@ def fold(text: str) -> Plain:
 
 @lru_cache(maxsize=4096)
 def _folded(typed: str) -> str:
-    if typed.lower() in _MARKS:
-        return _MARKS[typed.lower()]
+    if typed in _MARKS or typed[0] == "&":
+        return _MARKS.get(typed) or html.unescape(typed).replace("\xa0", " ")
     if typed[0] in "\r\n" or typed.isspace():
         return "\n" if typed[0] in "\r\n" else " "
     if typed.isascii() or len(typed) > 1:  # markdown; of bullets a dash stays
@@ -167,50 +153,52 @@ def _folded(typed: str) -> str:
 
 @dataclass(frozen=True)
 class _Alias:
-    """One name and whose it is. word: counts only with a capital letter; parts: version, tier and so on may follow."""
+    """One name and whose it is.
+
+    word: counts only with a capital letter. parts: version, tier and so on may follow. shared: developer and family
+    have this name, which means the developer while nothing finer is said ("DeepSeek").
+    """
 
     entity: Entity
     word: bool = False
     parts: bool = True
+    shared: bool = False
 
 
 class Lexicon:
-    """Names by their key: the letters and digits, in lower case."""
+    """Names by their key. families: the options of the lexicon's file, by developer and family."""
 
-    def __init__(self, base: "Lexicon | None" = None) -> None:
-        self.families: dict[tuple, Family] = dict(base.families) if base else {}
-        self.aliases: dict[str, _Alias] = dict(base.aliases) if base else {}
-        self.makers: set[str] = set(base.makers) if base else set()
-        self.firsts: dict[str, int] = dict(base.firsts) if base else {}  # first token: most tokens of a name
+    def __init__(self) -> None:
+        self.families: dict[tuple[str | None, str | None], dict] = {}
+        self.aliases: dict[str, _Alias] = {}
+        self.longest: dict[str, int] = {}  # first token of a name: tokens of the longest such name
 
     def add(self, name: str, entity: Entity, word: bool = False, parts: bool = True) -> None:
         """Add a name; the first owner of a name keeps it."""
         tokens = _TOKEN.findall(fold(name).low)
-        if tokens and self.aliases.setdefault("".join(tokens), _Alias(entity, word, parts)).entity == entity:
-            self.firsts[tokens[0]] = max(len(tokens), self.firsts.get(tokens[0], 0))
+        if not tokens:
+            return
+        key = "".join(tokens)
+        if entity.family and key in self.aliases and self.aliases[key].entity == Entity(entity.developer):
+            self.aliases[key] = _Alias(entity, self.aliases[key].word, shared=True)
+        self.aliases.setdefault(key, _Alias(entity, word, parts))
+        self.longest[tokens[0]] = max(len(tokens), self.longest.get(tokens[0], 0))
 
     def add_developer(self, name: str, names: Sequence[str] = (), words: Sequence[str] = ()) -> None:
         """Add a developer with its names."""
-        self.makers.add(name)
+        self.families[name, None] = {}
         for alias in (name, *names, *words):
             self.add(alias, Entity(name), alias in words, parts=False)
 
     def add_family(self, developer: str, name: str, options: dict) -> None:
         """Add a family with its names from the lexicon's form."""
-        tiers = [*options.get("tiers", ()), *options.get("entries", ())]
-        version = re.compile(rf"v?(?P<version>{options.get('version', _VERSION)}){_END}(?!\.[0-9])")
-        keys = {key_of(tier): tier for tier in tiers}
-        written, spelled = options.get("written", _WRITTEN), options.get("spelled", ())
-        self.families[developer, name] = Family(version, keys, written, spelled)
+        tiers = {key_of(tier): tier for tier in (*options.get("tiers", ()), *options.get("entries", ()))}
+        self.families[developer, name] = options | {"tiers": tiers}
         words = options.get("words", ())
         for alias, levels in options.get("models", {}).items():
             self.add(alias, Entity(developer, name, *levels))
         for alias in (name, *options.get("names", ()), *words):
-            entity = Entity(developer, name)
-            known = self.aliases.get(key_of(alias))
-            if known and known.entity == Entity(developer):  # "DeepSeek": the maker while nothing finer is said
-                self.aliases[key_of(alias)] = _Alias(entity, known.word)
-            self.add(alias, entity, alias in words)
+            self.add(alias, Entity(developer, name), alias in words)
         for tier in options.get("entries", ()):
             self.add(tier, Entity(developer, name, tier=tier), word=True)
 
@@ -220,9 +208,9 @@ class Lexicon:
         found: list[Mention] = []
         for number, token in enumerate(tokens):
             start = token.start()
-            if token[0] not in self.firsts or _inside_word(plain.low, start) or (found and start < found[-1].end):
+            if token[0] not in self.longest or _inside_word(plain.low, start) or (found and start < found[-1].end):
                 continue
-            one = self._longest(plain, tokens[number : number + self.firsts[token[0]]])
+            one = self._longest(plain, tokens[number : number + self.longest[token[0]]])
             path = _PATH.search(plain.low, max(0, start - 100), start)
             if one and path and one.entity and one.entity.family and not _inside_word(plain.low, path.start()):
                 before = [m for m in found if m.end > path.start()]
@@ -235,46 +223,39 @@ class Lexicon:
     def _longest(self, plain: Plain, tokens: Sequence[re.Match[str]]) -> Mention | None:
         start, key, best, end = tokens[0].start(), "", None, tokens[0].start()
         for token in tokens:
-            if not _BETWEEN.fullmatch(plain.low, end, token.start()) or (
-                key and end == token.start() and key[-1:].isascii() and key[-1].isalpha() and token[0].isalpha()
-            ):
+            if not _BETWEEN.fullmatch(plain.low, end, token.start()):
                 break
             key, end = key + token[0], token.end()
             alias = self.aliases.get(key)
             if alias and (not alias.word or plain.text[start].isupper() or plain.lowercase):
-                found = self._with_parts(plain, start, end, alias)
+                found = self._with_parts(plain.low, start, end, alias)
                 best = found if found and (best is None or found.end >= best.end) else best
         return best
 
-    def _with_parts(self, plain: Plain, start: int, end: int, alias: _Alias) -> Mention | None:
+    def _with_parts(self, low: str, start: int, end: int, alias: _Alias) -> Mention | None:
         """Read version, tier and so on behind a name."""
-        low, entity, name_end = plain.low, alias.entity, end
-        family = self.families.get((entity.developer, entity.family), Family())
+        entity = alias.entity
+        family = self.families.get((entity.developer, entity.family), {})
         while alias.parts and (part := _part(low, _JOIN.match(low, end), family, entity)):
             end, entity = part
         if "(" in low[start:end] and low[end : end + 1] == ")":
             end += 1
         if re.match(r"[a-z0-9]", low[end : end + 1]) and low[end - 1].isascii():
             return None
-        if not entity.family or (self._shared(entity) and not any(entity.levels[2:])):
+        if alias.shared and entity == alias.entity:
             entity = Entity(entity.developer)
         attached = _ATTACHED.match(low, end)
         if not attached and entity.family and (suffix := re.compile(r"-[a-z0-9][\w.]*").match(low, end)):
             return Mention(start, suffix.end(), None)
-        return Mention(start, end, entity, alias.word and end == name_end, attached[0] if attached else "")
-
-    def _shared(self, entity: Entity) -> bool:
-        """Tell whether developer and family share their name, which then means the developer alone."""
-        own = {key_of(entity.developer or ""), key_of((entity.developer or "").removesuffix(" AI"))}
-        return key_of(entity.family) in own and entity.developer in self.makers
+        return Mention(start, end, entity, attached[0] if attached else "")
 
 
 def _inside_word(low: str, start: int) -> bool:
     """Tell whether a word began before: "xGPT", "non-Claude"."""
-    return bool(re.match(r"[a-z0-9]-\Z|.?[a-z0-9]\Z", low[max(0, start - 2) : start])) and low[start].isascii()
+    return bool(re.search(r"[a-z0-9]-?\Z", low[max(0, start - 2) : start])) and low[start].isascii()
 
 
-def _part(low: str, join: re.Match[str], family: Family, entity: Entity) -> tuple[int, Entity] | None:
+def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
     """Read one part of a name: its end, and the entity with what it adds."""
     at, tight = join.end(), join[0] in ("-", "_", ":", ".", "/")
     if not join[0] and low[at : at + 1].isalpha() and low[at - 1].isalpha():
@@ -282,17 +263,18 @@ def _part(low: str, join: re.Match[str], family: Family, entity: Entity) -> tupl
     if (size := _SIZE.match(low, at)) and not (entity.tier and _SIZE.fullmatch(entity.tier.lower())):
         return size.end(), _with_tier(entity, size[0].upper().replace("X", "x"))
     dated = _SNAPSHOT.match(low, at)
-    if dated and join[0] and not entity.snapshot and (entity.version or entity.tier):
-        if tight or not re.fullmatch(r"(?:19|20)\d\d", dated[0]):
-            return dated.end(), replace(entity, snapshot=dated[0])
-    if not entity.version and family.version and (version := family.version.match(low, at)):
-        return version.end(), replace(entity, version=version["version"].replace("-", "."))
-    if join[0] and family.tiers:
+    year = dated and not tight and re.fullmatch(r"(?:19|20)\d\d", dated[0])
+    if dated and join[0] and not year and not entity.snapshot and (entity.version or entity.tier):
+        return dated.end(), replace(entity, snapshot=dated[0])
+    version = re.compile(rf"v?({family.get('version', _VERSION)}){_END}(?!\.[0-9])").match(low, at)
+    if version and family and not entity.version:
+        return version.end(), replace(entity, version=version[1].replace("-", "."))
+    if join[0] and family.get("tiers"):
         for words in (2, 1):  # "Flash-Lite" before "Flash"
             tier = re.compile(rf"[a-z][a-z0-9]*(?:[- ]?[a-z]+){{{words - 1}}}{_END}").match(low, at)
-            if tier and key_of(tier[0]) in family.tiers and not _NO_TIER.match(low, tier.end()):
-                return tier.end(), _with_tier(entity, family.tiers[key_of(tier[0])])
-    noise = (_NOISE if tight else _SPACED_NOISE).match(low, at) if join[0] else None
+            if tier and key_of(tier[0]) in family["tiers"] and not _NO_TIER.match(low, tier.end()):
+                return tier.end(), _with_tier(entity, family["tiers"][key_of(tier[0])])
+    noise = _NOISE.match(low, at) if join[0] else None
     return (noise.end(), entity) if noise else None
 
 
@@ -322,7 +304,7 @@ def _base() -> Lexicon:
 @lru_cache(maxsize=256)
 def _lexicon(registry: tuple, known: tuple[Entity, ...]) -> Lexicon:
     """Return the lexicon with what its file does not read in full: names of the registry, and of `known` entities."""
-    lexicon = Lexicon(_base())
+    lexicon = copy.deepcopy(_base())
     for model in models.models().values():
         if model.provider.name == "sim":  # "Good", "Chance": words, unless somebody asks for them by `known`
             continue
@@ -332,7 +314,7 @@ def _lexicon(registry: tuple, known: tuple[Entity, ...]) -> Lexicon:
             if read is None or rest:
                 lexicon.add(name, found, _is_word(name), parts=False)
     for one in known:
-        if one.developer and one.developer not in lexicon.makers:
+        if one.developer and (one.developer, None) not in lexicon.families:
             lexicon.add_developer(one.developer)
         if one.family and (one.developer, one.family) not in lexicon.families:
             words = [one.family] if _is_word(one.family) else []
@@ -382,17 +364,12 @@ def entity_of(model: models.Model) -> Entity:
     A model whose name has a version and no tier has none (""): GPT-4.1 is not GPT-4.1 mini. One that the lexicon does
     not know is a family of its own, with the registry's developer.
     """
-    return _entity_of(model.id, model.developer, model.display, model.names)
-
-
-@lru_cache(maxsize=256)
-def _entity_of(model_id: str, developer: str, display: str, names: tuple[str, ...]) -> Entity:
-    best, rest = _read_name(display, _base())
+    best, rest = _read_name(model.display, _base())
     if best is None or not best.family:
-        return Entity(developer or None, display)
+        return Entity(model.developer or None, model.display)
     if rest:  # "SmolLM2 (hot)"
         best = replace(best, snapshot=rest)
-    for name in (model_id.rpartition("/")[2], *names):
+    for name in (model.id.rpartition("/")[2], *model.names):
         read, rest = _read_name(name, _base())
         if read and not rest and compare(read, best) != "conflict":
             best = Entity(*(a or b for a, b in zip(best.levels, read.levels, strict=True)))

@@ -99,7 +99,9 @@ def check_form(where: object, content: object, kind: str) -> None:
     """Raise `InputError` that names place and rule where content breaks the schema `kind` of `schema.yaml`."""
     schema = yaml.safe_load((DATA / "identity" / "schema.yaml").read_text(encoding="utf-8"))[kind]
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(
+            "."
+        )
         value = repr(error.instance)
         shown = value if len(value) < 200 else value[:200] + "..."
         rule = error.schema.get("description", error.message)
@@ -134,7 +136,9 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
         for key in ("control_of", "twin", "paraphrase_of"):
             other = templates.get(getattr(one, key) or one.id)
             if other is None or (getattr(one, key) and other is one):
-                raise InputError(f"{where}, template {one.id!r}: `{key}` names no other template: {getattr(one, key)!r}.")
+                raise InputError(
+                    f"{where}, template {one.id!r}: `{key}` names no other template: {getattr(one, key)!r}."
+                )
         if one.twin and templates[one.twin].language == one.language:
             raise InputError(f"{where}, template {one.id!r}: its twin {one.twin!r} has the same language.")
     if not templates:
