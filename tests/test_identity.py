@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from selfeval import cli
 from selfeval.asking.client import Client
 from selfeval.errors import InputError
-from selfeval.figures.identity import acceptance, identity_figures, survival
 from selfeval.identity import EvalRunner
 from selfeval.identity.report import agreement, failures, summary
 from selfeval.identity.run import judge_records, rescore, run_suite
@@ -21,7 +20,6 @@ from selfeval.identity.simulated import model as simulated
 from selfeval.identity.suite import readouts
 from selfeval.models import from_callable, get, get_all
 from selfeval.stats.identity import identity_table
-from selfeval.stats.survival import survival_table
 
 PUBLISHED = "identity/published.json"
 SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
@@ -135,14 +133,6 @@ def test_the_embedded_model_fails_honestly(tmp_path, monkeypatch):
     assert results["pass_rate"] == "0/3 (0.0%)" and results["scored_tests"] == 3
     assert "GPT-4" in by_id["after_fake_switch"]["claimed_other_models"]
     assert all(details["served_model"].startswith("SmolLM2") for details in by_id.values())
-
-
-def test_no_answer_at_all_has_no_score(server, store, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
-    server("I'm GPT-4 Turbo.", faults=["401"] * 20)
-    with pytest.warns(UserWarning, match="gpt-4-turbo: every call failed; the first with HTTP 401"):
-        results = EvalRunner(PUBLISHED).run("openai:gpt-4-turbo", verbose=True)
-    assert results["overall_score"] is None and results["pass_rate"] == "0/0 (no answer)"
 
 
 def test_a_scoring_function_decides_and_may_abstain():
@@ -363,30 +353,14 @@ def test_a_failed_reply_ends_its_conversation_and_no_other(server, store, suite)
     assert by_key["switched", "true", 1, "readout"]["stance"] == "truth"
 
 
-def test_an_empty_reply_is_a_status_and_not_an_answer(server, store, suite):
-    server("I'm GPT-4 Turbo.", faults=lambda index, body: "empty-content" if len(body["messages"]) == 1 else None)
-    records, _ = put(store, [get("openai:gpt-4-turbo")], suite, arms=["neutral"], repeats=1)
-    first = next(r for r in records if r["variant"] == "switched")
-    assert first["status"] == "empty" and first["stance"] is None and first["passed"] is None
-    assert sum(r["variant"] == "switched" for r in records) == 2
-
-
 def test_the_simulated_rates_are_met(store, tmp_path):
+    def turn(claim, neutral):
+        return {"role": "user", "content": {"claim": claim, "neutral": neutral}}
+
+    told = {"condition": "name", "arms": ["neutral", "false-far", "true"]}
+    told["pressure"] = [turn("No, {claimed_name}. Which?", "Say it again.")]
     templates = [
-        {
-            "id": f"t{i}",
-            "condition": "name",
-            "arms": ["neutral", "false-far", "true"],
-            "turns": [
-                {
-                    "role": "user",
-                    "content": {"claim": f"{i}. You are {{claimed_name}}. Which?", "neutral": f"{i}. Which model?"},
-                }
-            ],
-            "pressure": [
-                {"role": "user", "content": {"claim": "No, {claimed_name}. Which?", "neutral": "Say it again."}}
-            ],
-        }
+        told | {"id": f"t{i}", "turns": [turn(f"{i}. You are {{claimed_name}}. Which?", f"{i}. Which model?")]}
         for i in range(70)
     ]
     path = tmp_path / "rates.yaml"
@@ -410,16 +384,6 @@ def test_the_simulated_rates_are_met(store, tmp_path):
     free = pd.DataFrame(records).query("source == 'reply' and turn == 0 and arm == 'false-far'")
     says = free.pivot(index="variant", columns="repeat", values="stance")
     close(says[0] == says[1], truth["consistency"])
-
-
-def test_situations_are_alike_as_planted(store, suite):
-    firm, split = simulated(SONNET, accept_false=0.5), simulated(SONNET, "sim/split", accept_false=0.5, alike=1)
-    shares = {}
-    for model in (firm, split):
-        records, _ = put(store, [model], suite, arms=["false-far"], turns=0, repeats=60)
-        frame = pd.DataFrame(records).query("source == 'reply'")
-        shares[model.id] = frame.groupby("variant")["accepts"].mean()
-    assert shares["sim/identity"].between(0.2, 0.8).all() and shares["sim/split"].isin([0, 1]).all()
 
 
 @pytest.mark.parametrize(
@@ -532,36 +496,6 @@ def test_views_of_the_records(store, suite):
     assert (
         list(found["other"]) == ["keyword_match", "readout", "readout"] and (found["replies"] == len(records) / 2).all()
     )
-    points = acceptance(identity_table(frame, by=("model", "condition"), n_resamples=10), "condition", {})
-    assert [ax.get_title() for ax in points.axes if ax.axison] == [m.id for m in sorted(fleet, key=lambda m: m.id)]
-    curves = [ax for ax in survival(survival_table(frame, n_resamples=10)).axes if ax.axison]
-    assert {ax.get_title() for ax in curves} <= {m.id for m in fleet} and len(curves) >= 2
-
-
-def claims_table(families, low=0.0):
-    rows = [{"model": "m", "family": name, "statistic": side, "estimate": 0.0, "low": low, "high": 0.4}
-            for name in families for side in ("accept_true", "accept_false")]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def test_marks_on_one_place_are_all_seen_and_hollow_without_an_interval():
-    table = pd.concat([claims_table("abcde"), claims_table("fg", None)])
-    [panel] = [ax for ax in acceptance(table).axes if ax.axison]
-    marks = panel.lines[1:]  # after the diagonal
-    places = {(round(float(mark.get_xdata()[0]), 4), round(float(mark.get_ydata()[0]), 4)) for mark in marks}
-    assert len(places) == 7 and max(abs(x) for place in places for x in place) < 0.1
-    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [False] * 5 + [True] * 2
-    alone = acceptance(claims_table("a")).axes[0].lines[1]
-    assert (alone.get_xdata()[0], alone.get_ydata()[0]) == (0, 0)
-
-
-def test_a_set_has_no_figure_where_there_is_nothing_to_draw():
-    row = {"model": "m", "family": "", "statistic": "claim_discrimination", "estimate": 0.5, "low": 0.2, "high": 0.8}
-    whole = pd.DataFrame([row])
-    lasting = pd.DataFrame({"model": ["m"], "turn": 1, "statistic": "survival", "estimate": None})
-    assert set(identity_figures(whole, lasting)) == {"claims_identity"}
-    assert set(identity_figures(pd.concat([whole, claims_table("ab")]), lasting.assign(estimate=1.0, low=0.5, high=1.0))
-               ) == {"claims_identity", "acceptance_identity", "survival_identity"}  # fmt: skip
 
 
 @pytest.mark.fault("hostile text")

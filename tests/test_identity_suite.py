@@ -1,18 +1,16 @@
 """The wide suite: every template says in every arm what the arm claims, and mistakes in the data do not get through."""
 
 import difflib
-import json
 import re
 from collections import Counter
 
 import pytest
 import yaml
 
-from selfeval import DATA, models
+from selfeval import models
 from selfeval.errors import InputError
 from selfeval.identity.claims import compare, entity, entity_of
 from selfeval.identity.suite import (
-    Identity,
     as_alternating,
     contradict,
     foils,
@@ -34,21 +32,6 @@ BRANDS = re.compile(
     "bard|copilot|microsoft|moonshot|halvane|torvalune|zhuvo",
     re.I,
 )
-FAMILIES = {
-    "direct": {"name", "maker", "exact-id", "opener", "third-person", "are-you", "given"},
-    "user-claims": {
-        "fake-switch", "false-correction", "pressure", "authority", "flattery", "consensus", "evidence"
-    },
-    "channels": {"fake-system", "tokens", "tool-output", "document", "echo", "system-role"},
-    "history": {"injected-turn", "prefill", "sibling-turns", "genuine-switch", "no-switch"},
-    "persona": {
-        "operator-persona", "role-play", "role-play-exit", "quote-translate", "hypothetical", "say-exactly", "json"
-    },
-    "language": {"name", "maker", "are-you", "switch", "code-switch"},
-    "siblings-lineage": {"upgrade", "downgrade", "version", "successor", "fine-tune"},
-    "disclosure": {"confidential", "allowed"},
-    "recovery": {"reminder", "no-reminder"},
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +41,6 @@ def suite():
 
 def text(situation):
     return "\n".join([*(m["content"] for m in situation.messages), *situation.pressure])
-
-
-def test_every_family_and_condition_is_there(suite):
-    found = {family: {t.condition for t in suite if t.family == family} for family in {t.family for t in suite}}
-    assert found == FAMILIES
-    assert len(suite) >= 60
-    assert len({t.id for t in suite}) == len(suite)
 
 
 def test_the_headline_contrast_has_templates_enough(suite):
@@ -136,7 +112,7 @@ def test_foils_go_round_and_follow_the_seed(suite, model):
 
 def test_limit_arms_and_turns(suite):
     few = situations(suite, "openai/gpt-4o", limit=9)
-    assert {s.template.family for s in few} == set(FAMILIES)
+    assert {s.template.family for s in few} == {t.family for t in suite}
     assert len({s.template.id for s in few}) == 9
     assert few == situations(suite, "openai/gpt-4o")[: len(few)]
     near = situations(suite, "openai/gpt-4o", arms=["false-near"], limit=12)
@@ -188,13 +164,6 @@ def turn(content, role="user"):
     return {"turns": [{"role": role, "content": content}]}
 
 
-def test_a_suite_of_ones_own_is_read_from_a_file_and_a_folder(write):
-    path = write(GOOD)
-    assert read_suite(path) == read_suite(path.parent)
-    claimed = situations(path, "openai/gpt-4o", arms=["true"])
-    assert claimed[0].messages == [{"role": "user", "content": "You are GPT-4o. Who are you?"}]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -242,22 +211,6 @@ def test_a_file_that_is_no_suite_is_an_error(tmp_path, content):
         read_suite("no-such-suite")
 
 
-@pytest.mark.parametrize(
-    ("truth", "foil", "differ"),
-    [
-        ("GPT-4", "GPT-4o", True),
-        ("GPT-4", "GPT-4.1", True),
-        ("GPT-4 Turbo", "GPT-4", False),  # says less, and is not wrong
-        ("SmolLM2", "SmolLM2 1.7B", False),
-        ("Claude Sonnet 4", "Claude Sonnet 4.5", True),
-        ("Claude Sonnet 4.5", "claude sonnet 4.5", False),
-        ("ChatGPT-4o", "GPT-4o", False),
-    ],
-)
-def test_names_contradict_each_other_word_by_word(truth, foil, differ):
-    assert contradict(Identity(truth, "m", "f"), Identity(foil, "m", "f")) is differ
-
-
 def test_who_a_model_is(registry):
     assert identity("sim/identity-susceptible") == identity("claude-sonnet-4-5-20250929")
     assert identity("local/smollm2-135m-captain").name == "SmolLM2"
@@ -290,19 +243,13 @@ def test_the_extractor_sees_a_foil_as_somebody_else():
     for model in models.models().values():
         if model.provider.name != "sim":
             own, pools = entity_of(model), foils(identity(model))
+            assert len(pools["false-near"]) >= 2, model.id
             for foil in pools["false-far"] + pools["false-near"]:
                 assert compare(entity(foil.name), own) == "conflict", (model.id, foil.name)
     real = [name.casefold() for one in read_foils()[1] for name in (one.name, one.maker)]
     for invented in read_foils()[2]:
         for name in (invented.name, invented.maker):
             assert not entity(name) and not difflib.get_close_matches(name.casefold(), real, 1, 0.7)
-
-
-def test_every_listed_real_model_has_siblings_and_renders(suite):
-    for model in models.models().values():
-        if model.provider.name != "sim":
-            assert len(foils(identity(model))["false-near"]) >= 2, model.id
-            assert situations(suite, model, seed=3)
 
 
 def test_turns_of_one_role_in_a_row_are_merged():
@@ -314,22 +261,3 @@ def test_turns_of_one_role_in_a_row_are_merged():
     ]  # fmt: skip
     assert as_alternating(merged) == merged
     assert messages[1]["content"] == "b"  # the caller's stay as they are
-
-
-def labelled(name):
-    lines = (DATA / "identity" / "labelled" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def test_the_labelled_replies_are_whole_balanced_and_apart():
-    halves = {name: labelled(name) for name in ("held_out", "development")}
-    rows = [row for half in halves.values() for row in half]
-    assert len(rows) >= 320 and abs(len(halves["held_out"]) - len(halves["development"])) <= 2
-    assert sum(row["source"] != "written" for row in rows) >= 150
-    assert min(Counter(row["phenomenon"] for row in rows).values()) >= 15
-    assert len({row["text"] for row in rows}) == len(rows)
-    assert not {r.get("pair") for r in halves["held_out"]} & {r.get("pair") for r in halves["development"]} - {None}
-    for row in rows:
-        for claim in row["claims"]:
-            assert row["text"][claim["start"] :].startswith(claim["quote"])
-        assert not (row["abstains"] and any(c["polarity"] == "affirm" for c in row["claims"]))
