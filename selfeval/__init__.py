@@ -43,14 +43,14 @@ _HOME = {
     "read_predictions": "records",
     "read_prompts": "records",
     "read_texts": "records",
-    "run_suite": "identity.runner",
+    "run_suite": "identity.run",
     "show": "figures.cards",
 }
 _MODULES = {"figures": "figures", "models": "models", "stats": "stats", "tables": "figures.tables"}
 _CARDS = {  # classes that a notebook shows as cards
     "selfeval.asking.client": ("Client", "Tally"),
     "selfeval.asking.request": ("Request", "Response"),
-    "selfeval.identity.framework": ("Results",),
+    "selfeval.identity.published": ("Results",),
     "selfeval.models": ("Model", "Provider"),
     "selfeval.recognition.questions": ("Condition", "Question"),
     "selfeval.roleplay.jury": ("Jury",),

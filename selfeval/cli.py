@@ -196,7 +196,7 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
     """
     from selfeval.asking.client import require
     from selfeval.files import check_writable
-    from selfeval.identity.framework import EvalRunner, save_results
+    from selfeval.identity.published import EvalRunner, save_results
     from selfeval.models import get_all
 
     runner, asked = EvalRunner(config), get_all(list(ids))

@@ -18,7 +18,7 @@ from selfeval import DATA
 from selfeval.asking.http import _usage
 from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
-from selfeval.identity.lexicon import FIELDS
+from selfeval.identity.names import FIELDS
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider

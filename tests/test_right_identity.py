@@ -16,7 +16,7 @@ from selfeval import cli
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
-from selfeval.identity.runner import rescore, run_suite
+from selfeval.identity.run import rescore, run_suite
 from selfeval.models import from_callable, get
 from selfeval.scoring import parse_choice, parse_yes_no
 from selfeval.stats.identity import identity_table

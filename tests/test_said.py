@@ -16,7 +16,7 @@ from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.figures.cards import card
 from selfeval.identity import EvalRunner
-from selfeval.identity.runner import rescore, run_suite
+from selfeval.identity.run import rescore, run_suite
 from selfeval.recognition import answers
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
