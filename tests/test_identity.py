@@ -10,10 +10,9 @@ import planted_rates
 import pytest
 from click.testing import CliRunner
 
-from selfeval import cli
+from selfeval import cli, figures
 from selfeval.asking.client import Client
 from selfeval.errors import InputError
-from selfeval.figures.identity import acceptance, identity_figures, survival
 from selfeval.identity import EvalRunner
 from selfeval.identity import judge as judging
 from selfeval.identity.config import readouts
@@ -528,36 +527,9 @@ def test_views_of_the_records(store, suite):
     assert (
         list(found["other"]) == ["keyword_match", "readout", "readout"] and (found["replies"] == len(records) / 2).all()
     )
-    points = acceptance(identity_table(frame, by=("model", "condition"), n_resamples=10), "condition", {})
-    assert [ax.get_title() for ax in points.axes if ax.axison] == [m.id for m in sorted(fleet, key=lambda m: m.id)]
-    curves = [ax for ax in survival(survival_table(frame, n_resamples=10)).axes if ax.axison]
+    table = pd.concat([identity_table(frame, n_resamples=10), survival_table(frame, n_resamples=10)])
+    curves = [ax for ax in figures.draw("identity", {"identity": table})["survival_identity"].axes if ax.axison]
     assert {ax.get_title() for ax in curves} <= {m.id for m in fleet} and len(curves) >= 2
-
-
-def claims_table(families, low=0.0):
-    rows = [{"model": "m", "family": name, "statistic": side, "estimate": 0.0, "low": low, "high": 0.4}
-            for name in families for side in ("accept_true", "accept_false")]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def test_marks_on_one_place_are_all_seen_and_hollow_without_an_interval():
-    table = pd.concat([claims_table("abcde"), claims_table("fg", None)])
-    [panel] = [ax for ax in acceptance(table).axes if ax.axison]
-    marks = panel.lines[1:]  # after the diagonal
-    places = {(round(float(mark.get_xdata()[0]), 4), round(float(mark.get_ydata()[0]), 4)) for mark in marks}
-    assert len(places) == 7 and max(abs(x) for place in places for x in place) < 0.1
-    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [False] * 5 + [True] * 2
-    alone = acceptance(claims_table("a")).axes[0].lines[1]
-    assert (alone.get_xdata()[0], alone.get_ydata()[0]) == (0, 0)
-
-
-def test_a_set_has_no_figure_where_there_is_nothing_to_draw():
-    row = {"model": "m", "family": "", "statistic": "claim_discrimination", "estimate": 0.5, "low": 0.2, "high": 0.8}
-    whole = pd.DataFrame([row])
-    lasting = pd.DataFrame({"model": ["m"], "turn": 1, "statistic": "survival", "estimate": None})
-    assert set(identity_figures(whole, lasting)) == {"claims_identity"}
-    assert set(identity_figures(pd.concat([whole, claims_table("ab")]), lasting.assign(estimate=1.0, low=0.5, high=1.0))
-               ) == {"claims_identity", "acceptance_identity", "survival_identity"}  # fmt: skip
 
 
 @pytest.mark.fault("hostile text")

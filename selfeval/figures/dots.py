@@ -32,9 +32,10 @@ def dots(
     sides = [side for side in SIDES if side in set(rows.get("side", ()))]
     across = min(len(panels), 4 if look.width >= DOUBLE else 2)
     down = -(-len(panels) // across)
-    heads = 0.4 + 0.12 * max(title.count("\n") for title in panels)
-    high = min(LINE * (1 + bool(sides)), (PAGE - 0.9 - down * heads) / down / len(order))
-    fig, axes = grid(panels, look, across, heads + high * max(len(order), 3), 0.7)
+    heads = 0.45 + 0.12 * max(title.count("\n") for title in panels)
+    around = 0.6 if look.width >= DOUBLE else 0.95  # legend and label of the axis
+    high = min(LINE * (1 + bool(sides)), (PAGE - around - down * heads) / down / (len(order) + 1))
+    fig, axes = grid(panels, look, across, heads + high * max(len(order), 3), around)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]

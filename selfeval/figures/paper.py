@@ -11,12 +11,12 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.figures import style
-from selfeval.figures.drawing import draw, words
+from selfeval.figures.drawing import draw
 from selfeval.figures.printed import save_table, set_tables
-from selfeval.figures.results import ResultSet, default_rows
+from selfeval.figures.results import ResultSet
+from selfeval.figures.rows import default_rows, words
 from selfeval.figures.tables import about_intervals
 from selfeval.records import write_whole
-from selfeval.stats.counts import varying_parts
 from selfeval.stats.serving import MARK
 
 TEN = 10  # figures of the paper; the others are its supplement

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from selfeval.figures.drawing import words
-from selfeval.figures.results import CHANGE, ResultSet, default_rows
+from selfeval.figures.results import ResultSet
+from selfeval.figures.rows import CHANGE, default_rows, words
 from selfeval.figures.tables import estimate_text
 from selfeval.keys import visible
 from selfeval.records import write_csv, write_whole

@@ -16,14 +16,10 @@ from matplotlib.figure import Figure
 from selfeval import DATA
 from selfeval.errors import InputError
 from selfeval.figures import style
+from selfeval.figures.rows import TEXT, bootstrapped, default_rows, renamed
 from selfeval.files import for_spreadsheet
 from selfeval.records import data_path, write_csv, write_jsonl, write_whole
 
-COLUMNS = (
-    "evaluator author task condition policy statistic estimate low high level method p p_holm n clusters cluster_unit "
-    "seed note"
-).split()
-CHANGE = ["field", "first", "second"]  # what a contrast of two conditions has behind the other columns
 KINDS = {  # kind: (the tables of a set, the notebook that makes it)
     "recognition": (("recognition", "counts", "roc", "contrasts"), "03_self_recognition"),
     "identity": (("identity",), "04_identity"),
@@ -32,15 +28,8 @@ KINDS = {  # kind: (the tables of a set, the notebook that makes it)
     "validation": (("coverage", "power"), "08_validation"),
 }
 FILES = {"recognition": "self_recognition", "jury_records": "verdicts"}  # called otherwise than the table or kind
-UNITS = {"n_prompts": "prompt", "n_templates": "template", "n_conversations": "conversation", "n_targets": "name"}
-OLD = {  # columns of tables up to 0.1, by their count of clusters
-    "n_templates": {"model": "evaluator", "family": "task", "source": "policy"},
-    "n_conversations": {"juror": "evaluator", "source": "author", "arm": "task"},
-}
-TEXT = {*COLUMNS[:6], "method", "cluster_unit", "note", *CHANGE, "predicted", "source", "arm", "conversation_id",
-        "agent", "scenario", "model", "family", "juror"}  # fmt: skip
+LABELS = TEXT | {*"predicted source arm conversation_id agent scenario model family juror".split()}
 BY_FAMILY = ("accept_true", "accept_false", "claim_discrimination")
-BESIDE = ("advantage", "discrimination")  # whose BCa interval is shown beside the default one
 SERVED = (  # columns of records: a model, and who answered under its name
     ("evaluator_model", "served_model", "served_by"),
     ("true_model", "text_served_model", "text_served_by"),
@@ -50,62 +39,6 @@ SERVED = (  # columns of records: a model, and who answered under its name
     ("agent", "", ""),
 )
 DIGITS = 6  # significant; the last bits of a float differ between machines
-
-
-# tables ---------------------------------------------------------------------------------------------------------------
-
-
-def renamed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of estimates in the columns of today; those up to 0.1 had other names in each evaluation."""
-    old = next((name for name in UNITS if name in table), None)
-    if old is None:
-        return table
-    table = table.rename(columns={old: "clusters"} | OLD.get(old, {})).assign(cluster_unit=UNITS[old])
-    if old == "n_prompts":
-        table.loc[table["note"].astype(str).str.contains("clusters_are_texts"), "cluster_unit"] = "text"
-    if "turn" in table:
-        turns = zip(table["statistic"], table["turn"], strict=True)
-        table["statistic"] = [s if pd.isna(t) or s == "restricted_mean" else f"{s}@{t:.0f}" for s, t in turns]
-    if "round" in table:
-        table["condition"] = ["" if pd.isna(number) else f"round={number:.0f}" for number in table["round"]]
-    table = table.reindex(columns=[*COLUMNS, *(name for name in CHANGE if name in table)])
-    return table.assign(**{name: table[name].astype(object).fillna("") for name in TEXT & {*table}})
-
-
-def default_rows(table: pd.DataFrame, *statistics: str, author: str | None = "") -> pd.DataFrame:
-    """Return the default row (first policy, first method) of every statistic of every group, or of some statistics.
-
-    author: whose rows; "" for those over all authors, None for all of them.
-    """
-    rows = renamed(table)
-    if statistics:
-        rows = rows[rows["statistic"].isin(statistics)]
-    if author is not None:
-        rows = rows[rows["author"].fillna("") == author]
-    return rows.drop_duplicates(["evaluator", "author", "task", "condition", *(CHANGE if "field" in rows else ()),
-                                 "statistic"])  # fmt: skip
-
-
-def _for_a_set(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what a set keeps of a table: default rows, the BCa intervals that are shown, claims by family."""
-    if "statistic" not in table or "estimate" not in table:
-        return table
-    table = renamed(table)
-    rows = default_rows(table, author=None)
-    if table["cluster_unit"].eq("template").any():
-        rows = rows[(rows["task"] == "") & (rows["condition"] == "")
-                    | (rows["condition"] == "") & rows["statistic"].isin(BY_FAMILY)]  # fmt: skip
-    return pd.concat([rows, bootstrapped(table)])
-
-
-def bootstrapped(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with a BCa interval of advantage and discrimination, of each evaluator's default policy."""
-    rows = renamed(table)
-    rows = rows[(rows["method"] == "bca") & (rows["author"].fillna("") == "") & rows["statistic"].isin(BESIDE)]
-    return rows.drop_duplicates(["evaluator", "task", "condition", *(CHANGE if "field" in rows else ()), "statistic"])
-
-
-# sets -----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -148,12 +81,12 @@ def save(
     folder, (names, notebook) = data_path(out), KINDS[kind]
     if missing := [name for name in names if name not in tables]:
         raise InputError(f"A result of kind {kind!r} needs the table `{missing[0]}`, got {', '.join(tables)}.")
-    if isinstance(records, list):
+    if isinstance(records, list) and records:
         write_jsonl(folder / f"{FILES.get(f'{kind}_records', kind)}.jsonl", records)
-        records = pd.DataFrame(records)
+    records = pd.DataFrame(records)
     for name, table in tables.items():
         if "estimate" in table:
-            write_csv(folder / f"{FILES.get(name, name)}.csv", table)
+            write_csv(folder / f"{FILES.get(name, name)}.csv", renamed(table))
     for name, figure in figures.items():
         style.save(figure, folder, name)
     about = {"kind": kind, "notebook": notebook, "settings": dict(settings), "models": _models(records, display or {})}
@@ -177,8 +110,23 @@ def _models(records: pd.DataFrame, display: Mapping[str, str]) -> list[dict]:
             for model, *served in records.reindex(columns=role).drop_duplicates().astype(object).values:
                 said = " via ".join(name for name in served if isinstance(name, str) and name)
                 found.setdefault(model, set()).add(said)
-    names = [model for model in found if isinstance(model, str)]
-    return [{"id": i, "display": display.get(i, i), "served": ", ".join(sorted(found[i] - {i, ""}))} for i in names]
+    rows = []
+    for name in (name for name in found if isinstance(name, str)):
+        other = [said for said in sorted(found[name] - {name, ""}) if not any(f"{said} via " in o for o in found[name])]
+        rows.append({"id": name, "display": display.get(name, name), "served": ", ".join(other)})
+    return rows
+
+
+def _for_a_set(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what a set keeps of a table: default rows, the BCa intervals that are shown, claims by family."""
+    if "estimate" not in table:
+        return table
+    table = renamed(table)
+    rows = default_rows(table, author=None)
+    if table["cluster_unit"].eq("template").any():
+        rows = rows[(rows["task"] == "") & (rows["condition"] == "")
+                    | (rows["condition"] == "") & rows["statistic"].isin(BY_FAMILY)]  # fmt: skip
+    return pd.concat([rows, bootstrapped(table)])
 
 
 def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[ResultSet]:
@@ -220,10 +168,10 @@ def _read(folder: Path, name: str) -> ResultSet:
 
 def _read_table(file: Path, notebook: str) -> pd.DataFrame:
     try:
-        rows = pd.read_csv(file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""])
+        rows = pd.read_csv(file, dtype=dict.fromkeys(LABELS, str), keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read ({error}); run {notebook} again.") from error
-    return renamed(rows.fillna(dict.fromkeys(TEXT & {*rows}, "")))
+    return renamed(rows.fillna(dict.fromkeys(LABELS & {*rows}, "")))
 
 
 def _read_about(folder: Path) -> dict:

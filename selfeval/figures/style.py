@@ -142,8 +142,8 @@ def finish(fig: Figure, x: str = "", y: str = "") -> Figure:
     """Label a figure's axes, explain what is drawn and nothing else, and make every text literal: "$$" is no formula."""
     wide, high = fig.get_size_inches()
     with mpl.rc_context(STYLE):
-        fig.supxlabel(wrapped(x, wide), fontsize=7.5)
-        fig.supylabel(wrapped(y, high), fontsize=7.5)
+        fig.supxlabel(wrapped(x, wide, 8), fontsize=7.5)
+        fig.supylabel(wrapped(y, high, 8), fontsize=7.5)
         shown = {label: mark for ax in fig.axes for mark, label in zip(*ax.get_legend_handles_labels(), strict=True)}
         if shown:
             columns = max(1, min(len(shown), int(wide * 19 / (8 + max(map(len, shown))))))

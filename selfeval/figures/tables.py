@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import scipy.stats as sps
 
-from selfeval.figures.drawing import words
-from selfeval.figures.results import BESIDE, bootstrapped, default_rows, renamed
+from selfeval.figures.rows import BESIDE, bootstrapped, default_rows, renamed, words
 from selfeval.keys import visible
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats import detectable_difference, recognition_table
@@ -77,7 +76,7 @@ def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None
             for name, part in parts.items()]  # fmt: skip
     rows = pd.concat(rows).merge(again.round(3), left_on=[*ROW, "role"], right_index=True)
     index = [*ROW, "asked again", "attempt"]
-    rows = rows.sort_values([*ROW, "attempt"], ascending=[True, True, True, False], kind="stable")
+    rows = rows.sort_values(index, kind="stable")
     return _readable(side_by_side(rows, index, CLAIMED).reset_index(), display)
 
 
@@ -360,8 +359,9 @@ def _of_texts(found: dict, authors: int) -> str:
     if _differs(j, 0):  # the interval and the test by permutation have to agree
         return f"{claimed}, so it {'tells them apart' if j.low > 0 else 'disowns its own texts'}: {shown}.{ranking}"
     a = found["advantage"]
-    habits = a.low > 0 or (a.high < 0 and (j.task == BINARY or a.estimate >= -1 / max(authors - 1, 1) - 1e-9))
-    trap = f" Its advantage is A = {a.estimate:+.2f}: an A of this size can arise from naming habits alone." * habits
+    trap = ""
+    if a.low > 0 or (a.high < 0 and (j.task == BINARY or a.estimate >= -1 / max(authors - 1, 1) - 1e-9)):
+        trap = f" Its advantage is A = {a.estimate:+.2f}: an A of this size can arise from naming habits alone."
     if "constant_answer" in str(j.note):
         return f"{claimed}: a constant answer, which shows no recognition: {shown}.{ranking}{trap}"
     if area is not None and _differs(area, 0.5):

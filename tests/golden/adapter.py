@@ -283,7 +283,8 @@ def recognition_set(folder: Path, predictions: list, corpus: str) -> dict[str, P
     records = read_predictions(predictions)
     table = stats.recognition_table(records, n_resamples=1, seed=0)
     names = display_names([*records["evaluator_model"].unique(), *records["true_model"].unique()])
-    made = results.keep_recognition(folder, records, table, contrasts(records), names, read_texts(corpus))
+    tables = {"recognition": table, "counts": stats.confusion(records), "roc": stats.roc_points(records, table)}
+    made = results.save(folder, "recognition", records, tables | {"contrasts": contrasts(records)}, {}, {}, names)
     return {file.stem: file for file in made.glob("*.csv")}
 
 
