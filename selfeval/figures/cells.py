@@ -28,7 +28,7 @@ def cells(
         texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.2f}".replace("-", "−"))
     lines = [line for text in texts.to_numpy().ravel() for line in text.split("\n")]
     deep = -(-len(lines) // texts.size)
-    high = min(max(0.17, 0.1 * deep + 0.08, min(0.34, wide)), (PAGE - 2.2) / count)
+    high = min(max(0.17 if count < 20 else 0.12, 0.1 * deep + 0.08, min(0.34, wide)), (PAGE - 2.2) / count)
     keyed = wide * 72 < SMALLEST * 1.2
     if keyed:
         number = {name: str(k + 1) for k, name in enumerate(values.columns)}
@@ -42,7 +42,13 @@ def cells(
     fig, axes = grid([""], look, 1, high * count + foot, 0.6)
     ax = axes[0, 0]
     inside = max(SMALLEST, min(6, wide * 72 / max(map(len, lines)) / 0.62))
-    bar = {"label": wrapped(label, max(1.1, 0.9 * high * count)), "shrink": 0.8, "aspect": 18, "pad": 0.02}
+    bar = {
+        "label": wrapped(label, max(1.1, 0.9 * high * count)),
+        "shrink": 0.8,
+        "aspect": 18,
+        "pad": 0.02,
+        "ticks": [-1, 0, 1],
+    }
     with mpl.rc_context(STYLE):
         ax.patch.set(facecolor="white", edgecolor="0.6", hatch="/////")
         sns.heatmap(

@@ -54,7 +54,9 @@ def dots(
             sns.despine(ax=ax, left=True)
         ax = axes[0, 0]
         ax.set(ylim=(0.4 - len(order), 0.6), xlim=look.limits or scale(rows))
-        ax.set_yticks(-np.arange(len(order)), look.names(order, 30), fontsize=size_of(high))
+        ax.set_yticks(-np.arange(len(order)), look.names(order, 30))
+        for first in axes[:, 0]:
+            first.tick_params(axis="y", labelsize=size_of(high))
         ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5 if look.width / across > 3 else 3, steps=[1, 2, 5, 10]))
     return finish(fig, label)
 

@@ -48,12 +48,13 @@ def steps(rows: pd.DataFrame, look: Look, x: str, y: str, *, drawn: str = "-", l
                 ax.axhline(level, color="0.35", linestyle="--", linewidth=0.8, zorder=1)
             if "text" in here:
                 text, how = here["text"].iloc[0], {"fontsize": 6 if side > 1 else 5, "linespacing": 1}
+                text = text if side > 0.8 else text.split("\n")[0]
                 ax.text(0.97, 0.03, text, ha="right", va="bottom", transform=ax.transAxes, **how)
             ax.grid(axis="y")
             sns.despine(ax=ax)
         axes[0, 0].set_ylim(*limits)
         if level is None:
-            axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(3, steps=[1, 2, 5, 10]))
+            axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(3 if side > 0.8 else 1, steps=[1, 2, 5, 10]))
     return finish(fig, x, y)
 
 
