@@ -10,6 +10,8 @@ from matplotlib.text import Text
 
 from selfeval import ROOT, figures
 from selfeval.figures import printed
+from selfeval.figures.results import BY_FAMILY
+from selfeval.figures.rows import COLUMNS
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
 
 
@@ -101,7 +103,7 @@ def test_simulated_models_stand_apart_in_the_same_order_on_the_same_scale(found)
     panels = [made[name].axes[0] for name in made if name.startswith(("advantage", "forest", "contrasts"))]
     labels = {tuple(text.get_text() for text in ax.get_yticklabels()) for ax in panels}
     assert len(panels) == 5 and len({ax.get_xlim() for ax in panels}) == 1 and len(labels) == 1
-    assert [*labels][0][-2:] == ("simulated:", "sim/knows")
+    assert next(iter(labels))[-2:] == ("simulated:", "sim/knows")
     assert "hints: false → true" in made["contrasts_exact_model"].axes[0].get_title()
 
 
@@ -138,7 +140,7 @@ def test_identity_is_a_map_of_models_by_families_and_nothing_is_drawn_from_nothi
     rows = [{"model": "m", "family": family, "condition": "", "source": "readout", "statistic": name, "estimate": rate,
              "low": 0.0, "high": 1.0, "level": 0.95, "method": "mover", "n": 9, "n_templates": n, "note": ""}
             for family, n in (("", 9), ("a", 7), ("b", 2))
-            for name, rate in (("claim_discrimination", 0.5), ("accept_true", 0.75), ("accept_false", 0.25))]  # fmt: skip
+            for name, rate in zip(BY_FAMILY, (0.75, 0.25, 0.5), strict=True)]  # fmt: skip
     made = figures.draw("identity", {"identity": pd.DataFrame(rows)})
     assert set(made) == {"claims_identity", "acceptance_identity"}
     assert [text.get_text() for text in made["acceptance_identity"].axes[0].texts] == [
@@ -154,18 +156,17 @@ def test_identity_is_a_map_of_models_by_families_and_nothing_is_drawn_from_nothi
 def test_means_by_turn_have_t_intervals_over_the_conversations_judged_on_it():
     rows = [("a", 1, 0.2), ("b", 1, 0.4), ("a", 2, 1.0), ("b", 2, None)]
     verdicts = pd.DataFrame(rows, columns=["conversation_id", "turn", "score"]).assign(arm="reask", source="model")
-    [ax] = figures.draw("jury", {"jury": pd.DataFrame(columns=[*"evaluator author task condition policy "
-                        "statistic estimate low high level cluster_unit".split()]), "verdicts": verdicts})["turns_jury"].axes  # fmt: skip
+    nothing = pd.DataFrame(columns=COLUMNS)
+    [ax] = figures.draw("jury", {"jury": nothing, "verdicts": verdicts})["turns_jury"].axes
     assert ax.get_title() == "second look" and [*ax.lines[0].get_ydata()] == pytest.approx([0.3, 1.0])
     [bar] = [line for line in ax.collections[0].get_segments() if len(line)]  # one conversation has no interval
     assert bar[:, 1].tolist() == [0, 1]  # t with one degree of freedom
 
 
 def test_coverage_is_the_lowest_of_each_method_and_power_stands_on_its_plan():
-    covered = pd.DataFrame([
-        {"scenario": s, "prompts": n, "statistic": "discrimination", "method": m, "coverage": 0.9 + k / 100, "mc_error": 0.01}
-        for k, s in enumerate("ab") for n in (20, 50) for m in ("BCa", "default")
-    ])  # fmt: skip
+    about = {"statistic": "discrimination", "mc_error": 0.01}
+    covered = pd.DataFrame([about | {"scenario": s, "prompts": n, "method": m, "coverage": 0.9 + k / 100}
+                            for k, s in enumerate("ab") for n in (20, 50) for m in ("BCa", "default")])  # fmt: skip
     power = pd.DataFrame({"difference": [0, 0.2] * 2, "prompts": [20, 20, 50, 50], "power": [0.05, 0.5, 0.04, 0.8],
                           "mc_error": 0.01, "planned_sd": [0.05, 0.4, 0.05, 0.7]})  # fmt: skip
     made = figures.draw("validation", {"coverage": covered, "power": power})

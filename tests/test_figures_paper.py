@@ -97,9 +97,6 @@ def test_what_cannot_be_read_is_said_in_one_sentence(kept, tmp_path):
         find(str(kept))
     with pytest.raises(InputError, match="A result of kind 'jury' needs the table `jury`, got existence"):
         save(tmp_path, "jury", RECORDS, {"existence": pd.DataFrame()}, {}, {})
-    (tmp_path / "index.json").write_text("[1]")
-    with pytest.raises(InputError, match="is no index of figures"):
-        paper.make([], tmp_path, "")
 
 
 def test_the_committed_results_are_small_and_complete():

@@ -57,7 +57,7 @@ def ranked(table: pd.DataFrame) -> list[str]:
 
 
 def _designs(tables: Tables) -> dict[str, Tables]:
-    """Return {what figures of a design are called: its tables}, naming tasks first; contrasts of a task in a last one."""
+    """Return {what figures of a design are called: its tables}, naming tasks first, a task's contrasts last."""
     parts, main = {}, tables["recognition"]
     tables = {name: tables.get(name, EMPTY) for name in ("recognition", "counts", "roc", "contrasts")}
     for task in sorted(main["task"].unique(), key=TASKS.index):

@@ -1,4 +1,4 @@
-"""The paper's figures and tables from sets of results (`selfeval.figures.results`), with an index of what each shows."""
+"""The paper's figures and tables from sets of results (`selfeval.figures.results`), with an index of what they show."""
 
 import json
 import os
@@ -7,9 +7,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-import pandas as pd
-
-from selfeval.errors import InputError
 from selfeval.figures import style
 from selfeval.figures.drawing import draw
 from selfeval.figures.printed import save_table, set_tables
@@ -17,15 +14,11 @@ from selfeval.figures.results import ResultSet
 from selfeval.figures.rows import default_rows, words
 from selfeval.figures.tables import about_intervals
 from selfeval.records import write_whole
+from selfeval.stats.counts import varying_parts
 from selfeval.stats.serving import MARK
 
+QUOTE = "'"
 TEN = 10  # figures of the paper; the others are its supplement
-MAIN = {  # figures that go into the paper first, and what they are told with
-    "recognition": "discrimination",
-    "identity": "claim_discrimination",
-    "jury": "auc",
-    "existence": "discrimination",
-}
 
 
 def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
@@ -43,12 +36,16 @@ def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
         single = pool.map(_draw_set, [known[one] for one, _ in paper], [out / "single"] * TEN, [[n] for _, n in paper])
         for (one, name), more in zip(paper, single, strict=True):
             drawn[one][name] += more[name]
-    index = [_entry(known[one], name, drawn[one][name], out, command) | {"paper": True} for one, name in paper]
+    index = [_figure(known[one], name, drawn[one][name], out, command) | {"paper": True} for one, name in paper]
     for one in sets:
         rest = [name for name in drawn[one.name] if (one.name, name) not in paper]
-        index += [_entry(one, name, drawn[one.name][name], out, command) for name in rest]
+        index += [_figure(one, name, drawn[one.name][name], out, command) for name in rest]
         index += _tables(one, out, command)
-    _remove_stale(out, index)
+    if (out / "index.json").exists():
+        earlier = {file for entry in json.loads((out / "index.json").read_text("utf-8")) for file in entry["files"]}
+        for file in (out / name for name in earlier - {file for entry in index for file in entry["files"]}):
+            if file.resolve().is_relative_to(out.resolve()):
+                file.unlink(missing_ok=True)
     write_whole(out / "index.json", json.dumps(index, indent=1, ensure_ascii=False) + "\n")
     write_whole(out / "README.md", _readme(sets, index, command))
     return index
@@ -66,11 +63,15 @@ def file_name(one: ResultSet, figure: str) -> str:
     return f"{one.name}_{figure.removesuffix(f'_{one.kind}')}"
 
 
-def _entry(one: ResultSet, name: str, files: Sequence[Path], out: Path, command: str, **more) -> dict:
-    about = {"type": "figure", "name": file_name(one, name), "caption": caption(one, name), "set": one.name,
-             "kind": one.kind, "date": one.about["date"], "notebook": one.about["notebook"], "data": one.source,
-             "command": command}  # fmt: skip
-    return about | more | {"notes": notes(one), "files": [file.relative_to(out).as_posix() for file in files]}
+def _about(one: ResultSet, files: Sequence[Path], out: Path, command: str) -> dict:
+    made = {"set": one.name, "kind": one.kind, "date": one.about["date"], "notebook": one.about["notebook"]}
+    written = [file.relative_to(out).as_posix() for file in files]
+    return made | {"data": one.source, "command": command, "notes": notes(one), "files": written}
+
+
+def _figure(one: ResultSet, name: str, files: Sequence[Path], out: Path, command: str) -> dict:
+    shown = {"type": "figure", "name": file_name(one, name), "caption": caption(one, name)}
+    return shown | _about(one, files, out, command)
 
 
 def _tables(one: ResultSet, out: Path, command: str) -> list[dict]:
@@ -78,107 +79,62 @@ def _tables(one: ResultSet, out: Path, command: str) -> list[dict]:
     entries = []
     for name, (title, numbers, shown) in set_tables(one).items():
         called = one.name if name == one.name else f"{one.name}_{name}"
-        labels = [column for column in ("task", "condition", "whose answers", "evaluator") if column in shown]
-        groups = labels[:-1]
-        files = save_table(numbers, out / "tables", called, notes(one), shown, groups)
-        more = {
-            "type": "table",
-            "name": called,
-            "caption": f"{title}.",
-            "columns": [*shown],
-            "rows": shown.values.tolist(),
-        }
-        entries.append(_entry(one, name, files, out, command) | more)
+        labels = [label for label in ("task", "condition", "whose answers", "evaluator") if label in shown]
+        files = save_table(numbers, out / "tables", called, notes(one), shown, labels[:-1])
+        cells = {"columns": [*shown], "rows": shown.values.tolist()}
+        about = {"type": "table", "name": called, "caption": f"{title}."} | cells
+        entries.append(about | _about(one, files, out, command))
     return entries
 
 
 def caption(one: ResultSet, name: str) -> str:
-    """Say what a figure shows, over how much, whether it is simulated, and how its intervals are made."""
+    """Say what a figure shows, whether it is simulated, over how much, and how its intervals are made."""
     what, _, design = name.partition("_")
-    parts = [words()["figures"][one.kind].get(what, ""), "All models are simulated." * one.simulated]
+    said = [words()["figures"][one.kind][what], words()["sentences"]["simulated"] * one.simulated]
     rows = one.tables.get("contrasts" if what == "contrasts" else one.kind)
     if rows is not None:
-        rows = default_rows(rows, MAIN[one.kind])
-        parts.append(_sizes(rows[rows["task"].map(design.startswith)] if one.kind == "recognition" else rows))
-        parts.append(about_intervals(rows))
-    return " ".join(filter(None, parts))
-
-
-def _sizes(rows: pd.DataFrame) -> str:
-    counts = sorted({int(number) for number in rows["clusters"] if number > 0})
-    models = rows["evaluator"].nunique()
-    if not counts:
-        return ""
-    span = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
-    who = f"{models} {'model' if models == 1 else 'models'}, " * any(rows["evaluator"])
-    return f"n: {who}{span} {rows['cluster_unit'].iloc[0]}{'s' * (span != '1')}."
+        rows = default_rows(rows, words()["main"][one.kind])
+        same = rows["task"].map(design.startswith) | (one.kind != "recognition")
+        said.append(about_intervals(rows[same]))
+    return " ".join(filter(None, said))
 
 
 def notes(one: ResultSet) -> list[str]:
     """Return the notes of a set: models with the version that answered, interval methods, settings, date."""
-    models = [
-        f"{m['display']} is {m['id']}" + f" (answered by {m['served']})" * bool(m["served"])
-        for m in one.about["models"]
+    said, table = words()["sentences"], one.tables.get(one.kind)
+    models = []
+    for model in one.about["models"]:
+        by = f" (answered by {model['served']})" if model["served"] else ""
+        models.append(f"{model['display']} is {model['id']}{by}")
+    found = [f"{'; '.join(models)}.", said["simulated"] * one.simulated] if models else []
+    if table is not None:
+        printed = [name for about in words()["tables"][one.kind].values() for name in about["columns"]]
+        found.append(about_intervals(default_rows(table, *printed)))
+    settings = dict(one.about["settings"])
+    if one.kind == "recognition":
+        varying = varying_parts(table["condition"].unique())
+        parts = {part for condition in varying for part in condition.split(";") if part not in varying[condition]}
+        settings |= dict(part.split("=", 1) for part in sorted(parts) if "=" in part)
+    shown = [
+        f"{key.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in settings.items()
+        if value not in ("", None, [], "none") and not isinstance(value, dict) and key != "level"
     ]
     mixed = any(label.endswith(MARK) for label in one.display.values())
-    main = one.tables.get(one.kind)
-    shared = {}
-    if one.kind == "recognition":
-        parts = [set(condition.split(";")) for condition in main["condition"].unique()]
-        shared = dict(sorted(part.split("=", 1) for part in set.intersection(*parts) if "=" in part))
-    settings = [
-        f"{key.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
-        for key, value in (one.about["settings"] | shared).items()
-        if value not in ("", None, [], "none") and not isinstance(value, dict)
-    ]
-    found = [
-        f"{'; '.join(models)}." if models else "",
-        "All models are simulated." * one.simulated,
-        "" if main is None else about_intervals(default_rows(main, *_printed(one.kind))),
-        f"{MARK.strip()} Several endpoints served this model; its numbers mix them." * mixed,
-        f"Settings: {'; '.join(settings)}." if settings else "",
-        f"Results of {one.about['date']}.",
-    ]
-    return [*filter(None, found)]
-
-
-def _printed(kind: str) -> list[str]:
-    return [name for about in words()["tables"][kind].values() for name in about["columns"]]
-
-
-def _remove_stale(out: Path, index: Sequence[dict]) -> None:
-    """Remove files that this folder's earlier index lists and the new one does not."""
-    try:
-        old = json.loads((out / "index.json").read_text("utf-8"))
-        listed = {name for entry in old for name in entry["files"]}
-    except FileNotFoundError:
-        return
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(
-            f"{out}/index.json is no index of figures ({error!r}); remove it, or choose another `out`."
-        ) from error
-    for name in listed - {name for entry in index for name in entry["files"]}:
-        file = (out / name).resolve()
-        if file.is_relative_to(out.resolve()):
-            file.unlink(missing_ok=True)
+    found += [said["several"] * mixed, f"Settings: {'; '.join(shown)}." * bool(shown)]
+    return [*filter(None, found), f"Results of {one.about['date']}."]
 
 
 def _readme(sets: Sequence[ResultSet], index: Sequence[dict], command: str) -> str:
     """Return the index for readers: the paper's figures, then per set what made it, its other figures and tables."""
-    lines = [
-        "# Figures and tables",
-        f"Written by `09_paper_figures` (`{command}`) from the small tables of results below `data/`; nothing here is "
-        "edited by hand. Figures are PDF (embedded TrueType fonts), SVG and PNG, 6.9 inches wide, those of the paper also "
-        "3.3 inches wide in `single/`; tables are CSV (numbers) and LaTeX (booktabs, threeparttable) in `tables/`. "
-        "`index.json` lists them all for programs.",
-        "## Contents",
-        "\n".join(["* [The paper's figures](#the-papers-figures)", *(f"* [{one.name}](#{one.name})" for one in sets)]),
-        "## The paper's figures",
-        *(_shown(entry) for entry in index if entry.get("paper")),
-    ]
+    heads = ["The paper's figures", *(one.name for one in sets)]
+    links = "\n".join(f"* [{head}](#{head.lower().replace(' ', '-').replace(QUOTE, '')})" for head in heads)
+    intro = words()["sentences"]["readme"].format(command=command)
+    lines = ["# Figures and tables", intro, "## Contents", links, f"## {heads[0]}"]
+    lines += [_shown(entry) for entry in index if entry.get("paper")]
     for one in sets:
-        made = f"`{one.about['notebook']}`, from `{one.source}`, of {one.about['date']}."
-        lines += [f"## {one.name}", f"Made by {made}", "\n".join(f"* {_literal(note)}" for note in notes(one))]
+        made = f"Made by `{one.about['notebook']}` from `{one.source}`."
+        lines += [f"## {one.name}", made, "\n".join(f"* {_literal(note)}" for note in notes(one))]
         lines += [_shown(entry) for entry in index if entry["set"] == one.name and not entry.get("paper")]
     return "\n\n".join(lines) + "\n"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from selfeval.figures.results import ResultSet
-from selfeval.figures.rows import CHANGE, default_rows, words
-from selfeval.figures.tables import estimate_text
+from selfeval.figures.rows import default_rows, words
+from selfeval.figures.tables import estimate_text, p_text
 from selfeval.keys import visible
 from selfeval.records import write_csv, write_whole
 from selfeval.stats.counts import varying_parts
@@ -20,11 +20,10 @@ UNICODE = str.maketrans({
 MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 INTERVAL = re.compile(r"(\S+) (\[.*, .*\])")
 LONG = 9  # letters of a head that takes one line
-LABELS = {"task": "task", "condition": "condition", "change": "change", "author": "source", "evaluator": "evaluator"}
 
 
 def set_tables(one: ResultSet) -> dict[str, tuple[str, pd.DataFrame, pd.DataFrame]]:
-    """Return {name: (title, numbers for a CSV, texts for print)} of a set's tables; those without a row are left out."""
+    """Return {name: (title, numbers for a CSV, texts for print)} of a set's tables, without those that have no row."""
     if one.kind == "validation":
         lowest = one.tables["coverage"].groupby(["method", "prompts"], sort=False)["coverage"].min().unstack("prompts")
         lowest = lowest.rename(columns="{} prompts".format).rename_axis(columns=None).reset_index()
@@ -32,12 +31,10 @@ def set_tables(one: ResultSet) -> dict[str, tuple[str, pd.DataFrame, pd.DataFram
     found = {}
     for name, about in words()["tables"][one.kind].items():
         rows = default_rows(one.tables.get(name, one.tables[one.kind]), *about["columns"], author=None)
-        if one.kind == "jury":
-            rows = rows[(rows["evaluator"] == "") & ((rows["author"] != "") == (name == "scores"))]
-        elif one.kind == "identity":
+        rows = rows[(rows["author"] != "") == ("by" in about)]
+        rows = rows[(rows["evaluator"] == "") == (one.kind == "jury")]
+        if one.kind == "identity":
             rows = rows[(rows["task"] == "") & (rows["condition"] == "")]
-        else:
-            rows = rows[(rows["author"] == "") & (rows["evaluator"] != "")]
         if rows["estimate"].notna().any():
             title = about["title"] + " (simulated)" * one.simulated
             found[name] = (title, *_side_by_side(rows, about["columns"], about["tested"], one))
@@ -46,35 +43,31 @@ def set_tables(one: ResultSet) -> dict[str, tuple[str, pd.DataFrame, pd.DataFram
 
 def _side_by_side(rows: pd.DataFrame, columns: dict, tested: str, one: ResultSet) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return statistics side by side, one row per group: as numbers, and as "estimate [low, high]" with p and n."""
-    index = ["task", "condition", *(CHANGE if "field" in rows else ()), "author", "evaluator"]
+    if "field" in rows:
+        rows = rows.assign(condition=rows["field"] + ": " + rows["first"] + " → " + rows["second"])
+    index = ["task", "condition", "author", "evaluator"]
     wide = rows.pivot(index=index, columns="statistic").reindex(rows.set_index(index).index.unique())
     names = [name for name in columns if name in wide["estimate"]]
     numbers, shown = pd.DataFrame(index=wide.index), pd.DataFrame(index=wide.index)
     for name in names:
-        parts = [wide[bound, name] for bound in ("estimate", "low", "high")]
-        for end, values in zip(("", "_low", "_high"), parts, strict=True):
-            numbers[f"{name}{end}"] = values
-        shown[columns[name]] = [estimate_text(*values) for values in zip(*parts, strict=True)]
-    main = tested if tested in names else names[0]
-    shown["p"] = ["" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" for p in wide["p", main]]
-    for name in ("p", "p_holm", "n", "clusters", "cluster_unit", "level", "note"):
-        numbers[name] = wide[name, main]
-    for name, unit in (("n", "n"), ("clusters", f"{rows['cluster_unit'].iloc[0]}s")):
-        shown[unit] = wide[name, main].map(lambda number: "" if pd.isna(number) else f"{number:.0f}")
+        bounds = wide.xs(name, axis=1, level="statistic")[["estimate", "low", "high"]].astype(float)
+        numbers[[name, f"{name}_low", f"{name}_high"]] = bounds
+        shown[columns[name]] = [estimate_text(*values) for values in bounds.itertuples(index=False)]
+    main = wide.xs(tested if tested in names else names[0], axis=1, level="statistic")
+    shown["p"] = ["" if pd.isna(p) else p_text(p).removeprefix("= ") for p in main["p"]]
+    sizes = main[["n", "clusters"]].map(lambda number: "" if pd.isna(number) else f"{number:.0f}")
+    shown[["n", f"{rows['cluster_unit'].iloc[0]}s"]] = sizes
+    numbers = numbers.join(main[["p", "p_holm", "n", "clusters", "cluster_unit", "level", "note"]])
     shown = shown.reset_index()
-    if "field" in rows:
-        shown["condition"] = shown["field"] + ": " + shown["first"] + " → " + shown["second"]
-    else:
-        shown["condition"] = shown["condition"].map(varying_parts(shown["condition"].unique()))
-    shown["evaluator"] = shown["evaluator"].map(lambda name: one.display.get(name, name))
-    empty = [name for name in shown if name in CHANGE or (shown[name] == "").all()]
+    shown["condition"] = shown["condition"].map(varying_parts(shown["condition"].unique()))
+    shown["evaluator"] = shown["evaluator"].replace(one.display)
+    empty = [name for name in shown if (shown[name] == "").all()]
     return numbers.reset_index(), shown.drop(columns=empty).rename(columns={"author": "whose answers"})
 
 
 def save_table(
-    df: pd.DataFrame, folder: Path | str, name: str, notes: Sequence[str] = (), shown: pd.DataFrame | None = None,
-    groups: Sequence[str] = (),
-) -> list[Path]:  # fmt: skip
+    df: pd.DataFrame, folder: Path | str, name: str, notes: Sequence[str] = (), shown=None, groups: Sequence[str] = ()
+) -> list[Path]:
     """Write name.csv (full precision) and name.tex (three digits, with rules and notes); the index is left out.
 
     shown: what the LaTeX table has instead of df, where its form for print is another one. groups: columns of it whose
@@ -96,18 +89,17 @@ def latex(df: pd.DataFrame, notes: Sequence[str] = (), groups: Sequence[str] = (
         lines.append(row)
         above = label
     body = pd.DataFrame(lines, columns=body.columns).astype(object).where(lambda cells: cells.notna(), "")
-    style = body.style.hide(axis="index").format(_cell).format_index(_head, axis=1)
     numbers = body.map(lambda value: isinstance(value, int | float) or bool(re.match(r"^(< |[−-])?\d|^$", str(value))))
     align = "".join("c" if numeric else "l" for numeric in numbers.all())
+    style = body.style.hide(axis="index").format(_cell).format_index(_head, axis=1)
     table = style.to_latex(hrules=True, column_format=f"@{{}}{align}@{{}}")
     table = f"\\footnotesize\\setlength{{\\tabcolsep}}{{2pt}}{table}"
-    if notes:
-        below = "\n".join(f"\\item {escaped(note)}" for note in notes)
-        table = (
-            f"% \\usepackage{{booktabs,threeparttable}}\n\\begin{{threeparttable}}\n{table}\\begin{{tablenotes}}\\scriptsize"
-            f"\n{below}\n\\end{{tablenotes}}\n\\end{{threeparttable}}\n"
-        )
-    return table
+    if not notes:
+        return table
+    below = "".join(f"\\item {escaped(note)}\n" for note in notes)
+    head = "% \\usepackage{booktabs,threeparttable}\n\\begin{threeparttable}\n"
+    foot = f"\\begin{{tablenotes}}\\scriptsize\n{below}\\end{{tablenotes}}\n\\end{{threeparttable}}\n"
+    return head + table + foot
 
 
 class Above(str):

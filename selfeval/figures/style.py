@@ -139,7 +139,7 @@ def wrapped(text: str, inches: float, size: float = 7) -> str:
 
 
 def finish(fig: Figure, x: str = "", y: str = "") -> Figure:
-    """Label a figure's axes, explain what is drawn and nothing else, and make every text literal: "$$" is no formula."""
+    """Label a figure's axes, explain what is drawn and nothing else, and make every text literal ("$$")."""
     wide, high = fig.get_size_inches()
     with mpl.rc_context(STYLE):
         fig.supxlabel(wrapped(x, wide, 8), fontsize=7.5)

@@ -108,11 +108,8 @@ def unverified(records: pd.DataFrame, display: Mapping[str, str] | None = None) 
     if counts.empty:
         return []
     counts = _readable(counts[counts["unverified"] > 0].reset_index(names=ROW), display)
-    return [
-        f"{_where(row)}: {row['unverified']} of {row['answers']} answers are unverified: no raw reply holds them, so this "
-        "rests on the answers on record."
-        for row in counts.to_dict("records")
-    ]
+    said = words()["sentences"]["unverified"]
+    return [said.format(where=_where(row), **row) for row in counts.to_dict("records")]
 
 
 def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
@@ -121,7 +118,7 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
     records, changes: of `answers.rescore`. Where more than a fifth of an evaluator's recorded answers are not in its
     raw replies, five of these replies follow.
     """
-    lines = list(records.attrs.get("notes", ()))
+    lines, said = list(records.attrs.get("notes", ())), words()["sentences"]
     for change in changes.to_dict("records"):
         had, taken = change["on record"], change["removed"] + change["changed"]
         if taken <= DOUBTFUL * had:
@@ -129,28 +126,17 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
         task, evaluator = change["task_type"], change["evaluator_model"]
         rows = records[(records["task_type"] == task) & (records["evaluator_model"] == evaluator)]
         rows = rows[rows["recorded"].notna()].sort_values("status", key=lambda s: s == "error", kind="stable")
-        failed, kept = int((rows["status"] == "error").sum()), change["answers"] == "as recorded"
-        beside = f", {failed} of them beside an error message, which is no answer unless `reread` is no" * bool(failed)
-        lines.append(
-            f"{task}, {_label(evaluator, display)}: {taken} of {had} answers on record ({taken / had:.0%}) are not in the "
-            f"raw replies{beside}. {KEPT if kept else TAKEN} Five of the replies:"
-        )
+        failed, who = int((rows["status"] == "error").sum()), f"{task}, {_label(evaluator, display)}"
+        kept, beside = said["kept" if change["answers"] == "as recorded" else "taken"], ""
+        if failed:
+            beside = said["beside"].format(failed=failed)
+        lines.append(said["lost"].format(who=who, taken=taken, had=had, share=taken / had, beside=beside, kept=kept))
         recorded = rows["recorded"].map({True: "its own", False: "not its own"}).fillna(rows["recorded"])
-        for said, reply in zip(recorded[:5], rows["reply"][:5], strict=True):
+        for answer, reply in zip(recorded[:5], rows["reply"][:5], strict=True):
             line = " ".join(visible(reply).split())  # of a long one its beginning and its end, where the answer stands
             shown = line if len(line) < 200 else f"{line[:90]} ... {line[-90:]}"
-            lines.append(f"    {said!r} on record, reply: {shown!r}")
+            lines.append(f"    {answer!r} on record, reply: {shown!r}")
     return lines
-
-
-KEPT = (
-    "The answers on record are kept, unverified: right where the replies were cut off when stored; where names were "
-    "filled in for replies without an answer, set `reread: yes`."
-)
-TAKEN = (
-    "They are taken back: right where names were filled in for replies without an answer; where the replies were cut "
-    "off when stored, set `reread: no`."
-)
 
 
 def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -211,23 +197,22 @@ def which_interval(table: pd.DataFrame) -> str:
     both = default_rows(table, *BESIDE).merge(bootstrapped(table), on=[*ROW, "statistic"])
     both = both.dropna(subset=["low_x", "low_y"])
     apart = ((both["low_x"] - both["low_y"]).abs() > 0.05) | ((both["high_x"] - both["high_y"]).abs() > 0.05)
-    return (
-        f"The BCa interval has an end more than .05 away from the default one in {apart.sum()} of {len(both)} estimates. "
-        "They differ where clusters are few or rates near 0 or 1; there the bootstrap is too narrow (a constant answer has "
-        "no width at all). Quote the default one; BCa is for comparison with work that reports a bootstrap."
-    )
+    return words()["sentences"]["bootstrap"].format(apart=apart.sum(), all=len(both))
 
 
 def about_intervals(table: pd.DataFrame) -> str:
-    """Name the interval methods of the default rows once, as they are cited, with policy and unit."""
+    """Say once over how much estimates are, and name their interval methods as they are cited, with the policy."""
     rows = default_rows(table, author=None).dropna(subset="low")
     if rows.empty:
         return ""
     units = " and ".join(f"{unit}s" for unit in rows["cluster_unit"].unique())
+    counts, models = rows["clusters"].astype(int), rows["evaluator"].replace("", None).nunique()
+    span = " to ".join(map(str, dict.fromkeys([counts.min(), counts.max()])))
+    who = f"{models} model{'s' * (models > 1)}, " * (models > 0)
     named = [text.format(units=units) for name, text in words()["methods"].items() if name in set(rows["method"])]
-    policies = [name for name in rows["policy"].unique() if name]
-    policy = f" Policy {' and '.join(policies)}." if policies else ""
-    return f"{rows['level'].iloc[0] * 100:g} % intervals: {', '.join(named)}.{policy}"
+    policies = " and ".join(name for name in rows["policy"].unique() if name)
+    level = f"{rows['level'].iloc[0] * 100:g} % intervals: {', '.join(named)}."
+    return f"n: {who}{span} {units}. {level}" + f" Policy {policies}." * bool(policies)
 
 
 def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:
@@ -316,13 +301,12 @@ def planning(table: pd.DataFrame) -> list[str]:
             continue
         half = (group["high"] - group["low"]).max() / 2
         found = half * clusters**0.5 / sps.t.ppf(0.5 + group["level"].iloc[0] / 2, clusters - 1)
-        known = clusters >= ENOUGH and found > 0
-        sd, assumed = (found, "the largest of these evaluators") if known else (SD, "assumed, as in earlier data")
-        said = (
-            f"with {clusters} prompts and a standard deviation of {sd:.2f} per prompt ({assumed}), a true J of "
-            f"{detectable_difference(clusters, sd=sd, t=clusters < ENOUGH):.2f} is detected in four of five such runs "
-            f"(5 %, two-sided, one text per prompt and author){_few(clusters)}."
-        )
+        sd, assumed, t = SD, "assumed, as in earlier data", clusters < ENOUGH
+        if not t and found > 0:
+            sd, assumed = found, "the largest of these evaluators"
+        least = detectable_difference(clusters, sd=sd, t=t)
+        about = {"clusters": clusters, "sd": sd, "assumed": assumed, "least": least, "few": _few(clusters)}
+        said = words()["sentences"]["planned"].format(**about)
         sentences.setdefault(said, []).append(f"{task}{f' ({varying[condition]})' if varying[condition] else ''}")
     return [f"{', '.join(designs)}: {said}" for said, designs in sentences.items()]
 
@@ -361,7 +345,7 @@ def _of_texts(found: dict, authors: int) -> str:
     a = found["advantage"]
     trap = ""
     if a.low > 0 or (a.high < 0 and (j.task == BINARY or a.estimate >= -1 / max(authors - 1, 1) - 1e-9)):
-        trap = f" Its advantage is A = {a.estimate:+.2f}: an A of this size can arise from naming habits alone."
+        trap = words()["sentences"]["habit"].format(a=a.estimate)
     if "constant_answer" in str(j.note):
         return f"{claimed}: a constant answer, which shows no recognition: {shown}.{ranking}{trap}"
     if area is not None and _differs(area, 0.5):
@@ -431,8 +415,8 @@ def _of_pairs(found: dict) -> str:
     verdict = "no evidence that it prefers its own more than they do"
     if _differs(gap, 0):
         verdict = f"it prefers its own {'more' if gap.low > 0 else 'less'} than they do"
-    judged = f"choose it in {found['neutral_rate'].estimate:.2f} of the same pairs"
-    return f"{said} Judges who wrote neither text {judged}; own minus neutral is {_tested(gap)}: {verdict}."
+    rate = found["neutral_rate"].estimate
+    return said + words()["sentences"]["neutral"].format(rate=rate, gap=_tested(gap), verdict=verdict)
 
 
 def _pooled(gap) -> str:

@@ -28,6 +28,7 @@ from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.figures import results
+from selfeval.figures.rows import renamed
 from selfeval.identity import EvalRunner
 from selfeval.identity.report import lasting
 from selfeval.identity.runner import rescore
@@ -43,6 +44,7 @@ __all__ = [
     "read_jsonl",
     "read_predictions",
     "read_texts",
+    "renamed",
     "run_notebook",
     "write_csv",
 ]
