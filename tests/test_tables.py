@@ -97,9 +97,9 @@ def test_leaks_are_left_out_beside_all_texts():
 def test_changes_and_models_in_general_are_readable_or_empty():
     frame = records(HABIT)
     both = pd.concat([frame.assign(condition="hints=false"), frame.assign(condition="hints=true")])
-    shown = tables.changes(stats.condition_contrasts(both), ["discrimination"])
+    shown = tables.summary(stats.condition_contrasts(both), ["discrimination"])
     assert set(shown["change"]) == {"hints: false → true"} and shown["discrimination"].str.startswith("0.00 [").all()
-    assert tables.changes(stats.condition_contrasts(frame), ["discrimination"]).empty
+    assert tables.summary(stats.condition_contrasts(frame), ["discrimination"]).empty
     general = tables.in_general(stats.models_in_general(frame))
     assert {"these models", "models like these"} == set(general["about"])
 

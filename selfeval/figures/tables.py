@@ -67,17 +67,30 @@ def _asked_again(records: pd.DataFrame) -> pd.Series:
 def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Set the last replies' claims beside those of first attempts, where more than 2 % of them were asked again."""
     again = _asked_again(records)
-    again = again[again > WORTH_SAYING]
-    if again.empty:
+    if not (again > WORTH_SAYING).any():
         return pd.DataFrame()
     answers = [name for name in ("predicted_model", "predicted_self", "score") if name in records]
-    parts = {"last": records, "first": first_attempts(records, answers)}
-    rows = [default_rows(recognition_table(part, n_resamples=1), *CLAIMED).assign(attempt=name, role="")
-            for name, part in parts.items()]  # fmt: skip
-    rows = pd.concat(rows).merge(again.round(3), left_on=[*ROW, "role"], right_index=True)
-    index = [*ROW, "asked again", "attempt"]
-    rows = rows.sort_values(index, kind="stable")
-    return _readable(side_by_side(rows, index, CLAIMED).reset_index(), display)
+    rows = _of_parts({"first": first_attempts(records, answers), "last": records}, CLAIMED).assign(role="")
+    rows = rows.merge(again[again > WORTH_SAYING].round(3), left_on=[*ROW, "role"], right_index=True)
+    rows = rows.rename(columns={"part": "attempt"})
+    return _readable(side_by_side(rows, [*ROW, "asked again", "attempt"], CLAIMED).reset_index(), display)
+
+
+def leaking(records: pd.DataFrame, display: Mapping[str, str] | None = None, *, seed: int = 0) -> pd.DataFrame:
+    """Set discrimination on all texts beside that without texts that name a model or a maker; empty without leaks."""
+    leaks = records["leak"].eq(True) if "leak" in records else pd.Series(False, records.index)
+    if not leaks.any() or leaks.all():
+        return pd.DataFrame()
+    parts = {"all texts": records, "without leaks": records[~leaks]}
+    rows = _of_parts(parts, ["discrimination"], seed=seed).assign(statistic=lambda rows: rows["part"])
+    return _readable(side_by_side(rows, ROW, [*parts]).reset_index(), display)
+
+
+def _of_parts(parts: Mapping[str, pd.DataFrame], statistics: Sequence[str], **options) -> pd.DataFrame:
+    """Return default rows of statistics from several selections of records, group by group; `part` names them."""
+    tables = {name: recognition_table(records, n_resamples=1, **options) for name, records in parts.items()}
+    rows = [default_rows(table, *statistics).assign(part=name) for name, table in tables.items()]
+    return pd.concat(rows).sort_values(ROW, kind="stable")
 
 
 def statuses(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -151,18 +164,6 @@ def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -
     return _readable(shares.round(3).reset_index().rename_axis(columns=None).rename(columns=str), display)
 
 
-def leaking(records: pd.DataFrame, display: Mapping[str, str] | None = None, *, seed: int = 0) -> pd.DataFrame:
-    """Set discrimination on all texts beside that without texts that name a model or a maker; empty without leaks."""
-    if "leak" not in records or not records["leak"].eq(True).any() or records["leak"].eq(True).all():
-        return pd.DataFrame()
-    parts = {"all texts": records, "without leaks": records[~records["leak"].eq(True)]}
-    tables = [recognition_table(part, n_resamples=1, seed=seed) for part in parts.values()]
-    rows = [
-        default_rows(table, "discrimination").assign(statistic=name) for name, table in zip(parts, tables, strict=True)
-    ]
-    return _readable(side_by_side(pd.concat(rows), ROW, [*parts]).reset_index(), display)
-
-
 # views of estimates -------------------------------------------------------------------------------------------------
 
 
@@ -170,14 +171,19 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     """Show statistics side by side as "estimate [low, high]", one row per design and evaluator.
 
     Takes each statistic's default method and policy, and the p of discrimination where that is among them, of the
-    others in `TESTED` as "p of ...". Designs that have none of the statistics are left out.
+    others in `TESTED` as "p of ...". Designs that have none of the statistics are left out. Of contrasts of conditions
+    a row is a `change` from one to the other.
     """
     rows = default_rows(table, *statistics)
     if rows.empty:
         return pd.DataFrame()
-    wide = side_by_side(rows, ROW, statistics)
+    index = ROW
+    if "field" in rows:
+        rows = rows.assign(change=rows["field"] + ": " + rows["first"] + " → " + rows["second"])
+        index = [*DESIGN, "change", "evaluator"]
+    wide = side_by_side(rows, index, statistics)
     for name in TESTED:
-        tested = rows[rows["statistic"] == name].set_index(ROW)["p"].reindex(wide.index)
+        tested = rows[rows["statistic"] == name].set_index(index)["p"].reindex(wide.index)
         if (name == "discrimination" and name in wide) or (tested.notna().any() and "p" not in wide):
             column = "p" if name == "discrimination" else f"p of {name}"
             wide[column] = ["" if pd.isna(p) else p_text(p) for p in tested]
@@ -223,14 +229,6 @@ def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[
     return wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
 
 
-def beside_neutral(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Set own choices in pairs beside those of judges who wrote neither text; empty where none saw the same pairs."""
-    if "own_minus_neutral" not in set(table["statistic"]):
-        return pd.DataFrame()
-    pairs = table[table["task"] == PAIRWISE]
-    return summary(pairs, ["self_accuracy", "neutral_rate", "own_minus_neutral"], display)
-
-
 def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Set, for each name, the share of questions that got it beside the share of texts that it wrote."""
     counts = counts[counts["task"].isin(NAMING)]
@@ -252,27 +250,12 @@ def ceiling(table: pd.DataFrame, style_table: pd.DataFrame, display: Mapping[str
     return _readable(both.reset_index(), display)
 
 
-def changes(
-    contrasts: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None
-) -> pd.DataFrame:
-    """Show contrasts of conditions as "change [low, high]", one row per pair of conditions and evaluator."""
-    rows = default_rows(contrasts, *statistics)
-    if rows.empty:
-        return pd.DataFrame()
-    rows["change"] = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
-    return _readable(side_by_side(rows, [*DESIGN, "change", "evaluator"], statistics).reset_index(), display)
-
-
 def in_general(table: pd.DataFrame) -> pd.DataFrame:
     """Show the mean over models, for these models and for models like them, as estimates with intervals."""
     rows = renamed(table)
-    if rows.empty:
-        return pd.DataFrame()
-    rows = rows.assign(about=rows["method"].map({"two_way_t": "models like these"}).fillna("these models"))
-    without = rows["note"].astype(str).str.contains("no_interval").map({True: " (no interval)", False: ""})
-    rows["shown"] = [estimate_text(*row) for row in rows[BOUNDS].itertuples(index=False)] + without
-    index = [name for name in (*DESIGN, "about", "n_models", "clusters") if name in rows]
-    return _readable(side_by_side(rows, index, rows["statistic"].unique()).reset_index(), None)
+    about = rows["method"].map({"two_way_t": "models like these"}).fillna("these models")
+    shown = summary(rows.assign(evaluator=about, author=""), list(rows["statistic"].unique()))
+    return shown.rename(columns={"evaluator": "about"})
 
 
 def show(table: pd.DataFrame, otherwise: str) -> None:
@@ -349,9 +332,7 @@ def _of_texts(found: dict, authors: int) -> str:
     if "constant_answer" in str(j.note):
         return f"{claimed}: a constant answer, which shows no recognition: {shown}.{ranking}{trap}"
     if area is not None and _differs(area, 0.5):
-        return (
-            f"{claimed}; its words do not show recognition ({shown}), but {_order(area)}: AUC = {_tested(area)}.{trap}"
-        )
+        return f"{claimed}; its words do not show recognition ({shown}), but {_order(area, '')}: AUC = {_tested(area)}.{trap}"
     return f"{claimed}; no evidence of recognition: {shown}.{ranking}{trap}"
 
 
@@ -371,15 +352,21 @@ def _p(row) -> str:
     return f"{p_text(row.p)}{', the least that so few prompts allow' if few else ''}"
 
 
-def _order(area) -> str:
-    return f"its probabilities order its own texts {'above' if area.low > 0.5 else 'below'} others'"
+def _side(row, null: float, above: str, below: str, neither: str) -> str:
+    """Return which of three things an estimate says."""
+    return neither if not _differs(row, null) else above if row.low > null else below
+
+
+def _order(area, neither: str) -> str:
+    above, below = (f"its probabilities order its own texts {side} others'" for side in ("above", "below"))
+    return _side(area, 0.5, above, below, neither)
 
 
 def _ranking(area) -> str:
     """Say what AUC shows, as a sentence of its own; nothing without one."""
     if area is None or pd.isna(area.estimate):
         return ""
-    said = _order(area) if _differs(area, 0.5) else "its probabilities do not show that it tells them apart"
+    said = _order(area, "its probabilities do not show that it tells them apart")
     return f" {said[0].upper()}{said[1:]}: AUC = {_tested(area)}."
 
 
@@ -387,34 +374,30 @@ def _by_scores(area) -> str:
     """Conclude from probabilities alone, where there is no answer in words; nothing without them."""
     if area is None or pd.isna(area.estimate):
         return ""
-    verdict = _order(area) if _differs(area, 0.5) else "no evidence of recognition"
-    return f"it has probabilities and no answers; {verdict}: AUC = {_tested(area)}{_weak(area)}."
+    said = _order(area, "no evidence of recognition")
+    return f"it has probabilities and no answers; {said}: AUC = {_tested(area)}{_weak(area)}."
 
 
 def _of_pairs(found: dict) -> str:
-    chosen, bias = found["self_accuracy"], found.get("position_bias")
+    chosen, bias, gap = found["self_accuracy"], found.get("position_bias"), found.get("own_minus_neutral")
     if pd.isna(chosen.estimate):
         return _by_scores(found.get("auc")) or "nothing can be said, it answered nothing."
     silent = found["no_answer_rate"].estimate if "no_answer_rate" in found else 0
-    shown = f"chooses its own text in {estimate_text(chosen.estimate, chosen.low, chosen.high)} of the pairs" + (
-        f" that it answers ({silent:.0%} have no answer)" if silent else ""
-    )
+    shown = f"chooses its own text in {estimate_text(chosen.estimate, chosen.low, chosen.high)} of the pairs"
+    shown += f" that it answers ({silent:.0%} have no answer)" if silent else ""
     if "one_order" in str(chosen.note):
         place = "its own text always stood at the same place: a habit of place would look the same"
         return f"{shown}, but {place}{_weak(chosen)}."
     tested = "" if pd.isna(chosen.p) else f" (p {_p(chosen)})"
-    habit, verdict = "", "no evidence that it tells them apart"
+    verdict = _side(chosen, 0.5, "it favours its own", "it avoids its own", "no evidence that it tells them apart")
+    said = f"{shown}, where 0.50 is chance{tested}: {verdict}{_weak(chosen)}."
     if bias is not None and (bias.low > 0 or bias.high < 0):
-        habit = f" It favours the {'first' if bias.estimate > 0 else 'second'} text whatever it is."
-    if _differs(chosen, 0.5):
-        verdict = f"it {'favours' if chosen.low > 0.5 else 'avoids'} its own"
-    said = f"{shown}, where 0.50 is chance{tested}: {verdict}{_weak(chosen)}.{habit}{_ranking(found.get('auc'))}"
-    gap = found.get("own_minus_neutral")
+        said += f" It favours the {'first' if bias.estimate > 0 else 'second'} text whatever it is."
+    said += _ranking(found.get("auc"))
     if gap is None or pd.isna(gap.estimate):
         return said
-    verdict = "no evidence that it prefers its own more than they do"
-    if _differs(gap, 0):
-        verdict = f"it prefers its own {'more' if gap.low > 0 else 'less'} than they do"
+    verdicts = (f"it prefers its own {more} than they do" for more in ("more", "less"))
+    verdict = _side(gap, 0, *verdicts, "no evidence that it prefers its own more than they do")
     rate = found["neutral_rate"].estimate
     return said + words()["sentences"]["neutral"].format(rate=rate, gap=_tested(gap), verdict=verdict)
 
@@ -423,10 +406,9 @@ def _pooled(gap) -> str:
     """Say what the evaluators of a design have in common over neutral judges."""
     if pd.isna(gap.estimate):
         return "nothing can be said beside neutral judges, who answered nothing."
-    verdict = "no evidence that authors prefer their own more than judges who wrote neither text do"
-    if _differs(gap, 0):
-        verdict = f"authors prefer their own {'more' if gap.low > 0 else 'less'} than judges who wrote neither text do"
-    return f"own minus neutral is {_tested(gap)}: {verdict}."
+    verdicts = (f"authors prefer their own {more} than judges who wrote neither text do" for more in ("more", "less"))
+    none = "no evidence that authors prefer their own more than judges who wrote neither text do"
+    return f"own minus neutral is {_tested(gap)}: {_side(gap, 0, *verdicts, none)}."
 
 
 def _weak(row) -> str:
