@@ -224,7 +224,8 @@ def test_tables_for_latex_and_figures_take_any_name(tmp_path):
     result = recognition_table(frame, n_resamples=10)
     for first in range(0, 12, 4):
         display = dict(zip(sorted(frame["evaluator_model"].unique()), names[first : first + 4], strict=True))
-        figures.save(figures.advantage_and_discrimination(result, display), tmp_path, f"f{first}")
+        drawn = figures.draw("recognition", {"recognition": result}, display, only=["advantage_exact_model"])
+        figures.save(drawn["advantage_exact_model"], tmp_path, f"f{first}")
     assert len([*tmp_path.glob("f*.pdf")]) == 3
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from selfeval import figures
 from selfeval.figures import DOUBLE, SINGLE
-from selfeval.figures.identity import identity_figures
-from selfeval.figures.jury import jury_figures
+from selfeval.figures.rows import COLUMNS, renamed
 from selfeval.stats import confusion, recognition_table, roc_points
 from selfeval.stats.votes import ARMS
 
@@ -74,56 +73,52 @@ def recognition(size, width):
         "text_id": t * prompts + p, "evaluator_model": ids[e], "true_model": ids[t], "task_type": "exact_model",
         "prompt_id": p, "predicted_model": ids[answer], "predicted_self": answer == e, "score": rng.random(len(e)),
     })[~((e == 2) & (t == 0))]  # fmt: skip
-    table = recognition_table(frame, n_resamples=1)
+    table = renamed(recognition_table(frame, n_resamples=1))
     human = confusion(frame).assign(author=lambda c: c["author"].mask(c["author"] == ids[-1], "human"))
-    change = {"task": "exact_model", "field": "hints", "first": "false", "second": "true", "condition": ""}
-    changes = table[(table["statistic"] == "discrimination") & (table["author"] == "")].assign(**change)
-    changes = changes.drop_duplicates("evaluator")
-    drawn = figures.recognition_figures(table, confusion(frame), labels(size), roc_points(frame), changes, width)
-    return drawn | {"accuracy_human": figures.accuracy_heatmap(human, labels(size) | {"human": "Human"}, width)}
+    changes = table[(table["statistic"] == "discrimination") & (table["author"] == "")]
+    changes = changes.assign(field="hints", first="false", second="true")
+    found = {"recognition": table, "counts": human, "roc": roc_points(frame), "contrasts": changes}
+    return figures.draw("recognition", found, labels(size) | {"human": "Human"}, width)
 
 
-def estimates(keys, statistics, **columns):
+def estimates(keys, statistics, unit="template"):
     """Make rows of a result table: a statistic for each key, some of them without an estimate."""
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame([key | {"statistic": name} for key in keys for name in statistics])
+    frame = pd.DataFrame([dict.fromkeys(COLUMNS, "") | key | {"statistic": s} for key in keys for s in statistics])
     value = rng.random(len(frame))
     value[::17] = np.nan
     ends = {"estimate": value, "low": (value - 0.2).clip(0), "high": (value + 0.2).clip(0, 1)}
-    return frame.assign(**ends, **columns)
+    return frame.assign(**ends, level=0.95, clusters=20, cluster_unit=unit, method="mover")
 
 
 def identity(size, width):
     models = [*labels(size)]
-    whole = ["claim_discrimination", "susceptibility", "abstain", "neutral_right"]
-    parts = [estimates([{"model": m} for m in models], whole)]
-    for group, count in (("family", 9), ("condition", 24 if size < 40 else 12)):
-        keys = [{"model": m, group: f"{group}-{k}"} for m in models for k in range(count)]
-        parts.append(estimates(keys, ["accept_true", "accept_false"]))
-    lasting = estimates([{"model": m, "turn": t} for m in models for t in (1, 2, 3)], ["survival"])
-    return identity_figures(pd.concat(parts, ignore_index=True), lasting, labels(size), width)
+    whole = ["claim_discrimination", "susceptibility", "abstain", "neutral_right", "survival@1", "survival@2"]
+    parts = [estimates([{"evaluator": m} for m in models], whole),
+             estimates([{"evaluator": m, "task": f"family-{k}"} for m in models for k in range(9)],
+                       ["claim_discrimination", "accept_true", "accept_false"])]  # fmt: skip
+    return figures.draw("identity", {"identity": pd.concat(parts)}, labels(size), width)
 
 
 def existence(size, width):
-    keys = [{"evaluator": m, "condition": f"answer={form};reasoning=false"} for m in labels(size)
+    keys = [{"evaluator": m, "task": "existence", "condition": f"answer={form};reasoning=false"} for m in labels(size)
             for form in ("yes_no", "true_false", "probability", "likert")]  # fmt: skip
-    table = estimates(keys, ["score_real", "score_invented", "discrimination"])
-    return figures.existence_figures(table, labels(size), width)
+    table = estimates(keys, ["score_real", "score_invented", "discrimination"], "name")
+    return figures.draw("existence", {"existence": table}, labels(size), width)
 
 
 def jury(size, width):
     rows = [{"conversation_id": f"{source}{k}", "turn": turn, "arm": arm, "source": source, "score": (k % 5) / 4}
             for arm in ARMS for source in ("human", "model") for k in range(size) for turn in (1, 2, 3)]  # fmt: skip
+    arms = [{"task": a} for a in (*ARMS, "length", "character n-grams")]
     parts = [
-        estimates([{"arm": a, "source": s} for a in ARMS for s in ("human", "model")], ["mean_score"]),
-        estimates([{"arm": f"debate - {a}", "source": ""} for a in ARMS[:4]], ["difference"]),
-        estimates([{"arm": a, "source": "", "round": r} for a in ARMS[2:] for r in (2, 3)],
+        estimates([arm | {"author": s} for arm in arms[: len(ARMS)] for s in ("human", "model")], ["mean_score"]),
+        estimates([{"task": f"debate - {a}"} for a in ARMS[:4]], ["difference"]),
+        estimates([arm | {"condition": f"round={r}"} for arm in arms[2:5] for r in (2, 3)],
                   ["shift", "absolute_shift", "crossing"]),
-        estimates([{"arm": a, "source": ""} for a in (*ARMS, "length", "character n-grams")],
-                  ["auc", "paired_accuracy"]),
+        estimates(arms, ["auc", "paired_accuracy"]),
     ]  # fmt: skip
-    table = pd.concat(parts, ignore_index=True).assign(juror="")
-    return jury_figures(pd.DataFrame(rows), table, width)
+    return figures.draw("jury", {"jury": pd.concat(parts), "verdicts": pd.DataFrame(rows)}, {}, width)
 
 
 @pytest.mark.filterwarnings("error")  # matplotlib warns where a layout collapses
@@ -140,14 +135,8 @@ def test_every_label_is_readable(draw, size, width):
 
 
 def test_the_check_finds_labels_on_each_other_and_labels_cut_off():
-    fig = figures.forest(recognition_table(frame_of_two(), n_resamples=1), statistics=("discrimination",))
+    fig = existence(3, DOUBLE)["discrimination_existence"]
     assert faults(fig) == []
     fig.axes[0].set_title("a title that is far too long for the panel " * 3)
-    fig.axes[0].set_yticks([0, 0.05], ["one label", "another"])
+    fig.axes[0].set_yticks([0, -0.05], ["one label", "another"])
     assert any("cut off" in found for found in faults(fig)) and "'one label' on 'another'" in faults(fig)
-
-
-def frame_of_two():
-    rows = [{"text_id": f"{t}{p}", "evaluator_model": e, "true_model": t, "task_type": "exact_model", "prompt_id": p,
-             "predicted_model": e, "predicted_self": True} for e in "ab" for t in "ab" for p in range(4)]  # fmt: skip
-    return pd.DataFrame(rows)

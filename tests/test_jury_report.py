@@ -4,13 +4,11 @@ import asyncio
 
 import pandas as pd
 import pytest
-from matplotlib.collections import LineCollection
 
-from selfeval import models
+from selfeval import figures, models
 from selfeval.asking.client import Client
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
-from selfeval.figures.jury import jury_figures, turns
 from selfeval.roleplay import report
 from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, render, write_conversations
@@ -81,31 +79,11 @@ def test_tables_and_sentences_say_what_was_planted(run):
 def test_every_figure_is_drawn_and_fewer_without_people(run):
     _, records, table, base = run
     both = pd.concat([table, base], ignore_index=True)
-    assert set(jury_figures(report.verdicts(records), both)) == {
-        f"{kind}_jury" for kind in ("arms", "turns", "distributions", "shifts", "areas")
-    }
+    kinds = {f"{kind}_jury" for kind in ("arms", "differences", "turns", "shifts", "areas")}
+    assert set(figures.draw("jury", {"jury": both, "verdicts": report.verdicts(records)})) == kinds
     models_alone = records[records["source"] == "model"]
-    drawn = jury_figures(report.verdicts(models_alone), jury_table(models_alone, n_resamples=50))
-    assert set(drawn) == {f"{kind}_jury" for kind in ("arms", "turns", "distributions", "shifts")}
-
-
-def test_the_bar_over_the_verdicts_is_the_estimate_of_the_table():
-    """A conversation of three turns weighs as much as one of two, here as in the other figure of means."""
-    rows = [("a", 1, 1.0), ("a", 2, 0.0), ("b", 1, 1.0), ("b", 2, 1.0), ("b", 3, 1.0)]
-    found = pd.DataFrame(rows, columns=["conversation_id", "turn", "score"]).assign(arm="reask", source="model")
-    table = jury_table(found.assign(juror="j", role="juror", round=1), n_resamples=1)
-    fig = jury_figures(found, table)["distributions_jury"]
-    [bar] = [lines for lines in fig.axes[0].collections if isinstance(lines, LineCollection)]
-    [[[_, left], [_, right]]] = bar.get_segments()
-    assert left == right == pytest.approx(0.75) != found["score"].mean()
-
-
-def test_the_mean_by_turn_is_joined_where_the_same_conversations_are_judged():
-    rows = [("a", 1, 0.2), ("b", 1, 0.4), ("a", 2, 0.4), ("b", 2, 0.6), ("a", 3, 1.0), ("b", 3, None)]
-    found = pd.DataFrame(rows, columns=["conversation_id", "turn", "score"]).assign(arm="reask", source="model")
-    thick = [line for line in turns(found).axes[0].lines if line.get_linewidth() > 1]
-    assert [list(line.get_xdata()) for line in thick] == [[1, 2], [3]]
-    assert [list(line.get_ydata()) for line in thick] == [pytest.approx([0.3, 0.5]), [1.0]]
+    alone = {"jury": jury_table(models_alone, n_resamples=50), "verdicts": report.verdicts(models_alone)}
+    assert set(figures.draw("jury", alone)) == kinds - {"areas_jury"}
 
 
 @pytest.mark.parametrize("score", [1.0, None])
@@ -115,8 +93,8 @@ def test_a_jury_that_always_says_the_same_or_nothing_can_be_looked_at(run, score
     _, records, *_ = run
     same = records.assign(score=score, status="ok" if score else "no_answer").astype({"score": float})
     table = jury_table(same, n_resamples=50)
-    drawn = jury_figures(report.verdicts(same), table)
-    assert ("distributions_jury" in drawn) == (score is not None) and {"arms_jury", "turns_jury"} < set(drawn)
+    drawn = figures.draw("jury", {"jury": table, "verdicts": report.verdicts(same)})
+    assert ("turns_jury" in drawn) == (score is not None)
     sentences = report.conclusions(table)
     assert len(sentences) == 4 and ("changed no mean score" in sentences[-1]) == (score is not None)
     assert all("not shown to tell" in s or "cannot be estimated" in s for s in sentences[:3])

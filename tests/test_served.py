@@ -7,7 +7,7 @@ from written_files import run_notebook
 
 from selfeval import figures, stats, sweep
 from selfeval.errors import ProviderError
-from selfeval.figures import captions, results, tables
+from selfeval.figures import paper, results, tables
 from selfeval.recognition.texts import missing_texts
 from selfeval.stats import serving
 
@@ -107,12 +107,14 @@ def test_the_mark_is_in_tables_figures_latex_and_the_set_of_a_paper(tmp_path):
     assert summary["evaluator"].tolist() == ["a", "Bert ‡"]
     tex = figures.save_table(summary, tmp_path, "t", notes=serving.sentences(display, several))[1].read_text()
     assert "Bert \\ddag{} & " in tex and "\\item \\ddag{} Bert was served by 2 endpoints: one via East (30" in tex
-    drawn = figures.recognition_figures(table, stats.confusion(frame), display)
+    found = {"recognition": table, "counts": stats.confusion(frame), "roc": stats.roc_points(frame)}
+    found["contrasts"] = stats.condition_contrasts(frame)
+    drawn = figures.draw("recognition", found, display)
     assert "Bert ‡" in [label.get_text() for label in drawn["forest_exact_model"].axes[0].get_yticklabels()]
-    results.keep_recognition(tmp_path, frame, table, stats.condition_contrasts(frame), display)
+    results.save(tmp_path, "recognition", frame, found, {}, {}, display)
     [one] = results.find(str(tmp_path))
-    assert "Bert ‡ is b (answered by one via East, one via West)" in captions.notes(one)[0]
-    assert "‡ Several endpoints served this model" in captions.caption(one, "advantage_exact_model")
+    assert "Bert ‡ is b (answered by one via East, one via West)" in paper.notes(one)[0]
+    assert any("‡ Several endpoints served this model" in note for note in paper.notes(one))
 
 
 def test_the_overview_has_the_share_asked_again():

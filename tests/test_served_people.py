@@ -11,8 +11,8 @@ from identity_records import Claims, Pressure
 from matplotlib.text import Text
 from planted_jury import planted_records
 
+from selfeval import figures
 from selfeval.asking.client import Client
-from selfeval.figures import identity as identity_figures
 from selfeval.files import write_whole
 from selfeval.identity import report as identity
 from selfeval.models import get, get_all
@@ -67,7 +67,7 @@ def test_identity_figures_and_tables_show_the_mark_in_the_figures_font(suite):
     table = identity_table(suite, **FAST)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a glyph that the font lacks
-        drawn = identity_figures.identity_figures(table, survival_table(suite, **FAST), display)
+        drawn = figures.draw("identity", {"identity": pd.concat([table, survival_table(suite, **FAST)])}, display)
         for figure in drawn.values():
             figure.draw_without_rendering()
     for figure in drawn.values():

@@ -74,13 +74,16 @@ def test_an_evaluator_without_texts_of_its_own_has_nothing_to_say():
 def test_planning_says_what_a_null_could_hide():
     table = stats.recognition_table(records(HABIT), n_resamples=1)
     [sentence] = [s for s in tables.planning(table) if s.startswith("exact_model")]
-    assert "with 50 prompts, a true J of 0.22 is detected in four of five such runs" in sentence
+    assert (
+        "with 50 prompts and a standard deviation of 0." in sentence and "(the largest of these evaluators)" in sentence
+    )
     for prompts, validated in ((20, True), (10, False)):
         fewer = records({k: v[:prompts] for k, v in HABIT.items()})
         both = pd.concat([fewer.assign(condition=f"hints={hints}") for hints in ("false", "true")])
         [few] = tables.planning(stats.recognition_table(both, n_resamples=1))  # one sentence: the prompts decide
-        assert "(hints=false), exact_model (hints=true)" in few and "few prompts: a wide interval" in few
-        assert ("not validated below 20" not in few) == validated
+        assert "(hints=false), exact_model (hints=true)" in few and f"only {prompts} prompts: a wide interval" in few
+        assert "standard deviation of 0.55 per prompt (assumed" in few
+        assert ("coverage was tested from 20 prompts up" not in few) == validated
 
 
 def test_leaks_are_left_out_beside_all_texts():
@@ -94,9 +97,9 @@ def test_leaks_are_left_out_beside_all_texts():
 def test_changes_and_models_in_general_are_readable_or_empty():
     frame = records(HABIT)
     both = pd.concat([frame.assign(condition="hints=false"), frame.assign(condition="hints=true")])
-    shown = tables.changes(stats.condition_contrasts(both), ["discrimination"])
+    shown = tables.summary(stats.condition_contrasts(both), ["discrimination"])
     assert set(shown["change"]) == {"hints: false → true"} and shown["discrimination"].str.startswith("0.00 [").all()
-    assert tables.changes(stats.condition_contrasts(frame), ["discrimination"]).empty
+    assert tables.summary(stats.condition_contrasts(frame), ["discrimination"]).empty
     general = tables.in_general(stats.models_in_general(frame))
     assert {"these models", "models like these"} == set(general["about"])
 

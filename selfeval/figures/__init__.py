@@ -1,21 +1,15 @@
 """Figures and tables for print.
 
-Functions take the result table of `selfeval.stats.recognition_table` or the counts of `selfeval.stats.confusion` (of
-one task and condition) and return a Figure; intervals are drawn from the columns low and high as given. `display`
-maps a model id to its label; ids without one are shown as they are.
+Three forms draw everything: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves). `draw` gives
+all figures of a result, `save` writes one, `results.save` keeps a whole result, `paper.make` draws the paper's.
 """
 
 from importlib import import_module
 
 _HOME = {
-    "curves": ("roc",),
-    "existence": ("existence_figures",),
-    "intervals": ("advantage_and_discrimination", "contrasts", "default_rows", "forest"),
-    "latex": ("save_table",),
-    "recognition": ("designs", "recognition_figures"),
-    "shares": ("accuracy_heatmap", "claim_bars", "discrimination_matrix", "prediction_heatmap"),
+    "drawing": ("draw",),
+    "printed": ("save_table",),
     "style": ("DOUBLE", "PALETTE", "SINGLE", "STYLE", "save", "show", "use_style"),
-    "validation": ("coverage", "power_curves", "validation_figures"),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)

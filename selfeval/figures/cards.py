@@ -4,10 +4,10 @@ What is shown comes from models and files, so all of it is escaped. Nothing larg
 """
 
 import dataclasses
-import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 
 from selfeval.keys import redact, visible
@@ -25,16 +25,16 @@ TITLES = {  # a field that gives a record's kind away: its title
     "response": "Stored reply of {model}",
 }
 ABOUT = ("role", "speaker", "test_id", "test_type", "passed", "status")  # of one message, turn or test
-_COUNT = re.compile(r"[\d$?][\d.,?+/$ –-]*")
-_FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
-_PASSAGE = (
-    '<div style="opacity:.65;margin-top:6px">{}</div><pre style="white-space:pre-wrap;overflow-wrap:anywhere;'
-    "word-break:normal;max-height:26em;overflow:auto;margin:0;padding:2px 0 2px .8em;"
-    'border-left:3px solid rgba(128,128,128,.5);background:none;text-align:left">{}</pre>'
+COUNT = re.compile(r"[\d$?][\d.,?+/$ –-]*")
+BAR = "border-left:3px solid rgba(128,128,128,.5)"
+WRAP = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal;max-height:26em;overflow:auto"
+FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
+PASSAGE = (
+    '<div style="opacity:.65;margin-top:6px">{}</div>'
+    f'<pre style="{WRAP};{BAR};margin:0;padding:2px 0 2px .8em;background:none;text-align:left">{{}}</pre>'
 )
-_CARD = (
-    '<div style="border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:8px 14px;margin:4px 0;max-width:64em">'
-    '<b>{}</b><div style="line-height:1.7">{}</div>{}</div>'
+CARD = (
+    '<div style="border:1px solid rgba(128,128,128,.4);padding:8px 14px;max-width:64em"><b>{}</b><div>{}</div>{}</div>'
 )
 
 
@@ -49,9 +49,9 @@ class Card:
     def _repr_html_(self) -> str:
         facts, passages = (
             "".join(form.format(*(escape(visible(text)) for text in each)) for each in parts)
-            for form, parts in ((_FACT, self.facts), (_PASSAGE, self.passages))
+            for form, parts in ((FACT, self.facts), (PASSAGE, self.passages))
         )
-        return _CARD.format(escape(visible(self.title)), facts, passages)
+        return CARD.format(escape(visible(self.title)), facts, passages)
 
     def __repr__(self) -> str:
         lines = [self.title, *(f"  {label}: {text}" for label, text in self.facts)]
@@ -87,19 +87,14 @@ def _fields(record) -> dict:
     """Return what a record or object has to show by name; a stored reply's request and response as one."""
     if is_messages(record):
         return {"messages": record}
-    if hasattr(record, "_asdict"):
-        record = record._asdict()
-    elif hasattr(record, "to_dict"):
-        record = record.to_dict()
-    elif dataclasses.is_dataclass(record):
-        record = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
-    elif not isinstance(record, Mapping):
-        public = {name: value for name, value in getattr(record, "__dict__", {}).items() if name[0] != "_"}
-        record = public or {"text": str(record)}
+    for form in (lambda it: it._asdict(), lambda it: it.to_dict(), vars):
+        with suppress(AttributeError, TypeError):
+            record = record if isinstance(record, Mapping) else form(record)
+    row = record if isinstance(record, Mapping) else {"text": str(record)}
     for name in ("request", "response"):
-        if isinstance(record.get(name), Mapping):
-            record = {**record[name], **record, name: None}
-    return {str(name): value for name, value in record.items()}
+        if isinstance(row.get(name), Mapping):
+            row = {**row[name], **row, name: None}
+    return {str(name): value for name, value in row.items() if not str(name).startswith("_")}
 
 
 def said(value) -> list[tuple[str, str]]:
@@ -139,8 +134,8 @@ def short(value) -> str:
 
 def missing(value) -> bool:
     """Tell whether a field holds nothing: null, NaN, or empty."""
-    empty = value is None or (isinstance(value, str | list | tuple | dict) and not value)
-    return empty or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
+    nothing = str(value) in ("None", "nan", "<NA>", "NaT") and not isinstance(value, str)
+    return nothing or (isinstance(value, str | list | tuple | dict) and not value)
 
 
 def is_messages(value) -> bool:
@@ -155,7 +150,7 @@ def columns(rows: Sequence[Sequence]) -> str:
     lines = list(zip(*cells, strict=True))
     for i, (_, *body) in enumerate(lines):
         width = max(map(len, lines[i]))
-        right = body and all(_COUNT.fullmatch(cell) for cell in body)
+        right = body and all(COUNT.fullmatch(cell) for cell in body)
         lines[i] = [cell.rjust(width) if right else cell.ljust(width) for cell in lines[i]]
     return "\n".join("  ".join(line).rstrip() for line in zip(*lines, strict=True))
 
@@ -172,20 +167,15 @@ def show(*records, limit: int = 5) -> None:
     from IPython.display import display  # which prints outside of a notebook
 
     for record in records:
-        many = _several(record)
-        chosen = [record] if many is None else many[:limit]
-        for one in chosen:
+        many = [record]
+        if hasattr(record, "to_dict") and hasattr(record, "columns"):
+            many = record.to_dict("records")
+        elif type(record) in (list, tuple) and record and not isinstance(record[0], str) and not is_messages(record):
+            many = list(record)
+        for one in many[:limit]:
             display(card(one))
-        if many is not None and len(many) > limit:
+        if len(many) > limit:
             print(f"… and {len(many) - limit} more; `limit` shows more of them.")
-
-
-def _several(records) -> list | None:
-    """Return the records of a table or list, None for a single record."""
-    if hasattr(records, "to_dict") and hasattr(records, "columns"):
-        return records.to_dict("records")
-    plain = type(records) in (list, tuple) and records and not isinstance(records[0], str)
-    return list(records) if plain and not is_messages(records) else None
 
 
 def show_objects(shell, classes: Mapping[str, Sequence[str]]) -> None:

@@ -1,123 +1,61 @@
-"""The paper's figures and tables from sets of results (`selfeval.figures.results`), with an index of what each shows.
-
-`make` writes them all. The functions that draw are those of the analysis notebooks.
-"""
+"""The paper's figures and tables from sets of results (`selfeval.figures.results`), with an index of what they show."""
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from selfeval import figures
-from selfeval.errors import InputError
-from selfeval.figures import DOUBLE, SINGLE
-from selfeval.figures.captions import caption, notes
-from selfeval.figures.identity import identity_figures
-from selfeval.figures.jury import jury_figures
-from selfeval.figures.paper_tables import set_tables
+from selfeval.figures import style
+from selfeval.figures.drawing import draw
+from selfeval.figures.printed import save_table, set_tables
 from selfeval.figures.results import ResultSet
+from selfeval.figures.rows import default_rows, words
+from selfeval.figures.tables import about_intervals
 from selfeval.records import write_whole
+from selfeval.stats.counts import varying_parts
+from selfeval.stats.serving import MARK
 
-WIDTHS = {"double": DOUBLE, "single": SINGLE}
-
-
-def draw(one: ResultSet, width: float = DOUBLE) -> dict[str, Figure]:
-    """Return every figure that a set of results allows: {"<kind>_<what>": figure}."""
-    return DRAWING[one.kind](one, width)
-
-
-def _recognition(one: ResultSet, width: float) -> dict[str, Figure]:
-    t = one.tables
-    changes = t["contrasts"] if len(t["contrasts"]) else None
-    return figures.recognition_figures(t["recognition"], t["counts"], one.display, t["roc"], changes, width)
-
-
-def _identity(one: ResultSet, width: float) -> dict[str, Figure]:
-    return identity_figures(one.tables["identity"], one.tables["survival"], one.display, width)
-
-
-def _jury(one: ResultSet, width: float) -> dict[str, Figure]:
-    return jury_figures(one.tables["verdicts"], one.tables["jury"], width)
-
-
-def _existence(one: ResultSet, width: float) -> dict[str, Figure]:
-    return figures.existence_figures(one.tables["existence"], one.display, width)
-
-
-def _validation(one: ResultSet, width: float) -> dict[str, Figure]:
-    promise = one.about["settings"]["promise"]
-    return figures.validation_figures(one.tables["coverage"], one.tables["power"], promise, width)
-
-
-DRAWING: dict[str, Callable[[ResultSet, float], dict[str, Figure]]] = {
-    "recognition": _recognition,
-    "identity": _identity,
-    "jury": _jury,
-    "existence": _existence,
-    "validation": _validation,
-}
+QUOTE = "'"
+TEN = 10  # figures of the paper; the others are its supplement
 
 
 def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
-    """Write all figures, tables, index.json and README.md to a folder; return the index.
+    """Write all figures, tables, index.json and README.md to a folder; return the index, the paper's figures first.
 
-    A figure is written as `<set>_<figure>.pdf`, .png and .svg as wide as two columns of print, and as wide as one in
-    `single/`; tables as CSV and LaTeX in `tables/`. command: what makes them, for the index. What an earlier index
-    names and this one does not is removed.
+    A figure is written as `<set>_<figure>.pdf`, .png and .svg as wide as two columns of print; the paper's ten also as
+    wide as one, in `single/`; tables as CSV and LaTeX in `tables/`. command: what makes them, for the index. What an
+    earlier index names and this one does not is removed.
     """
-    index, saved = [], _draw_all(sets, out)
+    known = {one.name: one for one in sets}
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), style.use_style) as pool:
+        drawn = dict(zip(known, pool.map(_draw_set, sets, [out] * len(sets)), strict=True))
+        ranked = sorted((rank, k, name) for k, one in enumerate(known) for rank, name in enumerate(drawn[one]))
+        paper = [([*known][k], name) for _, k, name in ranked[:TEN]]
+        single = pool.map(_draw_set, [known[one] for one, _ in paper], [out / "single"] * TEN, [[n] for _, n in paper])
+        for (one, name), more in zip(paper, single, strict=True):
+            drawn[one][name] += more[name]
+    index = [_figure(known[one], name, drawn[one][name], out, command) | {"paper": True} for one, name in paper]
     for one in sets:
-        entry = {"set": one.name, "kind": one.kind, "date": one.about["date"], "notebook": one.about["notebook"]}
-        entry |= {"data": one.source, "command": command}
-        for name in saved[one.name, "double"]:
-            called = file_name(one, name)
-            files = [path.relative_to(out) for size in WIDTHS for path in saved[one.name, size][name]]
-            index.append(
-                {
-                    "type": "figure",
-                    "name": called,
-                    "caption": caption(one, name),
-                    **entry,
-                    "files": sorted(map(str, files)),
-                }
-            )
-        for table in set_tables(one):
-            called = f"{one.name}_{table.name}" if table.name != one.name else one.name
-            below = notes(one)
-            files = figures.save_table(
-                table.numbers, out / "tables", called, notes=below, shown=table.shown, groups=table.groups
-            )
-            index.append({
-                "type": "table", "name": called, "caption": f"{table.title}.", **entry, "notes": below,
-                "files": [path.relative_to(out).as_posix() for path in files],
-                "columns": list(table.shown), "rows": table.shown.values.tolist(),
-            })  # fmt: skip
-    _remove_stale(out, index)
+        rest = [name for name in drawn[one.name] if (one.name, name) not in paper]
+        index += [_figure(one, name, drawn[one.name][name], out, command) for name in rest]
+        index += _tables(one, out, command)
+    if (out / "index.json").exists():
+        earlier = {file for entry in json.loads((out / "index.json").read_text("utf-8")) for file in entry["files"]}
+        for file in (out / name for name in earlier - {file for entry in index for file in entry["files"]}):
+            if file.resolve().is_relative_to(out.resolve()):
+                file.unlink(missing_ok=True)
     write_whole(out / "index.json", json.dumps(index, indent=1, ensure_ascii=False) + "\n")
     write_whole(out / "README.md", _readme(sets, index, command))
     return index
 
 
-def _draw_all(sets: Sequence[ResultSet], out: Path) -> dict[tuple[str, str], dict[str, list[Path]]]:
-    """Draw and write the figures of all sets at all widths, in as many processes as there are cores.
-
-    Returns {(set, width): {figure: its files}}.
-    """
-    jobs = [(one, size, out) for one in sets for size in WIDTHS]
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), figures.use_style) as pool:
-        found = list(pool.map(_draw_set, *zip(*jobs, strict=True)))
-    return {(one.name, size): files for (one, size, _), files in zip(jobs, found, strict=True)}
-
-
-def _draw_set(one: ResultSet, size: str, out: Path) -> dict[str, list[Path]]:
-    """Write a set's figures at one width; return their files."""
-    folder = out if size == "double" else out / size
-    drawn = draw(one, WIDTHS[size])
-    return {name: figures.save(figure, folder, file_name(one, name)) for name, figure in drawn.items()}
+def _draw_set(one: ResultSet, folder: Path, only: Sequence[str] = ()) -> dict[str, list[Path]]:
+    """Write a set's figures, in two columns' width or in one for `single`; return their files."""
+    width = style.SINGLE if folder.name == "single" else style.DOUBLE
+    found = draw(one.kind, one.tables, one.display, width, only)
+    return {name: style.save(figure, folder, file_name(one, name)) for name, figure in found.items()}
 
 
 def file_name(one: ResultSet, figure: str) -> str:
@@ -125,58 +63,89 @@ def file_name(one: ResultSet, figure: str) -> str:
     return f"{one.name}_{figure.removesuffix(f'_{one.kind}')}"
 
 
-def _remove_stale(out: Path, index: Sequence[dict]) -> None:
-    """Remove files that this folder's earlier index lists and the new one does not."""
-    try:
-        old = json.loads((out / "index.json").read_text("utf-8"))
-        listed = {name for entry in old for name in entry["files"]}
-    except FileNotFoundError:
-        return
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(
-            f"{out}/index.json is no index of figures ({error!r}); remove it, or choose another `out`."
-        ) from error
-    for name in listed - {name for entry in index for name in entry["files"]}:
-        file = (out / name).resolve()
-        if file.is_relative_to(out.resolve()):
-            file.unlink(missing_ok=True)
+def _about(one: ResultSet, files: Sequence[Path], out: Path, command: str) -> dict:
+    made = {"set": one.name, "kind": one.kind, "date": one.about["date"], "notebook": one.about["notebook"]}
+    written = [file.relative_to(out).as_posix() for file in files]
+    return made | {"data": one.source, "command": command, "notes": notes(one), "files": written}
+
+
+def _figure(one: ResultSet, name: str, files: Sequence[Path], out: Path, command: str) -> dict:
+    shown = {"type": "figure", "name": file_name(one, name), "caption": caption(one, name)}
+    return shown | _about(one, files, out, command)
+
+
+def _tables(one: ResultSet, out: Path, command: str) -> list[dict]:
+    """Write the tables of a set; return their entries."""
+    entries = []
+    for name, (title, numbers, shown) in set_tables(one).items():
+        called = one.name if name == one.name else f"{one.name}_{name}"
+        labels = [label for label in ("task", "condition", "whose answers", "evaluator") if label in shown]
+        files = save_table(numbers, out / "tables", called, notes(one), shown, labels[:-1])
+        cells = {"columns": [*shown], "rows": shown.values.tolist()}
+        about = {"type": "table", "name": called, "caption": f"{title}."} | cells
+        entries.append(about | _about(one, files, out, command))
+    return entries
+
+
+def caption(one: ResultSet, name: str) -> str:
+    """Say what a figure shows, whether it is simulated, over how much, and how its intervals are made."""
+    what, _, design = name.partition("_")
+    said = [words()["figures"][one.kind][what], words()["sentences"]["simulated"] * one.simulated]
+    rows = one.tables.get("contrasts" if what == "contrasts" else one.kind)
+    if rows is not None:
+        rows = default_rows(rows, words()["main"][one.kind])
+        same = rows["task"].map(design.startswith) | (one.kind != "recognition")
+        said.append(about_intervals(rows[same]))
+    return " ".join(filter(None, said))
+
+
+def notes(one: ResultSet) -> list[str]:
+    """Return the notes of a set: models with the version that answered, interval methods, settings, date."""
+    said, table = words()["sentences"], one.tables.get(one.kind)
+    models = []
+    for model in one.about["models"]:
+        by = f" (answered by {model['served']})" if model["served"] else ""
+        models.append(f"{model['display']} is {model['id']}{by}")
+    found = [f"{'; '.join(models)}.", said["simulated"] * one.simulated] if models else []
+    if table is not None:
+        printed = [name for about in words()["tables"][one.kind].values() for name in about["columns"]]
+        found.append(about_intervals(default_rows(table, *printed)))
+    settings = dict(one.about["settings"])
+    if one.kind == "recognition":
+        varying = varying_parts(table["condition"].unique())
+        parts = {part for condition in varying for part in condition.split(";") if part not in varying[condition]}
+        settings |= dict(part.split("=", 1) for part in sorted(parts) if "=" in part)
+    shown = [
+        f"{key.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in settings.items()
+        if value not in ("", None, [], "none") and not isinstance(value, dict) and key != "level"
+    ]
+    mixed = any(label.endswith(MARK) for label in one.display.values())
+    found += [said["several"] * mixed, f"Settings: {'; '.join(shown)}." * bool(shown)]
+    return [*filter(None, found), f"Results of {one.about['date']}."]
 
 
 def _readme(sets: Sequence[ResultSet], index: Sequence[dict], command: str) -> str:
-    """Return the index for readers: per set what made it, then its tables and figures with captions."""
-    lines = [
-        "# Figures and tables",
-        "",
-        f"Written by `09_paper_figures` (`{command}`) from the small tables of results below `data/`; nothing "
-        "here is edited by hand. Every figure is there as PDF (embedded TrueType fonts), SVG and PNG, 6.9 inches wide, "
-        "and 3.3 inches wide in `single/`; every table as CSV (numbers) and LaTeX (booktabs, threeparttable) in "
-        "`tables/`. `index.json` lists them all for programs.",
-    ]
+    """Return the index for readers: the paper's figures, then per set what made it, its other figures and tables."""
+    heads = ["The paper's figures", *(one.name for one in sets)]
+    links = "\n".join(f"* [{head}](#{head.lower().replace(' ', '-').replace(QUOTE, '')})" for head in heads)
+    intro = words()["sentences"]["readme"].format(command=command)
+    lines = ["# Figures and tables", intro, "## Contents", links, f"## {heads[0]}"]
+    lines += [_shown(entry) for entry in index if entry.get("paper")]
     for one in sets:
-        of_set = [entry for entry in index if entry["set"] == one.name]
-        lines += [
-            "",
-            f"## {one.name}",
-            "",
-            f"* **notebook** `{one.about['notebook']}`",
-            f"* **data** `{of_set[0]['data']}`",
-        ]
-        lines += [f"* **command** `{command}`", f"* **date** {one.about['date']}"]
-        for entry in of_set:
-            lines += ["", *(_table_lines(entry) if entry["type"] == "table" else _figure_lines(entry))]
-        lines += ["", *(f"{note}  " for note in notes(one))]
-    return "\n".join(lines) + "\n"
+        made = f"Made by `{one.about['notebook']}` from `{one.source}`."
+        lines += [f"## {one.name}", made, "\n".join(f"* {_literal(note)}" for note in notes(one))]
+        lines += [_shown(entry) for entry in index if entry["set"] == one.name and not entry.get("paper")]
+    return "\n\n".join(lines) + "\n"
 
 
-def _figure_lines(entry: dict) -> list[str]:
-    name = entry["name"]
-    return [f"### {name}", "", f"![{name}]({name}.png)", "", _literal(entry["caption"])]
-
-
-def _table_lines(entry: dict) -> list[str]:
+def _shown(entry: dict) -> str:
+    name, said = entry["name"], _literal(entry["caption"])
+    if entry["type"] == "figure":
+        return f"### {name}\n\n![{name}]({name}.png)\n\n{said}"
     rows = [entry["columns"], ["---"] * len(entry["columns"]), *entry["rows"]]
-    cells = [" | ".join(_literal(str(cell)) for cell in row) for row in rows]
-    return [f"### {entry['name']} (table)", "", _literal(entry["caption"]), "", *(f"| {line} |" for line in cells)]
+    cells = "\n".join(f"| {' | '.join(_literal(str(cell)) for cell in row)} |" for row in rows)
+    return f"### {name} (table)\n\n{said}\n\n{cells}"
 
 
 def _literal(text: str) -> str:

@@ -1,35 +1,42 @@
-"""What a paper's figures are drawn from: small tables of results with what they are about, in a folder `paper` each.
+"""Results on the way from a notebook to a paper: one form of table, one way to keep a result, and to find it again.
 
-An analysis notebook keeps its set with `keep`, below its own results: `<out>/paper/about.json` and a CSV per table.
-`09_paper_figures` finds all sets below a folder with `find`, and needs nothing else: no model, no reply, no record.
+An analysis notebook ends with `save`: estimates as CSV, figures, records where it made them, and below `paper/` the
+small tables that figures are drawn from, with what they are about. `find` reads all such folders, also those of 0.1.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from selfeval import DATA
 from selfeval.errors import InputError
+from selfeval.figures import style
+from selfeval.figures.rows import TEXT, bootstrapped, default_rows, renamed
 from selfeval.files import for_spreadsheet
-from selfeval.records import data_path, write_whole
-from selfeval.stats.counts import confusion
-from selfeval.stats.roc import roc_points
-from selfeval.stats.serving import of_predictions
+from selfeval.records import data_path, write_csv, write_jsonl, write_whole
 
 KINDS = {  # kind: (the tables of a set, the notebook that makes it)
     "recognition": (("recognition", "counts", "roc", "contrasts"), "03_self_recognition"),
-    "identity": (("identity", "survival"), "04_identity"),
+    "identity": (("identity",), "04_identity"),
     "jury": (("jury", "verdicts"), "06_jury"),
     "existence": (("existence",), "07_existence"),
     "validation": (("coverage", "power"), "08_validation"),
 }
-TEXT = frozenset(
-    "evaluator author task condition policy statistic method note predicted field first second model family source arm "
-    "juror conversation_id agent pair scenario".split()
+FILES = {"recognition": "self_recognition", "jury_records": "verdicts"}  # called otherwise than the table or kind
+LABELS = TEXT | {*"predicted source arm conversation_id agent scenario model family juror".split()}
+BY_FAMILY = ("accept_true", "accept_false", "claim_discrimination")
+SERVED = (  # columns of records: a model, and who answered under its name
+    ("evaluator_model", "served_model", "served_by"),
+    ("true_model", "text_served_model", "text_served_by"),
+    ("model", "served_model", "served_by"),
+    ("juror", "served_model", "served_by"),
+    ("evaluator", "served_model", "served_by"),
+    ("agent", "", ""),
 )
 DIGITS = 6  # significant; the last bits of a float differ between machines
 
@@ -49,137 +56,77 @@ class ResultSet:
         """Return {model id: label}."""
         return {model["id"]: model["display"] for model in self.about["models"]}
 
+    @property
+    def simulated(self) -> bool:
+        """Tell whether all its models are simulated."""
+        names = {*self.display} - {"human"}
+        return not names or all(name.startswith("sim/") for name in names)
 
-def keep(
-    folder: Path, kind: str, tables: Mapping[str, pd.DataFrame], models: Iterable[Mapping], settings: Mapping
+
+def save(
+    out: Path | str,
+    kind: str,
+    records: pd.DataFrame | Sequence[Mapping],
+    tables: Mapping[str, pd.DataFrame],
+    figures: Mapping[str, Figure],
+    settings: Mapping,
+    display: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a set below a results folder and return where; one that holds the same already keeps its date.
+    """Write a result to a folder (below data/, or absolute), and return where its set for the paper's figures is.
 
-    tables: {name: rows} as `KINDS` says. models: {id, display, served} of every name in them; served is the version
-    that answered, "" where unknown. settings: what a reader of the figures has to know, as plain values.
+    records: a list of those made here is written as JSON lines. tables: {name: rows}, those of `KINDS` and others;
+    each with estimates becomes a CSV of its own. settings: what a reader of the figures has to know, as plain values.
+    A set that holds the same already keeps its date.
     """
-    names, notebook = KINDS[kind]
-    if set(tables) != set(names):
-        raise InputError(f"A set of kind {kind!r} has the tables {', '.join(names)}, got {', '.join(tables)}.")
-    where = Path(folder) / "paper"
-    about = {"kind": kind, "notebook": notebook, "settings": dict(settings), "models": [dict(m) for m in models]}
-    texts = {
-        f"{name}.csv": for_spreadsheet(tables[name]).to_csv(index=False, float_format=f"%.{DIGITS}g") for name in names
-    }
+    folder, (names, notebook) = data_path(out), KINDS[kind]
+    if missing := [name for name in names if name not in tables]:
+        raise InputError(f"A result of kind {kind!r} needs the table `{missing[0]}`, got {', '.join(tables)}.")
+    if isinstance(records, list) and records:
+        write_jsonl(folder / f"{FILES.get(f'{kind}_records', kind)}.jsonl", records)
+    records = pd.DataFrame(records)
+    for name, table in tables.items():
+        if "estimate" in table:
+            write_csv(folder / f"{FILES.get(name, name)}.csv", renamed(table))
+    for name, figure in figures.items():
+        style.save(figure, folder, name)
+    about = {"kind": kind, "notebook": notebook, "settings": dict(settings), "models": _models(records, display or {})}
+    texts = {name: for_spreadsheet(_for_a_set(tables[name])) for name in names}
+    files = {f"{name}.csv": rows.to_csv(index=False, float_format=f"%.{DIGITS}g") for name, rows in texts.items()}
+    where = folder / "paper"
     old = _read_about(where) if (where / "about.json").exists() else {}
     same = {key: old.get(key) for key in about} == json.loads(json.dumps(about))
-    same = same and all((where / name).exists() and (where / name).read_text("utf-8") == t for name, t in texts.items())
+    same = same and all((where / name).exists() and (where / name).read_text("utf-8") == t for name, t in files.items())
     about["date"] = old["date"] if same and "date" in old else date.today().isoformat()
-    for name, text in texts.items():
+    for name, text in (files | {"about.json": json.dumps(about, indent=1, ensure_ascii=False) + "\n"}).items():
         write_whole(where / name, text)
-    write_whole(where / "about.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return where
 
 
-def keep_recognition(
-    folder: Path,
-    records: pd.DataFrame,
-    table: pd.DataFrame,
-    changes: pd.DataFrame,
-    display: Mapping[str, str],
-    texts: Sequence[Mapping] = (),
-) -> Path:
-    """Keep what figures of self-recognition need. texts: those of the corpus, for the versions that wrote them."""
-    served: dict[str, set] = {}
-    for text in texts:
-        served.setdefault(text["author"], set()).add(text.get("served_model") or "")
-    served |= {model: {*found} for model, found in of_predictions(records).items()}
-    names = dict.fromkeys([*records["evaluator_model"].unique(), *records["true_model"].unique()])
-    tables = {
-        "recognition": default_only(table, ["evaluator", "author", "task", "condition"]),
-        "counts": confusion(records),
-        "roc": roc_points(records, table),
-        "contrasts": changes,
-    }
-    level, prompts = table["level"].iloc[0], int(table["n_prompts"].max())
-    settings = {"level": float(level), "prompts": prompts, "texts": int(records["text_id"].nunique())}
-    settings |= _common(table["condition"].unique())
-    return keep(folder, "recognition", tables, _models(names, display, served), settings)
+def _models(records: pd.DataFrame, display: Mapping[str, str]) -> list[dict]:
+    """Return {id, display, served} of every model that the records name; served is who answered, "" where unknown."""
+    found: dict[str, set] = {}
+    for role in SERVED:
+        if role[0] in records:
+            for model, *served in records.reindex(columns=role).drop_duplicates().astype(object).values:
+                said = " via ".join(name for name in served if isinstance(name, str) and name)
+                found.setdefault(model, set()).add(said)
+    rows = []
+    for name in (name for name in found if isinstance(name, str)):
+        other = [said for said in sorted(found[name] - {name, ""}) if not any(f"{said} via " in o for o in found[name])]
+        rows.append({"id": name, "display": display.get(name, name), "served": ", ".join(other)})
+    return rows
 
 
-def keep_identity(
-    folder: Path,
-    records: pd.DataFrame,
-    table: pd.DataFrame,
-    by_family: pd.DataFrame,
-    by_condition: pd.DataFrame,
-    lasting: pd.DataFrame,
-    display: Mapping[str, str],
-    settings: Mapping,
-) -> Path:
-    """Keep what figures of identity need: estimates per model, claims per family and condition, survival by turn."""
-    accepts = ["accept_true", "accept_false"]
-    parts = [default_only(table, ["model"])]
-    for group, rows in (("family", by_family), ("condition", by_condition)):
-        parts.append(default_only(rows[rows["statistic"].isin(accepts)], ["model", group]))
-    tables = {"identity": pd.concat(parts, ignore_index=True), "survival": default_only(lasting, ["model", "turn"])}
-    served = records.groupby("model")["served_model"].agg(lambda found: {*found.dropna()}).to_dict()
-    templates = {model: int(rows["template_id"].nunique()) for model, rows in records.groupby("model", sort=False)}
-    counted = {"level": float(table["level"].iloc[0]), "templates": templates, "records": len(records)}
-    return keep(folder, "identity", tables, _models(templates, display, served), counted | dict(settings))
-
-
-def keep_jury(
-    folder: Path,
-    records: pd.DataFrame,
-    table: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    display: Mapping[str, str],
-    settings: Mapping,
-) -> Path:
-    """Keep what figures of a jury need. table: with the rows of the judges that understand nothing."""
-    tables = {
-        "jury": default_only(table, ["arm", "source", "round", "juror"]),
-        "verdicts": verdicts[["conversation_id", "turn", "arm", "source", "agent", "score"]],
-    }
-    served = records.groupby("juror")["served_model"].agg(lambda found: {*found.dropna()}).to_dict()
-    counted = {
-        "level": float(table["level"].iloc[0]),
-        "conversations": int(records["conversation_id"].nunique()),
-        "statements": len(records),
-    }
-    names = dict.fromkeys([*records["juror"].unique(), *records["agent"].dropna().unique()])
-    return keep(folder, "jury", tables, _models(names, display, served), counted | dict(settings))
-
-
-def keep_existence(folder: Path, records: pd.DataFrame, table: pd.DataFrame, settings: Mapping) -> Path:
-    """Keep what figures of the test of names need."""
-    display = dict(zip(records["evaluator"], records["evaluator_display"], strict=True))
-    counted = {
-        "level": float(table["level"].iloc[0]),
-        "names": int(records["target_model"].nunique()),
-        "questions": len(records),
-    }
-    return keep(folder, "existence", {"existence": table}, _models(display, display, {}), counted | dict(settings))
-
-
-def keep_validation(folder: Path, coverage: pd.DataFrame, power: pd.DataFrame, settings: Mapping) -> Path:
-    """Keep what figures of coverage and power need."""
-    needed = "scenario prompts statistic method coverage mc_error lowest_rate highest_rate".split()
-    return keep(folder, "validation", {"coverage": coverage[needed], "power": power}, [], settings)
-
-
-def default_only(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the default row (first method, first policy) of every statistic of every group."""
-    return table.drop_duplicates([*(key for key in keys if key in table), "statistic"])
-
-
-def _models(ids: Iterable[str], display: Mapping[str, str], served: Mapping[str, set]) -> list[dict]:
-    return [
-        {"id": i, "display": display.get(i, i), "served": ", ".join(sorted(served.get(i, set()) - {i, ""}))}
-        for i in ids
-    ]
-
-
-def _common(conditions: Iterable[str]) -> dict[str, str]:
-    """Return the settings that all conditions share."""
-    parts = [set(str(condition).split(";")) for condition in conditions]
-    return dict(sorted(part.split("=", 1) for part in set.intersection(*parts) if "=" in part))
+def _for_a_set(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what a set keeps of a table: default rows, the BCa intervals that are shown, claims by family."""
+    if "estimate" not in table:
+        return table
+    table = renamed(table)
+    rows = default_rows(table, author=None)
+    if table["cluster_unit"].eq("template").any():
+        rows = rows[(rows["task"] == "") & (rows["condition"] == "")
+                    | (rows["condition"] == "") & rows["statistic"].isin(BY_FAMILY)]  # fmt: skip
+    return pd.concat([rows, bootstrapped(table)])
 
 
 def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[ResultSet]:
@@ -187,14 +134,12 @@ def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[R
 
     only: names of sets, to leave out the others.
     """
-    only = [only] if isinstance(only, str) else list(only)
-    sources = [sources] if isinstance(sources, str) else list(sources)
+    only, sources = ([each] if isinstance(each, str) else list(each) for each in (only, sources))
     found = {}
     for source in sources:
         folder = data_path(source)
         for file in sorted(folder.rglob("paper/about.json")):
-            inside = file.parent.parent.relative_to(folder)
-            name = "-".join(inside.parts) or folder.name
+            name = "-".join(file.parent.parent.relative_to(folder).parts) or folder.name
             if name in found:
                 raise InputError(f"Two sets of results are called {name!r}; name their folders apart.")
             found[name] = _read(file.parent, name)
@@ -205,34 +150,28 @@ def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[R
         )
     if missing := [name for name in only if name not in found]:
         raise InputError(f"There is no set of results {missing[0]!r}; found {', '.join(found)}.")
-    found = {name: one for name, one in found.items() if not only or name in only}
-    return sorted(found.values(), key=_rank)
-
-
-def _rank(one: ResultSet) -> tuple:
-    """Put the evaluations in their order; within one, real models come before simulated ones."""
-    ids = [model["id"] for model in one.about["models"]]
-    simulated = bool(ids) and all(name.startswith("sim/") for name in ids)
-    return [*KINDS].index(one.kind), simulated, "human" in one.name, one.name
+    chosen = [one for name, one in found.items() if not only or name in only]
+    return sorted(chosen, key=lambda s: ([*KINDS].index(s.kind), s.simulated, "human" in s.name, s.name))
 
 
 def _read(folder: Path, name: str) -> ResultSet:
     about = _read_about(folder)
     if about.get("kind") not in KINDS:
         raise InputError(f"{folder}/about.json: `kind` must be one of {', '.join(KINDS)}, got {about.get('kind')!r}.")
-    tables = {}
-    for table in KINDS[about["kind"]][0]:
-        try:
-            rows = pd.read_csv(
-                folder / f"{table}.csv", dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""]
-            )
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{folder}/{table}.csv cannot be read ({error}); run {about['notebook']} again."
-            ) from error
-        tables[table] = rows.fillna(dict.fromkeys(TEXT & set(rows), ""))
+    tables = {table: _read_table(folder / f"{table}.csv", about["notebook"]) for table in KINDS[about["kind"]][0]}
+    if (folder / "survival.csv").exists():  # up to 0.1 a table of its own
+        lasting = _read_table(folder / "survival.csv", about["notebook"])
+        tables["identity"] = pd.concat([tables["identity"], lasting], ignore_index=True)
     source = folder.relative_to(DATA.parent).as_posix() if folder.is_relative_to(DATA) else folder.name
     return ResultSet(name, source, about["kind"], about, tables)
+
+
+def _read_table(file: Path, notebook: str) -> pd.DataFrame:
+    try:
+        rows = pd.read_csv(file, dtype=dict.fromkeys(LABELS, str), keep_default_na=False, na_values=[""])
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read ({error}); run {notebook} again.") from error
+    return renamed(rows.fillna(dict.fromkeys(LABELS & {*rows}, "")))
 
 
 def _read_about(folder: Path) -> dict:

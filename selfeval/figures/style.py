@@ -1,10 +1,11 @@
-"""One style: sizes in inches as printed, colours with markers, files that are equal on a second run."""
+"""One style: sizes in inches as printed, one order and one colour per model, files that are equal on a second run."""
 
 from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,22 +20,23 @@ from selfeval.keys import visible
 SINGLE, DOUBLE = 3.3, 6.9  # column widths in inches
 PAGE = 9.0  # no figure is higher
 SMALLEST = 4.5  # points: no label is smaller
-PALETTE = sns.color_palette("colorblind")
-ASIAN = (
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "Source Han Sans",
-    "WenQuanYi Zen Hei",
-    "IPAGothic",
-    "Arial Unicode MS",
-)
-FONTS = ["DejaVu Sans", *(name for name in ASIAN if name in set(font_manager.get_font_names()))]
+PALETTE = [colour for k, colour in enumerate(sns.color_palette("colorblind")) if k != 8]  # yellow is hardly seen
+SIDES = {  # what is compared within a line of a figure: (colour, marker, label)
+    "human": (PALETTE[0], "o", "people"),
+    "model": (PALETTE[1], "s", "models"),
+    "score_real": (PALETTE[0], "o", "real names"),
+    "score_invented": (PALETTE[1], "s", "invented names"),
+}
+SANS = "Arial,Helvetica,Liberation Sans,Nimbus Sans,DejaVu Sans"  # the first that is there; the rest fill its gaps
+ASIAN = "Noto Sans CJK JP,Noto Sans CJK SC,Source Han Sans,WenQuanYi Zen Hei,IPAGothic,Arial Unicode MS"
+FONTS = [name for name in f"{SANS},{ASIAN}".split(",") if name in set(font_manager.get_font_names())]
 STYLE = {
     "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "selfeval", "font.family": FONTS,
     "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
     "legend.fontsize": 7, "figure.titlesize": 9, "axes.linewidth": 0.6, "lines.linewidth": 1.0,
     "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5, "ytick.major.size": 2.5,
-    "grid.linewidth": 0.4, "hatch.linewidth": 0.4, "figure.dpi": 130, "savefig.dpi": 200, "text.parse_math": False,
+    "grid.linewidth": 0.4, "grid.color": "0.9", "axes.axisbelow": True, "hatch.linewidth": 0.4, "figure.dpi": 130,
+    "savefig.dpi": 200, "text.parse_math": False,
 }  # fmt: skip
 DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
@@ -56,10 +58,6 @@ def save(fig: Figure, folder: Path | str, name: str) -> list[Path]:
             paths.append(Path(folder) / f"{name}.{kind}")
             write_whole(paths[-1], content.getvalue())
     return paths
-
-
-def _on_one_line(cell):
-    return " ".join(visible(cell).split()) if isinstance(cell, str) else cell
 
 
 def show(drawn: Mapping[str, Figure], kind: str) -> None:
@@ -88,9 +86,29 @@ def names_shown(ids, display: Mapping[str, str] | None, longest: int = 30) -> li
     return [n if short.count(n) == 1 else f"{n[: longest - 3]} {short[:k].count(n) + 1}" for k, n in enumerate(short)]
 
 
-def pitch(rows: int, room: float = PAGE - 1.3, most: float = 0.17) -> float:
-    """Return the height of one labelled row in inches: `most`, or less where so many rows would not fit on a page."""
-    return min(most, room / max(rows, 1))
+def colours(models) -> dict[str, tuple]:
+    """Return {model: its colour}; with more than nine, of a palette with as many hues."""
+    models = list(models)
+    many = len(models) > len(PALETTE)
+    return dict(zip(models, sns.husl_palette(len(models), l=0.5) if many else PALETTE, strict=False))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the figures of a set share: labels of ids, inches of width, one colour per model, one scale of x."""
+
+    display: Mapping[str, str] = field(default_factory=dict)
+    width: float = DOUBLE
+    colours: Mapping[str, tuple] = field(default_factory=dict)
+    limits: tuple[float, float] | None = None
+
+    def names(self, ids, longest: int) -> list[str]:
+        """Return labels of so many letters at most in a figure of two columns of print, fewer in one column."""
+        return names_shown(ids, self.display, longest if self.width >= DOUBLE else int(longest * 0.75))
+
+    def colour(self, names) -> list:
+        """Return the colours of models; what is no model has the first one."""
+        return [self.colours.get(name, PALETTE[0]) for name in names]
 
 
 def size_of(row: float, most: float = 7) -> float:
@@ -98,44 +116,41 @@ def size_of(row: float, most: float = 7) -> float:
     return min(most, max(SMALLEST, row * 72 * 0.75))
 
 
-def small_panels(count: int, width: float) -> tuple[int, int, float]:
-    """Return rows, columns and the side in inches of so many square panels that fit on a page."""
-    most = 8 if width >= DOUBLE else 5
-    columns = min(count, 4 if width >= DOUBLE and count != 5 and count != 6 and count != 9 else 2 if count == 4 else 3)
-    while columns < most and -(-count // columns) * ((width - 0.5) / columns + 0.25) > min(PAGE - 0.9, 1.25 * width):
-        columns += 1
-    side = min((width - 0.5) / columns - 0.05, 2.0)
-    return -(-count // columns), columns, side
-
-
-def title_panels(axes, ids, display: Mapping[str, str] | None, side: float) -> None:
-    """Write names above panels of so many inches: smaller, and in two lines, where a panel is small."""
-    size = 7 if side > 0.9 else 5.5
-    line = int(side * 125 / size)
-    names = names_shown(ids, display, line if side > 0.9 else 2 * line - 2)
-    for ax, name in zip(axes.flat, names, strict=False):
-        ax.set_title("\n".join(textwrap.wrap(name, line)) or name, fontsize=size, pad=3, linespacing=1)
-
-
-def hide_rest(axes, used: int) -> None:
-    """Hide the panels of a grid after the used ones; what stands above a hidden one gets its tick labels."""
-    rows, columns = axes.shape
-    for ax in axes.flat[used:]:
-        ax.set_axis_off()
-    for ax in axes.flat[max(used - columns, 0) : (rows - 1) * columns]:
-        ax.tick_params(labelbottom=True)
-
-
-def plain(fig: Figure) -> Figure:
-    """Make every text literal and drawable: labels come from data, "$$" is no mathematics, a surrogate no glyph."""
-    for text in fig.findobj(Text):
-        text.set_parse_math(False)
-        text.set_text(visible(text.get_text()))
-    return fig
-
-
-def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options):
-    """Return a figure in this style, sizes in inches, and its axes as a grid."""
+def grid(titles: Sequence[str], look: Look, columns: int, panel: float, extra: float):
+    """Return a figure and its panels under their titles, each so many inches high; a page at most."""
+    lines, used = -(-len(titles) // columns), len(titles)
+    wide = (look.width - 1.2) / columns
+    size = 7 if wide > 0.9 else 5.5
     with mpl.rc_context(STYLE):
-        fig = Figure(figsize=(width, min(height, PAGE)), layout="constrained")
-        return fig, fig.subplots(rows, columns, squeeze=False, **options)
+        fig = Figure(figsize=(look.width, min(lines * panel + extra, PAGE)), layout="constrained")
+        axes = fig.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+        for ax, title in zip(axes.flat, titles, strict=False):
+            ax.set_title(wrapped(title, wide, size), fontsize=size, pad=3, linespacing=1)
+        for ax in axes.flat[used:]:
+            ax.set_axis_off()
+        for ax in axes.flat[max(used - columns, 0) : (lines - 1) * columns]:
+            ax.tick_params(labelbottom=True)  # the panel below it is not there
+    return fig, axes
+
+
+def wrapped(text: str, inches: float, size: float = 7) -> str:
+    """Return a text in lines that fit into so many inches."""
+    return "\n".join(textwrap.fill(line, max(8, int(inches * 135 / size))) for line in text.split("\n"))
+
+
+def finish(fig: Figure, x: str = "", y: str = "") -> Figure:
+    """Label a figure's axes, explain what is drawn and nothing else, and make every text literal ("$$")."""
+    wide, high = fig.get_size_inches()
+    with mpl.rc_context(STYLE):
+        fig.supxlabel(wrapped(x, wide, 8), fontsize=7.5)
+        fig.supylabel(wrapped(y, high, 8), fontsize=7.5)
+        shown = {label: mark for ax in fig.axes for mark, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+        if shown:
+            columns = max(1, min(len(shown), int(wide * 19 / (8 + max(map(len, shown))))))
+            marks = fig.legend(shown.values(), shown, loc="outside upper center", ncols=columns, frameon=False)
+            for mark in (mark for mark, label in zip(marks.legend_handles, shown, strict=True) if "interval " in label):
+                mark.set(edgecolor="0.25", facecolor="white" if "includes" in mark.get_label() else "0.25")
+        for text in fig.findobj(Text):
+            text.set_parse_math(False)
+            text.set_text(visible(text.get_text()))
+    return fig

@@ -28,6 +28,7 @@ from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.figures import results
+from selfeval.figures.rows import renamed
 from selfeval.identity import EvalRunner
 from selfeval.identity.report import lasting
 from selfeval.identity.run import rescore
@@ -43,6 +44,7 @@ __all__ = [
     "read_jsonl",
     "read_predictions",
     "read_texts",
+    "renamed",
     "run_notebook",
     "write_csv",
 ]
@@ -283,7 +285,8 @@ def recognition_set(folder: Path, predictions: list, corpus: str) -> dict[str, P
     records = read_predictions(predictions)
     table = stats.recognition_table(records, n_resamples=1, seed=0)
     names = display_names([*records["evaluator_model"].unique(), *records["true_model"].unique()])
-    made = results.keep_recognition(folder, records, table, contrasts(records), names, read_texts(corpus))
+    tables = {"recognition": table, "counts": stats.confusion(records), "roc": stats.roc_points(records, table)}
+    made = results.save(folder, "recognition", records, tables | {"contrasts": contrasts(records)}, {}, {}, names)
     return {file.stem: file for file in made.glob("*.csv")}
 
 

@@ -1,0 +1,133 @@
+"""Tables for print: numbers as CSV, and LaTeX with rules and notes (booktabs, threeparttable) within 6.9 inches."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from selfeval.figures.results import ResultSet
+from selfeval.figures.rows import default_rows, words
+from selfeval.figures.tables import estimate_text, p_text
+from selfeval.keys import visible
+from selfeval.records import write_csv, write_whole
+from selfeval.stats.counts import varying_parts
+
+UNICODE = str.maketrans({
+    "−": r"\textminus{}", "Δ": r"$\Delta$", "′": r"$'$", "→": r"$\to$", "≤": r"$\leq$", "κ": r"$\kappa$",
+    "‡": r"\ddag{}", "<": r"\textless{}", ">": r"\textgreater{}", "[": "{[}", "*": "{*}",
+})  # fmt: skip
+MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
+INTERVAL = re.compile(r"(\S+) (\[.*, .*\])")
+LONG = 9  # letters of a head that takes one line
+
+
+def set_tables(one: ResultSet) -> dict[str, tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Return {name: (title, numbers for a CSV, texts for print)} of a set's tables, without those that have no row."""
+    if one.kind == "validation":
+        lowest = one.tables["coverage"].groupby(["method", "prompts"], sort=False)["coverage"].min().unstack("prompts")
+        lowest = lowest.rename(columns="{} prompts".format).rename_axis(columns=None).reset_index()
+        return {"lowest": ("Validation: lowest coverage of 95 % intervals over scenarios (simulated)", lowest, lowest)}
+    found = {}
+    for name, about in words()["tables"][one.kind].items():
+        rows = default_rows(one.tables.get(name, one.tables[one.kind]), *about["columns"], author=None)
+        rows = rows[(rows["author"] != "") == ("by" in about)]
+        rows = rows[(rows["evaluator"] == "") == (one.kind == "jury")]
+        if one.kind == "identity":
+            rows = rows[(rows["task"] == "") & (rows["condition"] == "")]
+        if rows["estimate"].notna().any():
+            title = about["title"] + " (simulated)" * one.simulated
+            found[name] = (title, *_side_by_side(rows, about["columns"], about["tested"], one))
+    return found
+
+
+def _side_by_side(rows: pd.DataFrame, columns: dict, tested: str, one: ResultSet) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return statistics side by side, one row per group: as numbers, and as "estimate [low, high]" with p and n."""
+    if "field" in rows:
+        rows = rows.assign(condition=rows["field"] + ": " + rows["first"] + " → " + rows["second"])
+    index = ["task", "condition", "author", "evaluator"]
+    wide = rows.pivot(index=index, columns="statistic").reindex(rows.set_index(index).index.unique())
+    names = [name for name in columns if name in wide["estimate"]]
+    numbers, shown = pd.DataFrame(index=wide.index), pd.DataFrame(index=wide.index)
+    for name in names:
+        bounds = wide.xs(name, axis=1, level="statistic")[["estimate", "low", "high"]].astype(float)
+        numbers[[name, f"{name}_low", f"{name}_high"]] = bounds
+        shown[columns[name]] = [estimate_text(*values) for values in bounds.itertuples(index=False)]
+    main = wide.xs(tested if tested in names else names[0], axis=1, level="statistic")
+    shown["p"] = ["" if pd.isna(p) else p_text(p).removeprefix("= ") for p in main["p"]]
+    sizes = main[["n", "clusters"]].map(lambda number: "" if pd.isna(number) else f"{number:.0f}")
+    shown[["n", f"{rows['cluster_unit'].iloc[0]}s"]] = sizes
+    numbers = numbers.join(main[["p", "p_holm", "n", "clusters", "cluster_unit", "level", "note"]])
+    shown = shown.reset_index()
+    shown["condition"] = shown["condition"].map(varying_parts(shown["condition"].unique()))
+    shown["evaluator"] = shown["evaluator"].replace(one.display)
+    empty = [name for name in shown if (shown[name] == "").all()]
+    return numbers.reset_index(), shown.drop(columns=empty).rename(columns={"author": "whose answers"})
+
+
+def save_table(
+    df: pd.DataFrame, folder: Path | str, name: str, notes: Sequence[str] = (), shown=None, groups: Sequence[str] = ()
+) -> list[Path]:
+    """Write name.csv (full precision) and name.tex (three digits, with rules and notes); the index is left out.
+
+    shown: what the LaTeX table has instead of df, where its form for print is another one. groups: columns of it whose
+    values stand above the rows that share them.
+    """
+    paths = [Path(folder) / f"{name}.csv", Path(folder) / f"{name}.tex"]
+    write_csv(paths[0], df)
+    write_whole(paths[1], latex(df if shown is None else shown, notes, groups))
+    return paths
+
+
+def latex(df: pd.DataFrame, notes: Sequence[str] = (), groups: Sequence[str] = ()) -> str:
+    """Return a table for booktabs with its notes (threeparttable); an interval stands below its estimate."""
+    body = df.drop(columns=[*groups])
+    lines, above = [], ""
+    for (_, row), label in zip(body.iterrows(), df[[*groups]].astype(str).agg(", ".join, axis=1), strict=True):
+        if label != above:
+            lines.append(pd.Series({body.columns[0]: Above(label)}))
+        lines.append(row)
+        above = label
+    body = pd.DataFrame(lines, columns=body.columns).astype(object).where(lambda cells: cells.notna(), "")
+    numbers = body.map(lambda value: isinstance(value, int | float) or bool(re.match(r"^(< |[−-])?\d|^$", str(value))))
+    align = "".join("c" if numeric else "l" for numeric in numbers.all())
+    style = body.style.hide(axis="index").format(_cell).format_index(_head, axis=1)
+    table = style.to_latex(hrules=True, column_format=f"@{{}}{align}@{{}}")
+    table = f"\\footnotesize\\setlength{{\\tabcolsep}}{{2pt}}{table}"
+    if not notes:
+        return table
+    below = "".join(f"\\item {escaped(note)}\n" for note in notes)
+    head = "% \\usepackage{booktabs,threeparttable}\n\\begin{threeparttable}\n"
+    foot = f"\\begin{{tablenotes}}\\scriptsize\n{below}\\end{{tablenotes}}\n\\end{{threeparttable}}\n"
+    return head + table + foot
+
+
+class Above(str):
+    """What the rows below it share."""
+
+
+def escaped(text: str) -> str:
+    """Return text as LaTeX prints it literally, the hyphen of a negative number as a minus."""
+    special = {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+    text = MINUS.sub("−", " ".join(visible(text).split()))
+    return text.translate(str.maketrans(special | {"^": r"\textasciicircum{}"}) | UNICODE)
+
+
+def _cell(value) -> str:
+    """Return a cell; an interval below its estimate, and what rows share as wide as it wants to be."""
+    if isinstance(value, float):
+        value = f"{value:.3f}"
+    if isinstance(value, Above):
+        return rf"\rlap{{\emph{{{escaped(value)}}}}}" if value else ""
+    if found := INTERVAL.fullmatch(str(value)):
+        return rf"\shortstack{{\strut {escaped(found[1])}\\{{\scriptsize {escaped(found[2])}}}}}"
+    return escaped(str(value))
+
+
+def _head(name: str) -> str:
+    """Return a column's head; a long one in two lines, broken at the space nearest to its middle."""
+    spaces = [i for i, letter in enumerate(name) if letter == " "]
+    if len(name) < LONG or not spaces:
+        return escaped(name)
+    at = min(spaces, key=lambda i: abs(i - len(name) / 2))
+    return rf"\shortstack{{\strut {escaped(name[:at])}\\\strut {escaped(name[at + 1 :])}}}"
