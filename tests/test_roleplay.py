@@ -6,7 +6,6 @@ import random
 import re
 import time
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 from conftest import KEY
@@ -16,7 +15,6 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
 from selfeval.recognition.texts import generate_texts, writing_prompts
-from selfeval.records import chats
 from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
 from selfeval.roleplay.humans import forced_context, human_conversations
@@ -316,15 +314,6 @@ def test_a_broken_row_is_named(tmp_path, row, sentence):
 
 
 # people ---------------------------------------------------------------------------------------------------------------
-
-
-def test_the_chats_are_what_the_docstring_says():
-    found = chats()
-    assert len(found) == 3887 and sum(len(chat["turns"]) >= 8 for chat in found) == 2624
-    for chat in found:
-        speakers = [turn["speaker"] for turn in chat["turns"]]
-        assert speakers[0] == "A" and all(a != b for a, b in pairwise(speakers))
-        assert all(turn["text"].strip() for turn in chat["turns"])
 
 
 def test_a_sample_of_people_is_seeded_and_a_larger_one_begins_with_it():

@@ -134,17 +134,13 @@ def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) 
     """Return a sentence for what weakens a jury: one model in many seats, jurors of an agent's family; ids, or names
     with a number as in the records."""
     found, seats = [], Counter(juror.partition(" #")[0] for juror in jurors)
+    itself = "debate is one model with itself. Name models of different families in `jurors`."
     if len(seats) == 1 and set(arms) - {"independent"}:
-        found.append(
-            f"One model, {', '.join(seats)}, sat in all seats: what looks like a debate is one model with itself. Name "
-            "three models of different families in `jurors`."
-        )
-    for juror, taken in seats.items():
-        if taken > 1:
-            found.append(
-                f"One model, {juror}, takes {taken} of {len(jurors)} seats: its votes are samples of one opinion, and "
-                "their debate is one model with itself. Name models of different families in `jurors`."
-            )
+        found.append(f"One model, {', '.join(seats)}, sat in all seats: what looks like a {itself}")
+    for juror, n in seats.items():
+        if n > 1:
+            taken = f"{n} of {len(jurors)} seats: its votes are samples of one opinion, and their {itself}"
+            found.append(f"One model, {juror}, takes {taken}")
     for agent in dict.fromkeys(agents):
         if family := [juror for juror in seats if cast.same_family(juror, agent)]:
             found.append(f"The agent {agent} is judged by its own family ({', '.join(family)}): see `same_family`.")
@@ -256,8 +252,8 @@ def _recorded(jury: Jury) -> Sequence[dict]:
     seats, rounds = (max(row[field] for row in recorded_statements()) for field in ("position", "round"))
     if len(jury.seats("sham", 0, 1)) > seats or jury.rounds > rounds:
         raise InputError(
-            f"With one conversation the arm `sham` shows recorded statements, and the recorded debate has {seats} "
-            f"jurors and {rounds} rounds; judge two conversations or more, or use fewer."
+            f"To one conversation the arm `sham` shows recorded statements, and the recorded debate has {seats} "
+            f"jurors and {rounds} rounds; judge more conversations, or use fewer."
         )
     return recorded_statements()
 
@@ -266,13 +262,7 @@ def _recorded(jury: Jury) -> Sequence[dict]:
 
 
 async def verdict(
-    client: Client,
-    jury: Jury,
-    conversation: Conversation,
-    arm: str,
-    turn: int,
-    index: int = 0,
-    peers: Sequence[dict] = (),
+    client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index: int = 0, peers: Sequence = ()
 ) -> list[dict]:
     """Return the records of one verdict, in order of round and position; [] where the answer judged is empty.
 
@@ -283,8 +273,7 @@ async def verdict(
     if not judged_turns(jury, conversation, turn):
         return []
     hearing = _Hearing(client, jury, conversation, arm, turn)
-    hearing.seats = jury.seats(arm, index, turn)
-    hearing.peers = [row for row in peers if row["role"] == "juror"]
+    hearing.seats, hearing.peers = jury.seats(arm, index, turn), [row for row in peers if row["role"] == "juror"]
     return await hearing.run()
 
 

@@ -61,7 +61,7 @@ def _last(text: str, lines: Sequence[str], tag: str, quoted: set[str], judged: s
     """Return the last valid score; one that repeats the judged text counts only as the last word of a reply."""
     pattern = _pattern(tag)
     matches = [(match, line in quoted) for line in lines if (match := pattern.match(line))]
-    found = [(_score(match["value"] or ""), repeated) for match, repeated in matches]
+    found = [(_score(match["value"]), repeated) for match, repeated in matches]
     for part in re.findall(r"\{[^{}]{1,4000}\}", text):
         found.append((_field(_object(part) or {}, tag), part in judged))
     valid = [(score, repeated) for score, repeated in found if score is not None]
@@ -78,19 +78,13 @@ def _pattern(tag: str) -> re.Pattern[str]:
     return re.compile(rf"{_BEFORE}{name}\W{{0,3}}[=:](?:[\s\"'<(\[{{]{{0,3}}{_NUMBER})?")
 
 
-def _score(value: str) -> float | None:
-    number = value.replace(",", ".")
+def _score(value) -> float | None:
+    number = str(value).strip().replace(",", ".")
     return float(number) if _NUMERAL.fullmatch(number) and 0 <= float(number) <= 1 else None
 
 
 def _field(values: dict, tag: str) -> float | None:
-    for key, value in values.items():
-        if key.casefold().replace(" ", "_") == tag.casefold():
-            if isinstance(value, str):
-                return _score(value.strip())
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            return float(value) if number and 0 <= value <= 1 else None
-    return None
+    return _score(next((v for k, v in values.items() if k.casefold().replace(" ", "_") == tag.casefold()), None))
 
 
 def _object(text: str) -> dict | None:
