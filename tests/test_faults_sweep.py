@@ -167,7 +167,7 @@ def live_through(start, folder, server, kills, draw):
 @pytest.mark.fault("kill")
 def test_a_sweep_that_is_killed_again_and_again_ends_as_if_it_had_not_been(sweep, tmp_path, counted):
     """Kill at random times until there are enough kills; whenever a sweep got through, begin another from nothing."""
-    kills, draw, total = 25 if FULL else 3, random.Random(6), Counter()
+    kills, draw, total = 25 if FULL else 2, random.Random(6), Counter()
     with FakeServer(latency=0.05) as server:
         expected = whole(tmp_path / "whole", server.url)
         assert [len(rows) for rows in expected.values()] == [30, 60, 60]
