@@ -10,7 +10,7 @@ one read of them:
 |---|---|---|---|---|
 | languages, the reader before | .938 | .702 | .750 | .600 |
 | ... at first contact with this one | .950 | .889 | .714 | 1.000 |
-| ... general faults mended | .994 | .977 | .714 | 1.000 |
+| ... general faults mended | 1.000 | .977 | .714 | 1.000 |
 | held-out | .984 | .969 | 1.000 | 1.000 |
 | development | .989 | .969 | 1.000 | .941 |
 
@@ -198,33 +198,10 @@ def test_spans_are_pieces_of_what_was_typed():
 
 def test_a_very_long_reply():
     """Quadratic time would show here as hours."""
-    hostile = [
-        "I am ",
-        "a ",
-        "GPT-4 ",
-        "I am GPT-4, ",
-        "openai/",
-        "gpt-",
-        "4-4-",
-        '"',
-        "'",
-        "\n",
-        "> ",
-        "a\u0301",
-        "我是",
-        "a/",
-    ]
-    hostile += [
-        "my name is ",
-        '{"name": "',
-        "Claude Sonnet 4.5 (",
-        "not ",
-        "I don't know ",
-        "](",
-        "Name: ",
-        "A-",
-        "<think>",
-    ]
+    hostile = (
+        'I am |a |GPT-4 |I am GPT-4, |openai/|gpt-|4-4-|"|\'|\n|> |a\u0301|我是|a/|my name is |{"name": "|A-|<think>'
+    )
+    hostile = [*hostile.split("|"), "Claude Sonnet 4.5 (", "not ", "I don't know ", "](", "Name: "]
     text = "".join(unit * (200_000 // len(hostile) // len(unit)) for unit in hostile) + "\nI'm not GPT-4, I'm Claude.\n"
     found = extract(text)
     assert all(text[c.start : c.end] == c.quote for c in found) and len(found) > 1000

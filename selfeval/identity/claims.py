@@ -19,7 +19,7 @@ from selfeval.records import data_path
 __all__ = ["Assessment", "Claim", "Entity", "abstains", "assess", "compare", "entity", "entity_of", "extract"]
 
 AFFIRMED = ("affirm", "adopt")
-CLAUSE_STARTS = {*",(\"'[/&:-)", "actually", "no", "yes", "but", "reflection", "thought"}
+CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
 UNLIKE = ("-like", "-style", "-compatible", "-class", "-level", "-inspired", "-type")
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
 REACH = 40  # words that a walk may cover before it finds a name
@@ -77,7 +77,6 @@ class Phrases:
         self.classes = {name: frozenset(words.split()) for name, words in content["classes"].items()}
         self.words = {name: frozenset(words.split()) for name, words in content.items() if isinstance(words, str)}
         self.heads = {kind: self._index(phrases) for kind, phrases in content["heads"].items()}
-        self.fields = {kind: frozenset(words.split()) for kind, words in content["fields"].items()}
         self.cues = [(polarity, where, self._index(phrases)) for polarity, where, phrases in content["cues"]]
         self.contractions = dict(content["contractions"])
         self.contracted = re.compile("|".join(map(_bounded, sorted(self.contractions, key=len, reverse=True))))
@@ -229,35 +228,21 @@ class _Sentence:
         """Yield the words at which a head begins and ends, and its kind, in order; of one place the longest."""
         ends: dict[int, tuple[int, str]] = {}
         for number in range(len(self.words)):
+            before = number
+            while before and self.words[before - 1] in WORDS["qualifiers"]:
+                before -= 1
+            opens = not before or self.words[before - 1] in CLAUSE_STARTS
             for kind, index in PHRASES.heads.items():
                 end = PHRASES.match(self.words, number, index)
-                if not end or (kind in ("it", "as") and number and self.words[number - 1] not in CLAUSE_STARTS):
+                if not end or (kind in ("it", "as", "name:", "made:") and not opens):
                     continue
                 start = number
                 while start and PHRASES.is_adverb(self.words[start - 1]):
                     start -= 1
                 while end < len(self.words) and PHRASES.is_adverb(self.words[end]):
                     end += 1
-                if end > ends.get(start, (0, ""))[0]:
-                    ends[start] = end, kind
-        for number, word in enumerate(self.words[:-1]):
-            for kind, names in PHRASES.fields.items():
-                if word in names and self._is_field(number):
-                    colon = next(i for i in range(number, number + 4) if self.words[i] in (":", "="))
-                    ends[number] = colon + 1, kind
-        done = 0
-        for start, (end, kind) in sorted(ends.items()):
-            if start >= done:
-                yield start, end, kind
-                done = max(done, start + 1)
-
-    def _is_field(self, number: int) -> bool:
-        before = [w for w in self.words[max(0, number - 5) : number] if w not in ('"', "'", "-", "_", "*")]
-        while before and before[-1] in WORDS["qualifiers"]:
-            before.pop()
-        alone = not before or before[-1] in ",;{(|[.!"
-        after = [w for w in self.words[number + 1 : number + 4] if w not in ('"', "'")]
-        return alone and bool(after) and after[0] in (":", "=")
+                ends[start] = max(ends.get(start, (0, "")), (end, kind.rstrip(":")))
+        yield from ((start, end, kind) for start, (end, kind) in sorted(ends.items()))
 
     def read(self) -> None:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
@@ -514,7 +499,13 @@ def _says_nothing(words: Sequence[str]) -> bool:
         end = PHRASES.match(words, at, index)
         rest += [] if end else [words[at]]
         at = end or at + 1
-    fields = set().union(*PHRASES.fields.values()) | {"i", "am", "it", "is", "-", "{", "}", "_"} | MARKS | ENDS
+    fields = (
+        PHRASES.classes["name_field"]
+        | PHRASES.classes["made_field"]
+        | {"i", "am", "it", "is", "-", "{", "}", "_"}
+        | MARKS
+        | ENDS
+    )
     return len(rest) < len(words) and not {*rest} - fields
 
 
