@@ -1,19 +1,24 @@
 """Statistics: DataFrames in, estimates with intervals out; no I/O, no network, no clock.
 
-`engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap; `tests` the tests;
-`table` writes the one long table that every evaluation has. Self-recognition: `records` reads predictions, `recognition`
-is the front door, `pairs` and `contrasts` beside it. Identity: `identity`, `survival`. Juries: `jury`, with `agreement`.
-`existence` is the test of names, `classifier` the reader of style, `serving` says who served a model.
+`engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap; `tests` the
+tests; `table` writes the one long table that every evaluation has. Self-recognition: `records` reads predictions,
+`recognition` is the front door, `pairs` and `contrasts` beside it. Identity: `identity`, `survival`, and `scorers` held
+against each other. Juries: `jury`, with `agreement`. `existence` is the test of names, `classifier` the reader of
+style, `serving` says who served a model.
 """
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models
+from selfeval.stats.identity import identity_table, paired_comparison
 from selfeval.stats.recognition import recognition_table
 from selfeval.stats.records import confusion
 from selfeval.stats.roc import roc_points
+from selfeval.stats.scorers import cohen_kappa, rogan_gladen
+from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, default_rows
 from selfeval.stats.tests import detectable_difference, holm, power
 
 __all__ = [
-    "COLUMNS", "condition_contrasts", "confusion", "default_rows", "detectable_difference", "holm", "models_in_general",
-    "paired_models", "power", "recognition_table", "roc_points",
+    "COLUMNS", "cohen_kappa", "condition_contrasts", "confusion", "default_rows", "detectable_difference", "holm",
+    "identity_table", "models_in_general", "paired_comparison", "paired_models", "power", "recognition_table",
+    "roc_points", "rogan_gladen", "survival_table",
 ]  # fmt: skip

@@ -178,9 +178,10 @@ class Rate(Statistic):
         """Return Wilson's interval at the effective sample size.
 
         n = p (1 - p) / variance within [clusters / 2, rows]; the lower bound is our stated choice. It shrinks by the
-        squared ratio of normal and t quantiles; where nothing varies it is the number of clusters.
+        squared ratio of normal and t quantiles; where nothing varies it is the number of clusters. A single cluster
+        has no interval.
         """
-        p, k = self.value, np.asarray(self.clusters, float)
+        p, k = self.value, np.where(np.asarray(self.clusters) > 1, self.clusters, np.nan)
         square = self.contrib**2
         with np.errstate(divide="ignore", invalid="ignore"):
             n = np.clip(p * (1 - p) / self.variance, k / 2, self.n)
@@ -291,6 +292,7 @@ class Function(Statistic):
         with np.errstate(divide="ignore", invalid="ignore"):
             value, left = np.asarray(formula(total)), formula(total - sums)
         value = np.where(np.isfinite(value), value, np.nan)
+        left = np.where(np.isfinite(left), left, value)
         contrib = np.nan_to_num(-(k - 1) / max(k, 1) * (left - left.mean(0)), posinf=0, neginf=0)
 
         def at(weights):
