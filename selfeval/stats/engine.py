@@ -284,23 +284,24 @@ class Function(Statistic):
     def of(cls, sums, formula: Callable, n, clusters=None, within=None) -> Function:
         """Build formula(sums over clusters), sums (clusters, ..., parts); formula: (..., parts) -> (...).
 
-        The contributions are those of the jackknife; a cluster that leaves nothing to estimate when left out counts 0.
+        The contributions are those of the jackknife over clusters that hold any; one that leaves nothing to estimate
+        when left out leaves the value.
         """
         sums = np.asarray(sums, float)
-        k, total = len(sums), sums.sum(0)
-        clusters = (np.abs(sums) > 0).any(-1).sum(0) if clusters is None else clusters
+        total, here = sums.sum(0), (np.abs(sums) > 0).any(-1)
+        k = here.sum(0)
         with np.errstate(divide="ignore", invalid="ignore"):
             value, left = np.asarray(formula(total)), formula(total - sums)
         value = np.where(np.isfinite(value), value, np.nan)
         left = np.where(np.isfinite(left), left, value)
-        contrib = np.nan_to_num(-(k - 1) / max(k, 1) * (left - left.mean(0)), posinf=0, neginf=0)
+        contrib = np.nan_to_num(here * (1 - k) / np.maximum(k, 1) * (left - ratio((left * here).sum(0), k)))
 
         def at(weights):
             drawn = np.tensordot(sums, weights, (0, 0))
             with np.errstate(divide="ignore", invalid="ignore"):
                 return formula(np.moveaxis(drawn, -2, -1))
 
-        return cls(value, contrib, np.asarray(n), np.asarray(clusters), at, within)
+        return cls(value, contrib, np.asarray(n), np.asarray(k if clusters is None else clusters), at, within)
 
     @property
     def method(self) -> str:

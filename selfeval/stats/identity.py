@@ -178,7 +178,7 @@ def _sensitivity(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
 
     def formula(s, which):
         hits, claims, k = np.moveaxis(s, -1, 0)
-        return z_scores(hits / k * n1, n1, claims / k * n0, n0)[which]
+        return z_scores(hits / k * n1, n1, claims / k * n0, n0)[which].round(12)  # 0 where it is 0 but for rounding
 
     notes = [(h + f in (0, 2), "constant_answer"), (min(h * n1, f * n0) < 10, "few_expected")]
     found = [Function.of(sums, lambda s, k=k: formula(s, k), n1 + n0, clusters) for k in (0, 1)]
