@@ -12,7 +12,6 @@ from selfeval.errors import InputError
 from selfeval.stats import COLUMNS, cohen_kappa, holm, identity_table, paired_comparison, rogan_gladen, survival_table
 from selfeval.stats.engine import wilson
 from selfeval.stats.identity import DIFFERENCES, RATES
-from selfeval.stats.survival import kaplan_meier
 
 FAST = {"n_resamples": 200}
 
@@ -171,17 +170,6 @@ def test_consistency_is_the_share_of_agreeing_pairs():
     assert value(identity_table(frame, **FAST), "consistency") == pytest.approx((np.mean(pairs) + 1) / 2)
     unnamed = identity_table(frame.drop(columns="named"), **FAST)
     assert value(unnamed, "consistency") == pytest.approx((2 / 10 + 1) / 2)  # who is other is then one and the same
-
-
-def test_consistency_is_unbiased():
-    """Expected value over every outcome of five repeats with chances .6, .3 and .1."""
-    p, n, expected = np.array([0.6, 0.3, 0.1]), 5, 0
-    for counts in itertools.product(range(n + 1), repeat=3):
-        if sum(counts) == n:
-            said = np.repeat(["truth", "foil", "abstain"], counts).tolist()
-            table = identity_table(replies({("a", "false-far"): said}), n_resamples=1)
-            expected += sps.multinomial.pmf(counts, n, p) * value(table, "consistency")
-    assert expected == pytest.approx((p**2).sum(), abs=1e-12)
 
 
 def test_language_gap_is_paired_with_the_english_twin():
@@ -350,17 +338,6 @@ def test_paired_comparison_by_hand_and_holm_over_pairs_and_groups():
     assert value(whole, "accept_false", "clusters", evaluator="x - y") == 24
 
 
-def test_a_statistic_that_one_family_lacks_is_not_estimable_there():
-    repeats = {"once": 1, "twice": 2}
-    frame = pd.concat([
-        replies({(f"{family}{t}", "neutral"): ["truth"] * n for t in range(4)}, family=family, model=model)
-        for family, n in repeats.items() for model in "xy"
-    ])  # fmt: skip
-    table = paired_comparison(frame, by=("family",), statistics=("consistency",), **FAST)
-    assert value(table, "consistency", task="twice") == 0
-    assert "not_estimable" in value(table, "consistency", "note", task="once")
-
-
 def test_shared_difficulty_cancels_in_a_paired_comparison():
     """Two models accept the same templates: their difference is known better than either rate."""
     hard = np.random.default_rng(0).random(40) < 0.5
@@ -392,22 +369,6 @@ def test_default_intervals_cover_what_was_planted():
 
 # ---------------------------------------------------------------------------------------------------------------
 # First flip
-
-
-def survived(time, flips, horizon):
-    """Return Kaplan-Meier's curve of times of flips (1) or of the last sight (0)."""
-    turns = np.arange(1, horizon + 1)
-    time, flips = np.array(time)[:, None], np.array(flips)[:, None]
-    return kaplan_meier((time >= turns).sum(0), ((time == turns) & (flips == 1)).sum(0))
-
-
-def test_published_kaplan_meier():
-    """Remission under 6-MP, 21 patients: Freireich et al. 1963, Blood 21:699; the curve of every textbook."""
-    weeks = [6, 6, 6, 6, 7, 9, 10, 10, 11, 13, 16, 17, 19, 20, 22, 23, 25, 32, 32, 34, 35]
-    relapse = [1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0]
-    published = {6: 0.857, 7: 0.807, 10: 0.753, 13: 0.690, 16: 0.627, 22: 0.538, 23: 0.448, 35: 0.448}
-    survival = survived(weeks, relapse, 35)
-    assert {week: round(survival[week - 1], 3) for week in published} == published
 
 
 def test_survival_against_scipy():
