@@ -223,7 +223,7 @@ def discrimination(says, who=SONNET, limit=40, arms=("false-far", "false-near", 
     for source in ("readout", "reply"):
         table = identity_table(frame, source=source, n_resamples=10)
         row = table[table["statistic"] == "claim_discrimination"].iloc[0]
-        assert row["n_templates"] > 20
+        assert row["clusters"] > 20
         found[source] = row["estimate"], row["low"], row["high"]
     return found
 

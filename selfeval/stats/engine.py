@@ -189,13 +189,14 @@ class Rate(Statistic):
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return Wilson's interval at the effective sample size.
 
-        It shrinks by the squared ratio of normal and t quantiles; where nothing varies it is the number of clusters.
+        It shrinks by the squared ratio of normal and t quantiles; where nothing varies it is the number of clusters. A
+        single cluster has no interval.
         """
         p, k, (n, df) = self.value, np.asarray(self.clusters, float), self.effective
         at = np.maximum(z, 1e-3)  # below, scipy's t quantiles lose their digits, and the ratio no longer changes
         shrunk = np.fmax(n * (at / stdtrit(df, ndtr(at))) ** 2, np.minimum(n, k / 2))
         flat = (p <= BOUND) | (p >= 1 - BOUND) | ~(self.variance > BOUND**2)
-        return wilson(p, np.where(flat, k, shrunk), z)
+        return wilson(p, np.where(k > 1, np.where(flat, k, shrunk), np.nan), z)
 
 
 def remembered(at: Callable) -> Callable:
@@ -319,7 +320,7 @@ class Function(Statistic):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return formula(np.moveaxis(drawn, -2, -1))
 
-        return cls(value, contrib, np.asarray(n), np.asarray(clusters), at, within)
+        return cls(value, contrib, np.asarray(n), np.asarray(k if clusters is None else clusters), at, within)
 
     @property
     def method(self) -> str:
