@@ -62,10 +62,11 @@ def jury_table(
     Returns `stats.COLUMNS`: `task` is the arm (or "debate - reask"), `evaluator` the juror ("" the jury), `author`
     whose answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the
     default: t over conversations on the jackknife, within 0 and 1 for mean scores and within their range for agreement;
-    Wilson at the effective sample size for rates; t on the logit scale for areas. Then `percentile` and `bca` (`seed`).
-    p tests no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or
-    within pairs (`seed`); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two
-    one-sided tests and the interval has level 2 * level - 1.
+    Wilson at the effective sample size for rates; t on the logit scale for areas. Where people and models are no pairs,
+    each side counts its own conversations (Obuchowski 1997, Welch 1947). Then `percentile` and `bca` (`seed`). p tests
+    no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or within
+    pairs (`seed`); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided
+    tests and the interval has level 2 * level - 1.
 
     Notes: not_estimable or no_interval; one_source, no_pairs, peers_unknown (why); few_conversations (below 40:
     intervals are optimistic); constant; bca_fallback_percentile; reliability, consensus; no_verdict=K (answers judged
