@@ -153,6 +153,7 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
     assert few["estimate"] == few["high"] == 1 and few["low"] == pytest.approx(3 / (3 + sps.norm.ppf(0.975) ** 2))
     one = jury_table(both_sources({"a": [0.8]}, {"a": [0.1, 0.3, 0.9]}), **FAST)
     assert all("no_interval" in found(one, name)["note"] for name in ("auc", "discrimination"))
+    assert found(one, "auc", method="bca")["note"] == "few_conversations; bca_fallback_percentile"
 
 
 def test_a_baseline_has_the_same_rows():

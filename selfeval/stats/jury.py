@@ -143,13 +143,17 @@ def conversations_needed(difference: float = 0.05, sd: float = 0.15, *, power: f
 # Means, shares and slopes over conversations
 
 
+def per_conversation(x, cluster) -> np.ndarray:
+    """Return what each unit adds to the sum of its conversation's mean of x, and to the count of conversations."""
+    known, codes = ~np.isnan(x), np.unique(cluster, return_inverse=True)[1]
+    weight = known / np.maximum(np.bincount(codes, known)[codes], 1)
+    return np.stack([np.where(known, x, 0) * weight, weight], 1)
+
+
 def conversation_mean(x, cluster, n=None, within=None) -> Function:
     """Build the mean over conversations of the mean of x over their units (NaN left out)."""
-    known = ~np.isnan(x)
-    size = np.bincount(np.unique(cluster, return_inverse=True)[1], known) if len(x) else known
-    weight = np.where(known, 1 / np.maximum(size[np.unique(cluster, return_inverse=True)[1]], 1), 0)
-    parts = np.stack([np.where(known, x, 0) * weight, weight], 1)
-    return Function.of(by_cluster(parts, cluster), _mean, known.sum() if n is None else n, within=within)
+    n = (~np.isnan(x)).sum() if n is None else n
+    return Function.of(by_cluster(per_conversation(x, cluster), cluster), _mean, n, within=within)
 
 
 def _mean(sums):
@@ -335,13 +339,7 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
 
 def _gap(sides, cluster, n) -> Function:
     """Return the mean over conversations of the first scores minus that of the second."""
-    codes = np.unique(cluster, return_inverse=True)[1]
-    parts = []
-    for x in sides:
-        known = ~np.isnan(x)
-        weight = known / np.maximum(np.bincount(codes, known)[codes], 1)
-        parts += [np.where(known, x, 0) * weight, weight]
-    sums = by_cluster(np.stack(parts, 1), cluster)
+    sums = by_cluster(np.hstack([per_conversation(x, cluster) for x in sides]), cluster)
     found = Function.of(sums, lambda s: _mean(s[..., :2]) - _mean(s[..., 2:]), n)
     total, there = sums.sum(0), sums[:, 1::2] > 0
     shares = (sums[:, ::2] - sums[:, 1::2] * ratio(total[::2], total[1::2])) / np.maximum(total[1::2], 1)
