@@ -97,19 +97,6 @@ def test_a_constant_answer_has_no_discrimination_and_knowledge_has():
     assert np.isnan(silent["estimate"]) and silent["note"] == "not_estimable"
 
 
-def test_names_are_the_clusters():
-    """Forty questions about each of 12 names are no more certain than four."""
-    rng = np.random.default_rng(0)
-    rows = [
-        {"evaluator": "e", "target_model": f"t{t}", "exists": t < 6, "answer_type": "yes_no", "asked_reasoning": False,
-         "existence_score": float(rng.random() < (0.9 if t % 2 else 0.2)), "k": k}
-        for t in range(12) for k in range(40)
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows)
-    many, few = (existence_table(frame[frame["k"] < k]).set_index("statistic").loc["discrimination"] for k in (40, 4))
-    assert (many["high"] - many["low"]) > 0.8 * (few["high"] - few["low"])
-
-
 def test_p_is_that_of_exchanging_which_names_are_real():
     """scipy's permutation of whole names, with all their answers; 252 ways to take five of ten."""
     rng = np.random.default_rng(0)

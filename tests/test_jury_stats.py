@@ -12,7 +12,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.roleplay.simulated import SILENT, planted
+from selfeval.roleplay.simulated import SILENT
 from selfeval.stats import COLUMNS, conversations_needed, jury_table
 from selfeval.stats.jury import baseline_auc, conformity, differences
 from selfeval.stats.votes import read_votes
@@ -153,6 +153,7 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
     assert few["estimate"] == few["high"] == 1 and few["low"] == pytest.approx(3 / (3 + sps.norm.ppf(0.975) ** 2))
     one = jury_table(both_sources({"a": [0.8]}, {"a": [0.1, 0.3, 0.9]}), **FAST)
     assert all("no_interval" in found(one, name)["note"] for name in ("auc", "discrimination"))
+    assert found(one, "auc", method="bca")["note"] == "few_conversations; bca_fallback_percentile"
 
 
 def test_a_baseline_has_the_same_rows():
@@ -383,31 +384,24 @@ def test_wrong_arguments_and_the_seed():
 # Simulated jurors in the real engine
 
 
-def test_planted_jurors_in_the_real_engine():
-    names = [f"sim/juror-{name}" for name in ("lenient", "stern", "blind")]
-    table, traits = jury_table(judge(names, conversations(24), ("personas",)), **FAST), []
-    planted_traits = {name: planted(get(name)) for name in names}
-    mean = np.mean([truth["leniency"] for truth in planted_traits.values()])
-    for name, truth in planted_traits.items():
-        leniency, tells = (found(table, statistic, evaluator=name) for statistic in ("leniency", "discrimination"))
-        traits += [(leniency, (truth["leniency"] - mean) * 3 / 2), (tells, truth["discrimination"])]
-    assert all(abs(row["estimate"] - value) < 0.7 * (row["high"] - row["low"]) for row, value in traits)
-    assert sum(row["low"] <= value <= row["high"] for row, value in traits) >= 5  # of 6
-    assert found(table, "paired_accuracy")["n"] == 48
-
-
-def test_planted_conformity_in_the_real_engine():
-    """One model on three seats: what is computed of its peers is what it was shown."""
-    name = "sim/juror-lenient"
-    records = judge([name] * 3, conversations(16), ("sham", "debate", "simultaneous"))
-    truth, table = planted(get(name))["conformity"], jury_table(records, **FAST)
-    for arm in ("debate", "simultaneous", "sham"):
-        row = found(table, "conformity", arm)
-        assert abs(row["estimate"] - truth) < 0.7 * (row["high"] - row["low"]), arm
-    row = found(table, "conformity_minus_sham", "debate")
-    assert row["low"] <= 0 <= row["high"]
+def test_planted_jurors_in_the_real_engine(registry):
+    """What is computed of the peers is what the jurors were shown."""
+    traits = {"sim/mild": (0.12, 0.05), "sim/stern": (-0.1, 0.25), "sim/blind": (0.0, 0.0)}
+    of = "{id: %s, display: %s, simulation: {role: roleplay, conformity: 0.5, leniency: %s, discrimination: %s}}"
+    registry(f"models: [{', '.join(of % (name, name, *values) for name, values in traits.items())}]")
+    records = judge([*traits], conversations(20), ("personas", "sham", "debate", "simultaneous"))
+    table = jury_table(records, **FAST)
+    rows = [(found(table, "conformity", arm), 0.5) for arm in ("debate", "simultaneous", "sham")]
+    for name, (lenient, tells) in traits.items():
+        rows.append((found(table, "leniency", "personas", name), (lenient - 0.02 / 3) * 3 / 2))
+        rows.append((found(table, "discrimination", "personas", name), tells))
+    assert all(abs(row["estimate"] - truth) < 0.7 * (row["high"] - row["low"]) for row, truth in rows)
+    assert sum(row["low"] <= truth <= row["high"] for row, truth in rows) >= 8  # of 9
+    assert found(table, "conformity_minus_sham", "debate")["low"] < 0 < found(table, "conformity_minus_sham")["high"]
+    assert found(table, "paired_accuracy", "personas")["n"] == 40
     computed = jury_table(records[records["arm"] == "debate"].drop(columns="peer_mean"), **FAST)
-    assert found(computed, "conformity")["estimate"] == pytest.approx(found(table, "conformity", "debate")["estimate"])
+    shown = found(table, "conformity", "debate")["estimate"]
+    assert found(computed, "conformity")["estimate"] == pytest.approx(shown, abs=1e-3)
 
 
 def test_a_silent_juror_is_counted_and_stays_silent_when_asked_again():

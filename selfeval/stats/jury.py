@@ -62,10 +62,11 @@ def jury_table(
     Returns `stats.COLUMNS`: `task` is the arm (or "debate - reask"), `evaluator` the juror ("" the jury), `author`
     whose answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the
     default: t over conversations on the jackknife, within 0 and 1 for mean scores and within their range for agreement;
-    Wilson at the effective sample size for rates; t on the logit scale for areas. Then `percentile` and `bca` (`seed`).
-    p tests no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or
-    within pairs (`seed`); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two
-    one-sided tests and the interval has level 2 * level - 1.
+    Wilson at the effective sample size for rates; t on the logit scale for areas. Where people and models are no pairs,
+    each side counts its own conversations (Obuchowski 1997, Welch 1947). Then `percentile` and `bca` (`seed`). p tests
+    no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or within
+    pairs (`seed`); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided
+    tests and the interval has level 2 * level - 1.
 
     Notes: not_estimable or no_interval; one_source, no_pairs, peers_unknown (why); few_conversations (below 40:
     intervals are optimistic); constant; bca_fallback_percentile; reliability, consensus; no_verdict=K (answers judged
@@ -142,13 +143,17 @@ def conversations_needed(difference: float = 0.05, sd: float = 0.15, *, power: f
 # Means, shares and slopes over conversations
 
 
+def per_conversation(x, cluster) -> np.ndarray:
+    """Return what each unit adds to the sum of its conversation's mean of x, and to the count of conversations."""
+    known, codes = ~np.isnan(x), np.unique(cluster, return_inverse=True)[1]
+    weight = known / np.maximum(np.bincount(codes, known)[codes], 1)
+    return np.stack([np.where(known, x, 0) * weight, weight], 1)
+
+
 def conversation_mean(x, cluster, n=None, within=None) -> Function:
     """Build the mean over conversations of the mean of x over their units (NaN left out)."""
-    known = ~np.isnan(x)
-    size = np.bincount(np.unique(cluster, return_inverse=True)[1], known) if len(x) else known
-    weight = np.where(known, 1 / np.maximum(size[np.unique(cluster, return_inverse=True)[1]], 1), 0)
-    parts = np.stack([np.where(known, x, 0) * weight, weight], 1)
-    return Function.of(by_cluster(parts, cluster), _mean, known.sum() if n is None else n, within=within)
+    n = (~np.isnan(x)).sum() if n is None else n
+    return Function.of(by_cluster(per_conversation(x, cluster), cluster), _mean, n, within=within)
 
 
 def _mean(sums):
@@ -334,13 +339,7 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
 
 def _gap(sides, cluster, n) -> Function:
     """Return the mean over conversations of the first scores minus that of the second."""
-    codes = np.unique(cluster, return_inverse=True)[1]
-    parts = []
-    for x in sides:
-        known = ~np.isnan(x)
-        weight = known / np.maximum(np.bincount(codes, known)[codes], 1)
-        parts += [np.where(known, x, 0) * weight, weight]
-    sums = by_cluster(np.stack(parts, 1), cluster)
+    sums = by_cluster(np.hstack([per_conversation(x, cluster) for x in sides]), cluster)
     found = Function.of(sums, lambda s: _mean(s[..., :2]) - _mean(s[..., 2:]), n)
     total, there = sums.sum(0), sums[:, 1::2] > 0
     shares = (sums[:, ::2] - sums[:, 1::2] * ratio(total[::2], total[1::2])) / np.maximum(total[1::2], 1)
