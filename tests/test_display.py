@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from nbclient import NotebookClient
+from selfeval.stats.intervals import Estimate
 
 import selfeval
 from selfeval.asking.client import Client
@@ -30,7 +31,6 @@ from selfeval.recognition.questions import Condition, Question
 from selfeval.records import read_jsonl, read_predictions, read_texts
 from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.transcripts import read_conversations
-from selfeval.stats.intervals import Estimate
 from selfeval.sweep.kernels import KernelManager
 
 HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x onerror=alert(2)> $x^2$ \ud800 \x00"

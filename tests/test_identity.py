@@ -10,7 +10,7 @@ import planted_rates
 import pytest
 from click.testing import CliRunner
 
-from selfeval import cli, figures
+from selfeval import cli
 from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
