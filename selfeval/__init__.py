@@ -55,7 +55,6 @@ _CARDS = {  # classes that a notebook shows as cards
     "selfeval.recognition.questions": ("Condition", "Question"),
     "selfeval.roleplay.jury": ("Jury",),
     "selfeval.roleplay.transcripts": ("Conversation",),
-    "selfeval.stats.intervals": ("Estimate",),
 }
 
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]

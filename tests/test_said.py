@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from selfeval.stats.counts import condition_label
+from selfeval.stats.records import condition_label
 from test_report import HOSTILE, SCRIPT, Page, identity_rows, rows_of, statements
 
 from selfeval import models

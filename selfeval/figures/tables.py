@@ -10,7 +10,7 @@ from selfeval.figures.rows import BESIDE, bootstrapped, default_rows, renamed, w
 from selfeval.keys import visible
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats import detectable_difference, recognition_table
-from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
+from selfeval.stats.records import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
 from selfeval.stats.serving import WORTH_SAYING, asked_again, first_attempts
 
 DESIGN = ["task", "condition"]

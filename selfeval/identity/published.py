@@ -31,7 +31,7 @@ from selfeval.identity.suite import as_alternating, check_form
 from selfeval.keys import visible
 from selfeval.models import Model, Provider, from_callable, get, is_known
 from selfeval.records import data_path
-from selfeval.stats.intervals import Rate, check_level
+from selfeval.stats.engine import Rate, check_level
 
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 METHODS = ("keyword_match", "regex", "claims", "similarity", "judge")

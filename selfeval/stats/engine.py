@@ -150,6 +150,12 @@ class Rate(Statistic):
         at = _weighted_ratio(hits, n, value)
         return cls(value, contrib, total if rows is None else np.asarray(rows), (n > 0).sum(0), at, n > 0)
 
+    @classmethod
+    def of_rows(cls, success, cluster) -> Rate:
+        """Build the rate of one column of successes (true or false, one per row) and its clusters."""
+        codes = np.unique(np.asarray(cluster), return_inverse=True)[1]
+        return cls.of(np.bincount(codes, np.asarray(success, float)), np.bincount(codes))
+
     def mean(self, weight, axis: int = -1) -> Rate:
         """Return the mean of the known rates that have weight (0 or 1, as the value), over one axis from the end."""
         use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
