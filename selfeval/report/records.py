@@ -17,8 +17,7 @@ from itables.options import dt_bundle
 
 from selfeval.figures.cards import card, short
 from selfeval.records import json_rows
-from selfeval.roleplay.report import chat
-from selfeval.roleplay.transcripts import read_conversations, read_verdicts
+from selfeval.roleplay.transcripts import read_conversations, read_verdicts, render
 
 MOST = 5000  # records of one page
 LETTERS = 80  # of a reply that are seen before it is opened
@@ -43,8 +42,8 @@ def pages(file: Path, clean: Callable) -> Iterator[tuple[str, str, list[str]]]:
     name, first = clean(str(file.with_suffix(""))), next(json_rows(file), {})
     if "turns" in first:
         verdicts = file.with_name("verdicts.jsonl")
-        heard = pd.DataFrame(read_verdicts([verdicts])[0]) if verdicts.is_file() else None
-        shown = [clean(chat(one, heard).data) for one in read_conversations([file])]
+        heard = read_verdicts([verdicts])[0] if verdicts.is_file() else ()
+        shown = [clean(render(one, heard)._repr_html_()) for one in read_conversations([file])]
         yield name, "<hr>".join(shown), [f"{len(shown):,} conversations"]
     elif REPLIES & first.keys():
         rows, start = map(clean, json_rows(file)), 1

@@ -16,11 +16,12 @@ from selfeval.roleplay.transcripts import Conversation, read_conversations, read
 from selfeval.roleplay.verdicts import decide
 from selfeval.stats import serving
 from selfeval.stats.classifier import out_of_fold
-from selfeval.stats.jury import JUROR, baseline_auc, default_rows, jury_table, seated
+from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
+from selfeval.stats.table import default_rows
 
 VERDICT = ["conversation_id", "turn", "arm"]
-ROWS = ["arm", "source", "round", "juror"]  # of `jury_table`: what its estimates are of
+SHOWN = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # of `jury_table`, as shown
 Known = tuple[list[Conversation], list[dict]]
 
 
@@ -180,14 +181,14 @@ def summary(
     a row has.
     """
     rows = default_rows(table, *statistics)
-    rows = rows[(rows["juror"] != "") == jurors]
+    rows = rows.rename(columns=SHOWN)[(rows["evaluator"] != "") == jurors]
     if rows.empty:
         return pd.DataFrame(columns=["arm", *statistics])
-    rounds = rows["round"].astype(object).where(rows["round"].notna(), "")
-    rows = rows.assign(round=rounds, juror=[_label(juror, display) for juror in rows["juror"]])
-    keys = [name for name in ROWS if rows[name].nunique() > 1] or ["arm"]
+    rows["round"] = rows["round"].str.removeprefix("round=")
+    rows["juror"] = [_label(juror, display) for juror in rows["juror"]]
+    keys = [name for name in SHOWN.values() if rows[name].nunique() > 1] or ["arm"]
     first = rows.sort_values("statistic", key=lambda names: names.map(list(statistics).index), kind="stable")
-    sizes = first.drop_duplicates(keys).set_index(keys)[["n", "n_conversations"]]
+    sizes = first.drop_duplicates(keys).set_index(keys)[["n", "clusters"]]
     return side_by_side(rows, keys, statistics).join(sizes).reset_index()
 
 
@@ -211,16 +212,16 @@ def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.
 
 def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[str]:
     """Return a sentence per question that the data can answer: can the jury tell, and what does debating change?"""
-    areas = default_rows(table, "auc").query("juror == ''")
-    found = [f"{row.arm}: {_told_apart(row)}." for row in areas.itertuples()]
+    areas = default_rows(table, "auc").query("evaluator == ''")
+    found = [f"{row.task}: {_told_apart(row)}." for row in areas.itertuples()]
     if base is not None and len(base):
         for row in default_rows(base, "auc").dropna(subset=["estimate"]).itertuples():
             reversed_ = ""
-            if row.arm == "length" and row.high < 0.5:  # a rule that is always wrong is as good as one always right
+            if row.task == "length" and row.high < 0.5:  # a rule that is always wrong is as good as one always right
                 turned = estimate_text(1 - row.estimate, 1 - row.high, 1 - row.low)
                 reversed_ = f"; people's answers are the shorter ones, which reversed is {turned}"
-            found.append(f"Content-blind baseline {row.arm}: AUC {_tested(row)}{reversed_}.")
-    effect = default_rows(table, "difference", "equivalence").query("source == '' and arm == 'debate - reask'")
+            found.append(f"Content-blind baseline {row.task}: AUC {_tested(row)}{reversed_}.")
+    effect = default_rows(table, "difference", "equivalence").query("author == '' and task == 'debate - reask'")
     if len(effect):
         equal = effect.loc[effect["statistic"] == "equivalence", "p"].lt(0.05).any()
         [row] = effect[effect["statistic"] == "difference"].itertuples()
@@ -234,7 +235,7 @@ def _told_apart(row) -> str:
     verb = "is not shown to tell people from models"
     if (row.low > 0.5 or row.high < 0.5) and (pd.isna(row.p) or row.p < 1 - row.level):
         verb = "tells people from models" if row.low > 0.5 else "rates models as more human than people"
-    return f"{verb} (AUC {_tested(row)}, {row.n_conversations} conversations or pairs)"
+    return f"{verb} (AUC {_tested(row)}, {row.clusters} conversations or pairs)"
 
 
 def _tested(row) -> str:
