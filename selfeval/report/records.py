@@ -1,6 +1,7 @@
 """Records as tables to filter, offline: by `itables`, a row each, with a card of the reply and the messages as sent.
 
-Every text is escaped here, before a table is made: what goes into a table is HTML of this file, and no other.
+Every text is escaped here, before a table is made: what goes into a table is HTML of this file, and no other. What
+others rendered goes through the notebooks' cleaner. So no page holds a script but the tables' own, which it may run.
 """
 
 import re
@@ -17,6 +18,7 @@ from itables.options import dt_bundle
 
 from selfeval.figures.cards import card, short
 from selfeval.records import json_rows
+from selfeval.report.notebooks import CLEANER
 from selfeval.roleplay.report import chat
 from selfeval.roleplay.transcripts import read_conversations, read_verdicts
 
@@ -44,7 +46,7 @@ def pages(file: Path, clean: Callable) -> Iterator[tuple[str, str, list[str]]]:
     if "turns" in first:
         verdicts = file.with_name("verdicts.jsonl")
         heard = pd.DataFrame(read_verdicts([verdicts])[0]) if verdicts.is_file() else None
-        shown = [clean(chat(one, heard).data) for one in read_conversations([file])]
+        shown = [CLEANER.clean(clean(chat(one, heard).data)) for one in read_conversations([file])]
         yield name, "<hr>".join(shown), [f"{len(shown):,} conversations"]
     elif REPLIES & first.keys():
         rows, start = map(clean, json_rows(file)), 1
