@@ -15,8 +15,7 @@ from pygments.formatters import HtmlFormatter
 
 from selfeval import DATA, ROOT, figures
 from selfeval.errors import InputError
-from selfeval.figures import captions, paper, results
-from selfeval.figures.paper_tables import set_tables
+from selfeval.figures import paper, printed, results
 from selfeval.files import write_whole
 from selfeval.report import notebooks, records
 from selfeval.report.sources import Source, cleaner, find
@@ -83,9 +82,10 @@ def _sets(source: Source, problems: list[str]) -> Iterator[dict]:
     for folder in dict.fromkeys(file.parent.parent for file in source.files("paper/about.json")):
         try:
             for one in results.find([folder]):
-                drawn = [(captions.caption(one, name), _png(each)) for name, each in paper.draw(one).items()]
-                tables = [(each.title, each.shown.to_dict("split")) for each in set_tables(one)]
-                yield {"name": f"{folder}/", "figures": drawn, "tables": tables, "notes": captions.notes(one)}
+                drawn = figures.draw(one.kind, one.tables, one.display)
+                drawn = [(paper.caption(one, name), _png(each)) for name, each in drawn.items()]
+                tables = [(title, shown.to_dict("split")) for title, _, shown in printed.set_tables(one).values()]
+                yield {"name": f"{folder}/", "figures": drawn, "tables": tables, "notes": paper.notes(one)}
         except InputError as error:
             problems.append(f"{source.name}: {error}")
 

@@ -1,6 +1,7 @@
 """Records as tables to filter, offline: by `itables`, a row each, with a card of the reply and the messages as sent.
 
-Every text is escaped here, before a table is made: what goes into a table is HTML of this file, and no other.
+Every text is escaped here, before a table is made: what goes into a table is HTML of this file, and no other. What
+others rendered goes through the notebooks' cleaner. So no page holds a script but the tables' own, which it may run.
 """
 
 import re
@@ -17,6 +18,7 @@ from itables.options import dt_bundle
 
 from selfeval.figures.cards import card, short
 from selfeval.records import json_rows
+from selfeval.report.notebooks import CLEANER
 from selfeval.roleplay.transcripts import read_conversations, read_verdicts, render
 
 MOST = 5000  # records of one page
@@ -42,8 +44,8 @@ def pages(file: Path, clean: Callable) -> Iterator[tuple[str, str, list[str]]]:
     name, first = clean(str(file.with_suffix(""))), next(json_rows(file), {})
     if "turns" in first:
         verdicts = file.with_name("verdicts.jsonl")
-        heard = read_verdicts([verdicts])[0] if verdicts.is_file() else ()
-        shown = [clean(render(one, heard)._repr_html_()) for one in read_conversations([file])]
+        heard = read_verdicts([verdicts])[0] if verdicts.is_file() else []
+        shown = [CLEANER.clean(clean(render(one, heard)._repr_html_())) for one in read_conversations([file])]
         yield name, "<hr>".join(shown), [f"{len(shown):,} conversations"]
     elif REPLIES & first.keys():
         rows, start = map(clean, json_rows(file)), 1
