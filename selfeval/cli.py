@@ -183,7 +183,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.argument("config", type=_Path())
 @click.option("--model", "ids", multiple=True, required=True, metavar="ID", help="Model to ask; may be repeated.")
 @click.option("--output", required=True, type=_Path(dir_okay=False), help="JSON file to write.")
-@click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
+@click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
 @click.option("--temperature", default=0.7, show_default=True, type=AMOUNT, help="Of the models asked.")

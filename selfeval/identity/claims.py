@@ -30,8 +30,7 @@ _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n
 _CJK = re.compile(r"[\u3040-\u9fff]+")
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
-    r"(?:(?:Dr|Mr|Ms|Mrs|Prof|Captain|Sir)\.? )?(?<![\w-])"
-    r"(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)"
+    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)"
     r"(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
 # a line that somebody else speaks: "ROBOT: I am X", "User: you are X"
@@ -318,9 +317,7 @@ class _Sentence:
                 continue
             elif kind == "it" and first and word not in ("the", "a", "an", *MARKS - {","}):
                 return
-            elif word in MARKS or (word == ";" and self.words[number + 1 : number + 2] == ["not"]):
-                if word == ")" and before != "name":
-                    return
+            elif word in MARKS:
                 before = before if word in "\"'([:" else "mark"
             elif word in WORDS["naming"]:
                 pending, before = False, "naming"
@@ -407,23 +404,16 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
     words = one.words
     start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", "."}), 0)
-    for begin in dict.fromkeys((start, 0)):
-        reached = list(one.walk(begin, "bare"))
-        if (
-            not reached
-            and words[begin] == NEW
-            and (
-                (whole and len(words) < 7 and QUOTED not in words)
-                or (words[begin + 1 : begin + 2] == [","] and WORDS["nouns"] & set(words[begin + 2 : begin + 8]))
-            )
-        ):
-            reached = [begin, *one.walk(begin + 1, "also")]
-        if not any(place in one.found for place in reached) and any(_ends(one, place, following) for place in reached):
-            polarity = None
-            for last, place in zip([begin, *reached], reached, strict=False):
-                polarity = _flipped(polarity, words[last:place]) if polarity else one.polarity(begin, place)
-                one.found[place] = polarity
-            return
+    reached = list(one.walk(start, "bare"))
+    described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
+    if not reached and words[start] == NEW and (described or (whole and len(words) < 7 and QUOTED not in words)):
+        reached = [start, *one.walk(start + 1, "also")]
+    if any(place in one.found for place in reached) or not any(_ends(one, place, following) for place in reached):
+        return
+    polarity = None
+    for last, place in zip([start, *reached], reached, strict=False):
+        polarity = _flipped(polarity, words[last:place]) if polarity else one.polarity(start, place)
+        one.found[place] = polarity
 
 
 def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:

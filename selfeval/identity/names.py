@@ -35,7 +35,6 @@ _NOISE = re.compile(
     r"(?:(?<=[-_:./])(?:chat|it|base|latest|exp|experimental|gguf|free|beta|hf|api|online|h|[0-9]+k|v[0-9](?::[0-9])?"
     rf"|q[0-9]\w{{0,4}}|fp8|awq)|instruct|preview|a[0-9]{{1,2}}b){_END}"
 )
-_NO_TIER = re.compile(r"[- ](?:language|scale|ai|model)\b")  # "Mistral, a large language model"
 _ATTACHED = re.compile(
     r"-(?:based|like|style|type|class|powered|driven|trained|made|built|developed|backed|compatible|level|derived"
     r"|inspired|generated|family|series|models?)\b"
@@ -272,7 +271,7 @@ def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[
     if join[0] and family.get("tiers"):
         for words in (2, 1):  # "Flash-Lite" before "Flash"
             tier = re.compile(rf"[a-z][a-z0-9]*(?:[- ]?[a-z]+){{{words - 1}}}{_END}").match(low, at)
-            if tier and key_of(tier[0]) in family["tiers"] and not _NO_TIER.match(low, tier.end()):
+            if tier and key_of(tier[0]) in family["tiers"]:
                 return tier.end(), _with_tier(entity, family["tiers"][key_of(tier[0])])
     noise = _NOISE.match(low, at) if join[0] else None
     return (noise.end(), entity) if noise else None

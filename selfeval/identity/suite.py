@@ -99,11 +99,8 @@ def check_form(where: object, content: object, kind: str) -> None:
     """Raise `InputError` that names place and rule where content breaks the schema `kind` of `schema.yaml`."""
     schema = yaml.safe_load((DATA / "identity" / "schema.yaml").read_text(encoding="utf-8"))[kind]
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(
-            "."
-        )
-        value = repr(error.instance)
-        shown = value if len(value) < 200 else value[:200] + "..."
+        place = error.json_path.lstrip("$.")
+        shown = repr(error.instance)[:200]
         rule = error.schema.get("description", error.message)
         raise InputError(f"{where}{f', {place},' if place else ''} {rule}, got {shown}.")
 
@@ -134,13 +131,9 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
             templates[template.id] = template
     for one in templates.values():
         for key in ("control_of", "twin", "paraphrase_of"):
-            other = templates.get(getattr(one, key) or one.id)
-            if other is None or (getattr(one, key) and other is one):
-                raise InputError(
-                    f"{where}, template {one.id!r}: `{key}` names no other template: {getattr(one, key)!r}."
-                )
-        if one.twin and templates[one.twin].language == one.language:
-            raise InputError(f"{where}, template {one.id!r}: its twin {one.twin!r} has the same language.")
+            name = getattr(one, key)
+            if name is not None and (name not in templates or name == one.id):
+                raise InputError(f"{where}, template {one.id!r}: `{key}` names no other template: {name!r}.")
     if not templates:
         raise InputError(f"The suite {where} holds no template.")
     return list(templates.values())
