@@ -131,7 +131,9 @@ def test_every_label_is_readable(draw, size, width):
     assert len(drawn) >= 2
     complaints = {name: faults(fig) for name, fig in drawn.items()}
     assert {name: found for name, found in complaints.items() if found} == {}
-    assert all(fig.get_size_inches()[0] == width and fig.get_size_inches()[1] <= 9.01 for fig in drawn.values())
+    for name, fig in drawn.items():
+        fits = size < 40 or not name.startswith(("claimed", "matrix", "predictions"))  # these need two columns of print
+        assert fig.get_size_inches()[0] == (width if fits else DOUBLE) and fig.get_size_inches()[1] <= 9.01
 
 
 def test_the_check_finds_labels_on_each_other_and_labels_cut_off():

@@ -1,27 +1,30 @@
 """Heat maps: a share or a difference in each cell, hatched where there is nothing."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from selfeval.figures.style import PAGE, SMALLEST, STYLE, Look, finish, grid, size_of, wrapped
+from selfeval.figures.style import DOUBLE, PAGE, SMALLEST, STYLE, Look, finish, grid, size_of, wrapped
 
 
 def cells(
-    values: pd.DataFrame, look: Look, label: str, rows: str, columns: str, *, texts: pd.DataFrame | None = None,
-    centred: bool = False, frame: bool = True,
-) -> Figure | None:  # fmt: skip
+    values: pd.DataFrame, look: Look, label: str, rows: str, columns: str, texts=None, centred=False, frame=True
+) -> Figure | None:
     """Draw a table of numbers as colours, with the numbers in the cells while they fit; nothing without any.
 
     label: what a colour means. rows, columns: what a row and a column are. texts: what stands in the cells, where that
     is more than the number. centred: from -1 to 1 around 0, else from 0 to 1, so that small values look small. frame:
-    mark the cell in which row and column are the same. Without room for their names, columns have the rows' numbers.
+    mark the cell in which row and column are the same. Without room for its columns a figure takes two of print.
     """
     if values.empty:
         return None
     count, across = values.shape
+    if (look.width - 1.6) / across * 72 < SMALLEST:
+        look = replace(look, width=DOUBLE)
     beside, below = look.names(values.index, 26), look.names(values.columns, 26)
     wide = (look.width - 0.75 - 0.055 * max(map(len, beside))) / across
     if texts is None:
@@ -29,33 +32,18 @@ def cells(
     lines = [line for text in texts.to_numpy().ravel() for line in text.split("\n")]
     deep = -(-len(lines) // texts.size)
     high = min(max(0.17 if count < 20 else 0.12, 0.1 * deep + 0.08, min(0.34, wide)), (PAGE - 2.2) / count)
-    keyed = wide * 72 < SMALLEST * 1.2
-    if keyed:
-        number = {name: str(k + 1) for k, name in enumerate(values.columns)}
-        others = [f"{number[c]}: {b}" for c, b in zip(values.columns, below, strict=True) if c not in values.index]
-        beside = [f"{b} {number.get(name, '')}" for name, b in zip(values.index, beside, strict=True)]
-        below = [text if text == "1" or int(text) % 5 == 0 else "" for text in number.values()]
-        columns = "; ".join([f"{columns}, numbered as the rows", *others])
-    size = 6 if keyed else size_of(wide)
-    upright = not keyed and max(map(len, below)) * size * 0.62 > wide * 72
+    size = size_of(wide)
+    upright = max(map(len, below)) * size * 0.62 > wide * 72
     foot = 0.0085 * size * max(map(len, below)) if upright else 0.15
     fig, axes = grid([""], look, 1, high * count + foot, 0.6)
     ax = axes[0, 0]
     inside = max(SMALLEST, min(6, wide * 72 / max(map(len, lines)) / 0.62))
-    bar = {
-        "label": wrapped(label, max(1.1, 0.9 * high * count)),
-        "shrink": 0.8,
-        "aspect": 18,
-        "pad": 0.02,
-        "ticks": [-1, 0, 1],
-    }
+    bar = {"label": wrapped(label, max(1.1, 0.9 * high * count)), "shrink": 0.8, "aspect": 18, "ticks": [-1, 0, 1]}
+    said = {"annot": texts.to_numpy() if wide > 0.3 and high > 0.12 else None, "annot_kws": {"size": inside}, "fmt": ""}
+    named = {"xticklabels": below, "yticklabels": beside, "cmap": "vlag" if centred else "Blues", "cbar_kws": bar}
     with mpl.rc_context(STYLE):
         ax.patch.set(facecolor="white", edgecolor="0.6", hatch="/////")
-        sns.heatmap(
-            values.astype(float), vmin=-centred, vmax=1, cmap="vlag" if centred else "Blues", ax=ax, cbar_kws=bar,
-            annot=texts.to_numpy() if wide > 0.3 and high > 0.12 else None, fmt="", annot_kws={"size": inside},
-            xticklabels=below, yticklabels=beside,
-        )  # fmt: skip
+        sns.heatmap(values.astype(float), vmin=-centred, vmax=1, ax=ax, **said, **named)
         for k, name in enumerate(values.index if frame else ()):
             if name in values.columns:
                 edge = {"fill": False, "edgecolor": "black", "linewidth": max(0.4, 2.5 * min(wide, high))}

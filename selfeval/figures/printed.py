@@ -91,7 +91,7 @@ def latex(df: pd.DataFrame, notes: Sequence[str] = (), groups: Sequence[str] = (
     body = pd.DataFrame(lines, columns=body.columns).astype(object).where(lambda cells: cells.notna(), "")
     numbers = body.map(lambda value: isinstance(value, int | float) or bool(re.match(r"^(< |[−-])?\d|^$", str(value))))
     align = "".join("c" if numeric else "l" for numeric in numbers.all())
-    style = body.style.hide(axis="index").format(_cell).format_index(_head, axis=1)
+    style = body.style.hide(axis="index").format(_cell).format_index(lambda name: _head(str(name)), axis=1)
     table = style.to_latex(hrules=True, column_format=f"@{{}}{align}@{{}}")
     table = f"\\footnotesize\\setlength{{\\tabcolsep}}{{2pt}}{table}"
     if not notes:

@@ -30,14 +30,12 @@ KINDS = {  # kind: (the tables of a set, the notebook that makes it)
 FILES = {"recognition": "self_recognition", "jury_records": "verdicts"}  # called otherwise than the table or kind
 LABELS = TEXT | {*"predicted source arm conversation_id agent scenario model family juror".split()}
 BY_FAMILY = ("accept_true", "accept_false", "claim_discrimination")
-SERVED = (  # columns of records: a model, and who answered under its name
-    ("evaluator_model", "served_model", "served_by"),
-    ("true_model", "text_served_model", "text_served_by"),
-    ("model", "served_model", "served_by"),
-    ("juror", "served_model", "served_by"),
-    ("evaluator", "served_model", "served_by"),
-    ("agent", "", ""),
-)
+SERVED = {  # columns of records with a model's id: those with who answered under its name
+    ("evaluator_model", "model", "juror", "evaluator"): ["served_model", "served_by"],
+    ("true_model",): ["text_served_model", "text_served_by"],
+    ("agent",): [],
+}
+Tables, Figures = Mapping[str, pd.DataFrame], Mapping[str, Figure]
 DIGITS = 6  # significant; the last bits of a float differ between machines
 
 
@@ -66,9 +64,9 @@ class ResultSet:
 def save(
     out: Path | str,
     kind: str,
-    records: pd.DataFrame | Sequence[Mapping],
-    tables: Mapping[str, pd.DataFrame],
-    figures: Mapping[str, Figure],
+    records: pd.DataFrame | list[dict],
+    tables: Tables,
+    figures: Figures,
     settings: Mapping,
     display: Mapping[str, str] | None = None,
 ) -> Path:
@@ -94,9 +92,9 @@ def save(
     files = {f"{name}.csv": rows.to_csv(index=False, float_format=f"%.{DIGITS}g") for name, rows in texts.items()}
     where = folder / "paper"
     old = _read_about(where) if (where / "about.json").exists() else {}
-    same = {key: old.get(key) for key in about} == json.loads(json.dumps(about))
-    same = same and all((where / name).exists() and (where / name).read_text("utf-8") == t for name, t in files.items())
-    about["date"] = old["date"] if same and "date" in old else date.today().isoformat()
+    same = [(where / name).exists() and (where / name).read_text("utf-8") == text for name, text in files.items()]
+    same.append(old | {"date": ""} == json.loads(json.dumps(about | {"date": ""})))
+    about["date"] = old["date"] if all(same) else date.today().isoformat()
     for name, text in (files | {"about.json": json.dumps(about, indent=1, ensure_ascii=False) + "\n"}).items():
         write_whole(where / name, text)
     return where
@@ -105,15 +103,13 @@ def save(
 def _models(records: pd.DataFrame, display: Mapping[str, str]) -> list[dict]:
     """Return {id, display, served} of every model that the records name; served is who answered, "" where unknown."""
     found: dict[str, set] = {}
-    for role in SERVED:
-        if role[0] in records:
-            for model, *served in records.reindex(columns=role).drop_duplicates().astype(object).values:
-                said = " via ".join(name for name in served if isinstance(name, str) and name)
-                found.setdefault(model, set()).add(said)
+    for column, served in ((name, served) for names, served in SERVED.items() for name in names if name in records):
+        for model, *by in records.reindex(columns=[column, *served]).drop_duplicates().dropna(subset=column).values:
+            found.setdefault(model, set()).add(" via ".join(name for name in by if isinstance(name, str) and name))
     rows = []
-    for name in (name for name in found if isinstance(name, str)):
-        other = [said for said in sorted(found[name] - {name, ""}) if not any(f"{said} via " in o for o in found[name])]
-        rows.append({"id": name, "display": display.get(name, name), "served": ", ".join(other)})
+    for model, names in found.items():
+        told = [name for name in sorted(names - {model, ""}) if not any(f"{name} via " in other for other in names)]
+        rows.append({"id": model, "display": display.get(model, model), "served": ", ".join(told)})
     return rows
 
 
@@ -121,11 +117,9 @@ def _for_a_set(table: pd.DataFrame) -> pd.DataFrame:
     """Return what a set keeps of a table: default rows, the BCa intervals that are shown, claims by family."""
     if "estimate" not in table:
         return table
-    table = renamed(table)
     rows = default_rows(table, author=None)
-    if table["cluster_unit"].eq("template").any():
-        rows = rows[(rows["task"] == "") & (rows["condition"] == "")
-                    | (rows["condition"] == "") & rows["statistic"].isin(BY_FAMILY)]  # fmt: skip
+    if rows["cluster_unit"].eq("template").any():
+        rows = rows[rows["condition"].eq("") & (rows["task"].eq("") | rows["statistic"].isin(BY_FAMILY))]
     return pd.concat([rows, bootstrapped(table)])
 
 
@@ -158,20 +152,18 @@ def _read(folder: Path, name: str) -> ResultSet:
     about = _read_about(folder)
     if about.get("kind") not in KINDS:
         raise InputError(f"{folder}/about.json: `kind` must be one of {', '.join(KINDS)}, got {about.get('kind')!r}.")
-    tables = {table: _read_table(folder / f"{table}.csv", about["notebook"]) for table in KINDS[about["kind"]][0]}
-    if (folder / "survival.csv").exists():  # up to 0.1 a table of its own
-        lasting = _read_table(folder / "survival.csv", about["notebook"])
-        tables["identity"] = pd.concat([tables["identity"], lasting], ignore_index=True)
+    tables = {}
+    for table in KINDS[about["kind"]][0]:
+        files = [folder / f"{table}.csv", *folder.glob("survival.csv")]  # up to 0.1 a table of its own
+        try:
+            how = {"dtype": dict.fromkeys(LABELS, str), "keep_default_na": False, "na_values": [""]}
+            parts = [pd.read_csv(file, **how) for file in files]
+        except (OSError, ValueError) as error:
+            raise InputError(f"{files[0]} cannot be read ({error}); run {about['notebook']} again.") from error
+        parts = [renamed(part.fillna(dict.fromkeys(LABELS & {*part}, ""))) for part in parts]
+        tables[table] = pd.concat(parts, ignore_index=True)
     source = folder.relative_to(DATA.parent).as_posix() if folder.is_relative_to(DATA) else folder.name
     return ResultSet(name, source, about["kind"], about, tables)
-
-
-def _read_table(file: Path, notebook: str) -> pd.DataFrame:
-    try:
-        rows = pd.read_csv(file, dtype=dict.fromkeys(LABELS, str), keep_default_na=False, na_values=[""])
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read ({error}); run {notebook} again.") from error
-    return renamed(rows.fillna(dict.fromkeys(LABELS & {*rows}, "")))
 
 
 def _read_about(folder: Path) -> dict:

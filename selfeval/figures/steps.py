@@ -11,8 +11,9 @@ from selfeval.figures.style import DOUBLE, PALETTE, SIDES, STYLE, Look, finish, 
 MARKERS = "os^Dv"
 
 
-def steps(rows: pd.DataFrame, look: Look, x: str, y: str, *, drawn: str = "-", level: float | None = None,
-          limits: tuple[float, float] = (-0.03, 1.03)) -> Figure | None:  # fmt: skip
+def steps(
+    rows: pd.DataFrame, look: Look, x: str, y: str, drawn: str = "-", level: float | None = None, limits=(-0.03, 1.03)
+) -> Figure | None:
     """Draw y over x, a panel each; nothing without any rows.
 
     rows: panel, x, y; optional `line` (curves of one panel; without, a panel is a model, the others' curves stand

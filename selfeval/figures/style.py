@@ -30,14 +30,8 @@ SIDES = {  # what is compared within a line of a figure: (colour, marker, label)
 SANS = "Arial,Helvetica,Liberation Sans,Nimbus Sans,DejaVu Sans"  # the first that is there; the rest fill its gaps
 ASIAN = "Noto Sans CJK JP,Noto Sans CJK SC,Source Han Sans,WenQuanYi Zen Hei,IPAGothic,Arial Unicode MS"
 FONTS = [name for name in f"{SANS},{ASIAN}".split(",") if name in set(font_manager.get_font_names())]
-STYLE = {
-    "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "selfeval", "font.family": FONTS,
-    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
-    "legend.fontsize": 7, "figure.titlesize": 9, "axes.linewidth": 0.6, "lines.linewidth": 1.0,
-    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5, "ytick.major.size": 2.5,
-    "grid.linewidth": 0.4, "grid.color": "0.9", "axes.axisbelow": True, "hatch.linewidth": 0.4, "figure.dpi": 130,
-    "savefig.dpi": 200, "text.parse_math": False,
-}  # fmt: skip
+STYLE = dict(mpl.rc_params_from_file(Path(__file__).with_name("selfeval.mplstyle"), use_default_template=False))
+STYLE["font.family"] = FONTS
 DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
 
@@ -75,17 +69,6 @@ def show(drawn: Mapping[str, Figure], kind: str) -> None:
         display(Image(picture.getvalue()))
 
 
-def names_shown(ids, display: Mapping[str, str] | None, longest: int = 30) -> list[str]:
-    """Return the labels of ids, the middle of a very long one left out; labels that would be alike get a number."""
-    names = [" ".join(visible((display or {}).get(i, i)).split()) for i in ids]
-    longest = max(longest, 5)
-    head = longest * 2 // 3
-    short = [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
-    if len(set(short)) == len(short) or len(set(names)) < len(names):
-        return short
-    return [n if short.count(n) == 1 else f"{n[: longest - 3]} {short[:k].count(n) + 1}" for k, n in enumerate(short)]
-
-
 def colours(models) -> dict[str, tuple]:
     """Return {model: its colour}; with more than nine, of a palette with as many hues."""
     models = list(models)
@@ -103,8 +86,16 @@ class Look:
     limits: tuple[float, float] | None = None
 
     def names(self, ids, longest: int) -> list[str]:
-        """Return labels of so many letters at most in a figure of two columns of print, fewer in one column."""
-        return names_shown(ids, self.display, longest if self.width >= DOUBLE else int(longest * 0.75))
+        """Return labels of so many letters at most in a figure of two columns of print, fewer in one column.
+
+        Of a longer one the middle is left out; labels that would be alike get a number.
+        """
+        longest = longest if self.width >= DOUBLE else int(longest * 0.75)
+        names = [" ".join(visible(self.display.get(i, i)).split()) for i in ids]
+        head = longest * 2 // 3
+        short = [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
+        twice = {n for n in short if short.count(n) > 1 and len(set(names)) == len(names)}
+        return [f"{n[: longest - 3]} {short[:k].count(n) + 1}" if n in twice else n for k, n in enumerate(short)]
 
     def colour(self, names) -> list:
         """Return the colours of models; what is no model has the first one."""

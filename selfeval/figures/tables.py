@@ -233,8 +233,11 @@ def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd
     """Set, for each name, the share of questions that got it beside the share of texts that it wrote."""
     counts = counts[counts["task"].isin(NAMING)]
     share = counts["n"] / counts.groupby(DESIGN)["n"].transform("sum")
-    sums = {new: share.groupby([counts[c].rename("name" if c == of else c) for c in (*DESIGN, of)]).sum()
-            for new, of in (("named", "predicted"), ("wrote", "author"))}  # fmt: skip
+    sides = {"named": "predicted", "wrote": "author"}
+    sums = {
+        side: share.groupby([*(counts[c] for c in DESIGN), counts[of].rename("name")]).sum()
+        for side, of in sides.items()
+    }
     both = pd.DataFrame(sums).fillna(0).round(3).reset_index()
     return _readable(both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True), display)
 
@@ -332,7 +335,8 @@ def _of_texts(found: dict, authors: int) -> str:
     if "constant_answer" in str(j.note):
         return f"{claimed}: a constant answer, which shows no recognition: {shown}.{ranking}{trap}"
     if area is not None and _differs(area, 0.5):
-        return f"{claimed}; its words do not show recognition ({shown}), but {_order(area, '')}: AUC = {_tested(area)}.{trap}"
+        words_alone = f"{claimed}; its words do not show recognition ({shown})"
+        return f"{words_alone}, but {_order(area, '')}: AUC = {_tested(area)}.{trap}"
     return f"{claimed}; no evidence of recognition: {shown}.{ranking}{trap}"
 
 
