@@ -7,7 +7,6 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from selfeval.stats.records import condition_label
 from test_report import HOSTILE, SCRIPT, Page, identity_rows, rows_of, statements
 
 from selfeval import models
@@ -27,6 +26,7 @@ from selfeval.report import build
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
+from selfeval.stats.records import condition_label
 
 CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
 SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})
