@@ -271,6 +271,13 @@ def show(table: pd.DataFrame, otherwise: str) -> None:
 # sentences ----------------------------------------------------------------------------------------------------------
 
 
+def paired(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Show differences between two models (`stats.paired_models`, `stats.paired_comparison`), p adjusted by Holm."""
+    rows = _readable(default_rows(table), display)
+    shown = rows[[name for name in (*DESIGN, "evaluator", "statistic") if name in rows]]
+    return shown.assign(difference=_texts(rows), p_holm=rows["p_holm"].map(p_text), clusters=rows["clusters"])
+
+
 def planning(table: pd.DataFrame) -> list[str]:
     """Say how large a discrimination so many prompts would have found, before anybody reads a null as "none".
 
@@ -450,7 +457,8 @@ def _where(row: Mapping) -> str:
 
 
 def _label(name: str, display: Mapping[str, str] | None) -> str:
-    return visible((display or {}).get(name, name))
+    known = display or {}
+    return visible(known.get(name) or " - ".join(known.get(part, part) for part in name.split(" - ")))
 
 
 def _readable(frame: pd.DataFrame, display: Mapping[str, str] | None) -> pd.DataFrame:

@@ -7,7 +7,9 @@ from itertools import combinations
 import pandas as pd
 
 from selfeval.figures.tables import counted, estimate_text, side_by_side
-from selfeval.stats import COLUMNS, cohen_kappa, identity_table, serving, survival_table
+from selfeval.identity.claims import extract
+from selfeval.records import data_path, read_jsonl
+from selfeval.stats import COLUMNS, cohen_kappa, identity_table, rogan_gladen, serving, survival_table
 from selfeval.stats.identity import from_first_attempts
 
 SAYS = {
@@ -126,6 +128,25 @@ def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000,
         }
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def corrected(folder: str = "identity/labelled", **options) -> pd.DataFrame:
+    """Correct how often recorded replies affirm who they are, as read by the rules, for the errors of the rules.
+
+    folder: two labelled halves, `development.jsonl` and `held_out.jsonl`, of which the recorded replies count and not
+    those that were written. The labels of the held-out half give sensitivity, specificity and the corrected rate over
+    both (`stats.rogan_gladen`); the question is the cluster.
+    """
+    halves = {half: read_jsonl(data_path(folder) / f"{half}.jsonl") for half in ("development", "held_out")}
+    rows = [reply | {"half": half} for half, replies in halves.items() for reply in replies]
+    frame = pd.DataFrame([row for row in rows if row["source"] != "written"])
+    said = frame["text"].map(lambda text: any(claim.polarity == "affirm" for claim in extract(text)))
+    labels = frame["claims"].map(lambda claims: any(claim["polarity"] == "affirm" for claim in claims))
+    held_out = labels[frame["half"] == "held_out"]
+    table = rogan_gladen(said, held_out, frame["question"], random_sample=True, **options)
+    shown = table.drop_duplicates("statistic")
+    text = [estimate_text(*row) for row in shown[["estimate", "low", "high"]].itertuples(index=False)]
+    return shown[["statistic", "n", "clusters"]].assign(estimate=text)
 
 
 def _verdicts(records: Sequence[Mapping], source: str) -> pd.Series:

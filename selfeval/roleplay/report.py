@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from scipy import stats as sps
 
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_whole
@@ -14,12 +15,13 @@ from selfeval.roleplay.humans import forced_context, human_conversations
 from selfeval.roleplay.jury import Jury, hold, judged_turns, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.roleplay.verdicts import decide
-from selfeval.stats import serving
+from selfeval.stats import conversations_needed, serving
 from selfeval.stats.classifier import out_of_fold
 from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
 from selfeval.stats.table import default_rows
 
+ENOUGH = 20  # conversations that say how much differences vary
 VERDICT = ["conversation_id", "turn", "arm"]
 SHOWN = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # of `jury_table`, as shown
 Known = tuple[list[Conversation], list[dict]]
@@ -227,6 +229,24 @@ def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[s
         [row] = effect[effect["statistic"] == "difference"].itertuples()
         found.append(_changed(row, equal))
     return found
+
+
+def planning(table: pd.DataFrame, difference: float = 0.05) -> str:
+    """Say how many conversations show a difference between two arms, and at which standard deviation."""
+    rows = default_rows(table, "difference").query("author == '' and clusters >= @ENOUGH").dropna(subset=["low"])
+    if rows.empty:
+        needed = [conversations_needed(difference, sd) for sd in (0.1, 0.15, 0.2)]
+        return (
+            f"A difference of {difference:.2f} between two arms needs {needed[0]}, {needed[1]} or {needed[2]} "
+            "conversations where the differences per conversation have a standard deviation of .10, .15 or .20 (assumed: "
+            f"below {ENOUGH} conversations these data do not say; 80 % power)."
+        )
+    t = sps.t.ppf(0.5 + rows["level"] / 2, rows["clusters"] - 1)
+    sd = float(((rows["high"] - rows["low"]) / 2 / t * rows["clusters"] ** 0.5).max())
+    return (
+        f"A difference of {difference:.2f} between two arms needs {conversations_needed(difference, sd)} conversations: "
+        f"the differences per conversation have a standard deviation of up to {sd:.2f} here (80 % power)."
+    )
 
 
 def _told_apart(row) -> str:
