@@ -275,7 +275,8 @@ def paired(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.
     """Show differences between two models (`stats.paired_models`, `stats.paired_comparison`), p adjusted by Holm."""
     rows = _readable(default_rows(table), display)
     shown = rows[[name for name in (*DESIGN, "evaluator", "statistic") if name in rows]]
-    return shown.assign(difference=_texts(rows), p_holm=rows["p_holm"].map(p_text), clusters=rows["clusters"])
+    text = [estimate_text(*bounds) for bounds in rows[["estimate", "low", "high"]].itertuples(index=False)]
+    return shown.assign(difference=text, p_holm=rows["p_holm"].map(p_text), clusters=rows["clusters"])
 
 
 def planning(table: pd.DataFrame) -> list[str]:

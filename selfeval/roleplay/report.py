@@ -238,14 +238,14 @@ def planning(table: pd.DataFrame, difference: float = 0.05) -> str:
         needed = [conversations_needed(difference, sd) for sd in (0.1, 0.15, 0.2)]
         return (
             f"A difference of {difference:.2f} between two arms needs {needed[0]}, {needed[1]} or {needed[2]} "
-            "conversations where the differences per conversation have a standard deviation of .10, .15 or .20 (assumed: "
-            f"below {ENOUGH} conversations these data do not say; 80 % power)."
+            "conversations where the differences per conversation have a standard deviation of .10, .15 or .20 "
+            f"(assumed: fewer than {ENOUGH} conversations do not say how much they vary; 80 % power)."
         )
     t = sps.t.ppf(0.5 + rows["level"] / 2, rows["clusters"] - 1)
     sd = float(((rows["high"] - rows["low"]) / 2 / t * rows["clusters"] ** 0.5).max())
     return (
-        f"A difference of {difference:.2f} between two arms needs {conversations_needed(difference, sd)} conversations: "
-        f"the differences per conversation have a standard deviation of up to {sd:.2f} here (80 % power)."
+        f"A difference of {difference:.2f} between two arms needs {conversations_needed(difference, sd)} "
+        f"conversations: the differences per conversation have a standard deviation of up to {sd:.2f} here (80 % power)."
     )
 
 
