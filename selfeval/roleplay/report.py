@@ -245,7 +245,7 @@ def planning(table: pd.DataFrame, difference: float = 0.05) -> str:
     sd = float(((rows["high"] - rows["low"]) / 2 / t * rows["clusters"] ** 0.5).max())
     return (
         f"A difference of {difference:.2f} between two arms needs {conversations_needed(difference, sd)} "
-        f"conversations: the differences per conversation have a standard deviation of up to {sd:.2f} here (80 % power)."
+        f"conversations: their differences have a standard deviation of up to {sd:.2f} here (80 % power)."
     )
 
 
