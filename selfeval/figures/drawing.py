@@ -111,6 +111,7 @@ def estimates(what: str, statistics: Sequence[str], line: str = "evaluator", **h
         scaled = Look(look.display, look.width, look.colours, RATES if how else look.limits)
         return dots(rows, scaled, axis(rows, what), order=_those(order, rows["line"]), **how)
 
+    form.__name__ = what
     return form
 
 
@@ -241,31 +242,22 @@ def power(t: Tables, order: list[str], look: Look) -> Figure | None:
     return steps(rows, look, "true discrimination J (simulated)", "share of tables with p ≤ .05", drawn=".")
 
 
-FORMS: dict[str, dict[str, Form]] = {
-    "recognition": {
-        "advantage": advantage,
-        "claimed": claimed,
-        "forest": estimates("forest", FOREST),
-        "roc": roc,
-        "matrix": matrix,
-        "predictions": predictions,
-        "contrasts": contrasts,
-    },
-    "identity": {
-        "claims": estimates("claims", ("claim_discrimination", "susceptibility", "abstain", "neutral_right")),
-        "acceptance": acceptance,
-        "survival": survival,
-    },
-    "jury": {
-        "areas": estimates("areas", ("auc", "paired_accuracy"), "task", null=0.5),
-        "arms": estimates("arms", ("mean_score",), "task", null=None),
-        "differences": estimates("differences", ("difference",), "task"),
-        "shifts": estimates("shifts", ("shift", "absolute_shift", "crossing"), "task"),
-        "turns": turns,
-    },
-    "existence": {
-        "discrimination": estimates("discrimination", (J,)),
-        "scores": estimates("scores", ("score_real", "score_invented"), null=None),
-    },
-    "validation": {"coverage": coverage, "power": power},
+def _named(*forms: Form) -> dict[str, Form]:
+    return {form.__name__: form for form in forms}
+
+
+CLAIMS = ("claim_discrimination", "susceptibility", "abstain", "neutral_right")
+ARM_SCORES = (
+    estimates("areas", ("auc", "paired_accuracy"), "task", null=0.5),
+    estimates("arms", ("mean_score",), "task", null=None),
+    estimates("differences", ("difference",), "task"),
+    estimates("shifts", ("shift", "absolute_shift", "crossing"), "task"),
+)
+NAME_SCORES = estimates("discrimination", (J,)), estimates("scores", ("score_real", "score_invented"), null=None)
+FORMS = {
+    "recognition": _named(advantage, claimed, estimates("forest", FOREST), roc, matrix, predictions, contrasts),
+    "identity": _named(estimates("claims", CLAIMS), acceptance, survival),
+    "jury": _named(*ARM_SCORES, turns),
+    "existence": _named(*NAME_SCORES),
+    "validation": _named(coverage, power),
 }
