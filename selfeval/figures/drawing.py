@@ -95,8 +95,9 @@ def estimates(what: str, statistics: Sequence[str], line: str = "evaluator", **h
     def form(t: Tables, order: list[str], look: Look) -> Figure | None:
         rows = default_rows(next(iter(t.values())), *statistics, author=None)
         rows = rows[((rows["author"] != "") == (what == "arms")) & ((rows["evaluator"] == "") == (line == "task"))]
-        rows = rows[(rows["statistic"] != "corrected_advantage") | rows["task"].isin(NAMING)]
-        if what == "claims":
+        if what == "forest":
+            rows = _naming(rows)  # of other tasks it would show what the dumbbells show
+        elif what == "claims":
             rows = rows[(rows["task"] == "") & (rows["condition"] == "")]
         rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
         rows = rows.assign(line=rows[line], panel=rows["statistic"].map(titles), side=rows["author"])
@@ -170,7 +171,7 @@ def roc(t: Tables, order: list[str], look: Look) -> Figure | None:
         texts[row.evaluator] = f"AUC {row.estimate:.2f}\n[{row.low:.2f}, {row.high:.2f}]\nn {row.n:.0f}"
     rows = t["roc"].assign(panel=t["roc"]["evaluator"], text=t["roc"]["evaluator"].map(texts))
     rows = rows.sort_values("panel", key=lambda names: names.map(_those(order, names).index), kind="stable")
-    rows = rows.rename(columns={"false_claims": "x", "hits": "y"})
+    rows = rows.rename(columns={"false_claims": "x", "hits": "y"}).assign(plan=t["roc"]["false_claims"])
     return steps(rows, look, "others' texts above the threshold", "own texts above")
 
 

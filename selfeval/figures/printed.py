@@ -125,6 +125,6 @@ def _cell(value) -> str:
 
 def _head(name: str) -> str:
     """Return a column's head; a long one in two lines of about the same length."""
-    lines = textwrap.wrap(name, max(LONG, len(name) // 2 + 2))
+    lines = textwrap.wrap(name, max(LONG, len(name) // 2 + 2), break_long_words=False)
     stacked = r"\\\strut ".join(map(escaped, lines))
     return escaped(name) if len(lines) < 2 else rf"\shortstack{{\strut {stacked}}}"
