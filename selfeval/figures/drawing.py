@@ -16,7 +16,6 @@ from selfeval.stats.counts import NAMING, NONE, TASKS, varying_parts
 from selfeval.stats.votes import ARMS
 
 J = "discrimination"
-FOREST = ("advantage", J, "corrected_advantage", "peer_corrected")
 OTHER = {NONE: "no answer", "other": "other name"}
 RATES = (-0.03, 1.03)
 EMPTY = pd.DataFrame(columns=[*COLUMNS, *CHANGE, "predicted", "false_claims", "hits", "area"])
@@ -37,7 +36,7 @@ def draw(
     authors = {*main["author"]} - {*order, ""} if kind == "recognition" else ()
     parts, limits = {kind: tables}, None
     if kind == "recognition":
-        rows = [default_rows(main, *FOREST), default_rows(tables.get("contrasts", EMPTY), J)]
+        rows = [default_rows(main, *words()["drawn"]["forest"]), default_rows(tables.get("contrasts", EMPTY), J)]
         parts, limits = _designs(tables), scale(pd.concat([part for part in rows if len(part)]))
     look = Look(display or {}, width, colours([*order, *sorted(authors)]), limits)
     found = {}
@@ -85,12 +84,12 @@ def axis(rows: pd.DataFrame, what: str) -> str:
     return f"{words()['labels'][what]}{policy}{over} over {' and '.join(rows['cluster_unit'].unique())}s"
 
 
-def estimates(what: str, statistics: Sequence[str], line: str = "evaluator", **how) -> Form:
+def estimates(what: str, line: str = "evaluator", **how) -> Form:
     """Return the form of a figure of statistics: a panel each (of names: per form of answer), a line per model or arm.
 
     With `null` (the value of no effect, or None), the scale is that of rates.
     """
-    titles = words()["titles"]
+    titles, statistics = words()["titles"], words()["drawn"][what]
 
     def form(t: Tables, order: list[str], look: Look) -> Figure | None:
         rows = default_rows(next(iter(t.values())), *statistics, author=None)
@@ -247,18 +246,16 @@ def _named(*forms: Form) -> dict[str, Form]:
     return {form.__name__: form for form in forms}
 
 
-CLAIMS = ("claim_discrimination", "susceptibility", "abstain", "neutral_right")
-ARM_SCORES = (
-    estimates("areas", ("auc", "paired_accuracy"), "task", null=0.5),
-    estimates("arms", ("mean_score",), "task", null=None),
-    estimates("differences", ("difference",), "task"),
-    estimates("shifts", ("shift", "absolute_shift", "crossing"), "task"),
-)
-NAME_SCORES = estimates("discrimination", (J,)), estimates("scores", ("score_real", "score_invented"), null=None)
 FORMS = {
-    "recognition": _named(advantage, claimed, estimates("forest", FOREST), roc, matrix, predictions, contrasts),
-    "identity": _named(estimates("claims", CLAIMS), acceptance, survival),
-    "jury": _named(*ARM_SCORES, turns),
-    "existence": _named(*NAME_SCORES),
+    "recognition": _named(advantage, claimed, estimates("forest"), roc, matrix, predictions, contrasts),
+    "identity": _named(estimates("claims"), acceptance, survival),
+    "jury": _named(
+        estimates("areas", "task", null=0.5),
+        estimates("arms", "task", null=None),
+        estimates("differences", "task"),
+        estimates("shifts", "task"),
+        turns,
+    ),
+    "existence": _named(estimates("discrimination"), estimates("scores", null=None)),
     "validation": _named(coverage, power),
 }

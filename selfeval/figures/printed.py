@@ -58,10 +58,12 @@ def _side_by_side(rows: pd.DataFrame, columns: dict, tested: str, one: ResultSet
     sizes = main[["n", "clusters"]].map(lambda number: "" if pd.isna(number) else f"{number:.0f}")
     shown[["n", f"{rows['cluster_unit'].iloc[0]}s"]] = sizes
     shown = shown.reset_index()
-    shown["condition"] = shown["condition"].map(varying_parts(shown["condition"].unique()))
+    if "field" not in rows:
+        shown["condition"] = shown["condition"].map(varying_parts(shown["condition"].unique()))
     shown["evaluator"] = shown["evaluator"].replace(one.display)
-    empty = [name for name in shown if (shown[name] == "").all()]
-    return numbers.reset_index(), shown.drop(columns=empty).rename(columns={"author": "whose answers"})
+    empty = [name for name in shown if set(shown[name]) <= {"", "existence"}]
+    heads = {"author": "whose answers", "task": "arm" if one.kind == "jury" else "task"}
+    return numbers.reset_index(), shown.drop(columns=empty).rename(columns=heads)
 
 
 def save_table(
