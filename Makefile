@@ -75,7 +75,7 @@ record-part: .venv/.ready
 sweep: .venv/.ready
 	$(BIN)/selfeval sweep $(FILE) --workers $(WORKERS)
 
-# RUNS="data/runs/mine ..." for some of them; the start page is data/report/index.html.
+# RUNS=data/runs/mine for one of them; the start page is data/report/index.html.
 report: .venv/.ready
 	@$(BIN)/selfeval report $(RUNS)
 

@@ -32,7 +32,7 @@ _HOME = {
     "Client": "asking.client",
     "Condition": "recognition.questions",
     "EvalRunner": "identity",
-    "Jury": "roleplay.panel",
+    "Jury": "roleplay.jury",
     "Request": "asking.request",
     "collect_predictions": "recognition.design",
     "converse": "roleplay.conversation",
@@ -43,19 +43,18 @@ _HOME = {
     "read_predictions": "records",
     "read_prompts": "records",
     "read_texts": "records",
-    "run_suite": "identity.runner",
+    "run_suite": "identity.run",
     "show": "figures.cards",
 }
 _MODULES = {"figures": "figures", "models": "models", "stats": "stats", "tables": "figures.tables"}
 _CARDS = {  # classes that a notebook shows as cards
     "selfeval.asking.client": ("Client", "Tally"),
     "selfeval.asking.request": ("Request", "Response"),
-    "selfeval.identity.framework": ("Results",),
+    "selfeval.identity.published": ("Results",),
     "selfeval.models": ("Model", "Provider"),
     "selfeval.recognition.questions": ("Condition", "Question"),
-    "selfeval.roleplay.panel": ("Jury",),
+    "selfeval.roleplay.jury": ("Jury",),
     "selfeval.roleplay.transcripts": ("Conversation",),
-    "selfeval.stats.intervals": ("Estimate",),
 }
 
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]

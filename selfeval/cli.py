@@ -6,13 +6,11 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import click
 
 from selfeval import DATA, ROOT
-from selfeval.asking.recordings import STORED
 from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
@@ -70,8 +68,6 @@ def main() -> None:
 @click.option("--workers", type=COUNT, help="Notebooks at a time; by default 2, or all a cluster takes.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
-@click.option("--retry-failed", is_flag=True, help="Only runs that failed, broke off or are incomplete.")
-@click.option("--fail-fast", is_flag=True, help="After the first failed run start none; let end what is running.")
 @click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 @click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
@@ -79,8 +75,8 @@ def main() -> None:
 def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
     """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
 
-    --only: what they need must be done. --retry-failed: no new and no outdated runs. --engine: `forked` from one
-    process that has the imports done, `ordinary` starts each anew, `auto` forks from four runs on.
+    --only: what they need must be done. --engine: `forked` from one process that has the imports done, `ordinary`
+    starts each anew, `auto` forks from four runs on.
 
     A run that ended ok is skipped while nothing that it depends on has changed; if one fails, only what needs it is not
     started. A run is incomplete when its notebook ended but calls failed: their answers are null, later stages use it,
@@ -158,21 +154,6 @@ def export(file: Path, model: str) -> None:
         click.echo(f"{replies.export_file(file, model)} replies written to {file}")
 
 
-@store.command()
-@click.option("--model", default="%", help="Only API names of this pattern, e.g. 'openai/%'; % is any text.")
-@click.option("--status", multiple=True, type=click.Choice(STORED), help="Only replies of this status; repeatable.")
-@click.option("--since", type=click.DateTime(), help="Only replies stored at this local time or later.")
-@click.option("--dry-run", is_flag=True, help="Count what would go, and delete nothing.")
-def forget(model: str, status: tuple[str, ...], since: datetime | None, dry_run: bool) -> None:
-    """Delete stored replies, to ask and pay for them anew; give at least one of the first three options."""
-    if model == "%" and not status and not since:
-        raise click.UsageError("forget needs --model, --status or --since; without any it would delete every reply.")
-    with _opened() as replies:
-        counts = replies.forget(model, status, since.timestamp() if since else 0.0, dry_run=dry_run)
-    click.echo(columns([("MODEL", "STATUS", "REQUESTS"), *((*what, n) for what, n in sorted(counts.items()))]))
-    click.echo(f"{sum(counts.values())} requests with their replies {'would be' if dry_run else 'are'} forgotten")
-
-
 @store.command("import")
 @FILES
 def import_(files: tuple[Path, ...]) -> None:
@@ -183,7 +164,7 @@ def import_(files: tuple[Path, ...]) -> None:
 @store.command()
 @FILES
 def merge(files: tuple[Path, ...]) -> None:
-    """Add the replies and failed attempts of other hosts' stores, FILES, to the store; a second time adds nothing."""
+    """Add the replies of other hosts' stores, FILES, to the store; a second time adds nothing."""
     _add(files, "merge")
 
 
@@ -202,7 +183,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.argument("config", type=_Path())
 @click.option("--model", "ids", multiple=True, required=True, metavar="ID", help="Model to ask; may be repeated.")
 @click.option("--output", required=True, type=_Path(dir_okay=False), help="JSON file to write.")
-@click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
+@click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
 @click.option("--temperature", default=0.7, show_default=True, type=AMOUNT, help="Of the models asked.")
@@ -215,7 +196,7 @@ def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> Non
     """
     from selfeval.asking.client import require
     from selfeval.files import check_writable
-    from selfeval.identity.framework import EvalRunner, save_results
+    from selfeval.identity.published import EvalRunner, save_results
     from selfeval.models import get_all
 
     runner, asked = EvalRunner(config), get_all(list(ids))
@@ -247,19 +228,17 @@ def scan(paths: tuple[Path, ...]) -> None:
 
 
 @main.command()
-@click.argument("runs", nargs=-1, type=_Path())
+@click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
-@click.option("--figures", type=_Path(exists=True, file_okay=False), help="Folder of figures.")
-@click.option("--rows", default=20_000, show_default=True, type=COUNT, help="Most rows of a page.")
-def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None, rows: int) -> None:
-    """Write one folder of HTML pages about RUNS: folders of sweeps or runs, notebooks, files of records.
+def report(folders: tuple[Path, ...], out: Path | None) -> None:
+    """Write one folder of HTML pages about FOLDER, such as data/runs/mine: figures and estimates, notebooks, records.
 
-    Without RUNS, about all sweeps of data/runs, or the committed notebooks where there is none. It opens from disk and
+    Without FOLDER, about all sweeps of data/runs, or the committed results where there is none. It opens from disk and
     loads nothing; keys and paths of this machine are taken out.
     """
     from selfeval.report import build
 
-    click.echo(str(build(runs, out=out, pictures=figures, rows=rows)))
+    click.echo(str(build(folders, out)))
 
 
 STATES = {True: "ok", False: "MISSING", None: ""}
@@ -288,8 +267,6 @@ def _checks() -> Iterator[tuple[bool | None, str]]:
     except SelfevalError as error:
         yield False, str(error)
     for provider in providers().values():
-        if provider.on_loopback:
-            yield None, f"server of {provider.name} at {provider.address}: {_answer(provider.url)}"
         if provider.keys:
             state = "set" if provider.key else f"not set ({provider.keys[0]}): needed only for its models"
             yield None, f"key of {provider.name}: {state}"
@@ -308,31 +285,20 @@ def _other_packages() -> list[str]:
     return [f"{n} {there.get(n, 'missing')} instead of {v}" for n, v in wanted.items() if there.get(n) != v]
 
 
-def _answer(url: str) -> str:
-    """Say whether a server of this machine answers."""
-    import httpx2
-
-    try:
-        reply = httpx2.get(f"{url.rstrip('/')}/models", timeout=2, trust_env=False)
-        return "answers" if reply.is_success else f"answers with HTTP {reply.status_code}"
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        return f"no answer ({error}): needed only for its models"
-
-
 JURY = "openai/chatgpt-4o-latest,google/gemma-3-12b-it,anthropic/claude-3-haiku"
 SMALL = "meta-llama/llama-3.1-8b-instruct"
 
 
 @main.command(context_settings={"show_default": True})
 @click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path())
-@click.option("--role-play-llm-model", "agent", default="deepseek/deepseek-v3.2", help="Who answers.")
-@click.option("--interrogator-llm-model", "interrogator", default="openai/gpt-4o")
-@click.option("--jury-llm-models", "jurors", default=JURY, help="Split by commas; k times takes k seats.")
-@click.option("--max-turns", "turns", default=7, type=COUNT)
-@click.option("--debate-rounds", "rounds", default=2, type=COUNT)
-@click.option("--agent-persona", "persona", default="support", help="See data/roleplay/.")
+@click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
+@click.option("--interrogator-llm-model", default="openai/gpt-4o")
+@click.option("--jury-llm-models", "jury", default=JURY, help="Split by commas; k times takes k seats.")
+@click.option("--max-turns", default=7, type=COUNT)
+@click.option("--debate-rounds", default=2, type=COUNT)
+@click.option("--agent-persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
-@click.option("--max-tokens", "tokens", default=0, help="Of a message; 0 = the provider's own.")
+@click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
 @SEED
@@ -343,44 +309,41 @@ def roleplay(**options) -> None:
 
     Run it again to go on where it was stopped. The persona or the strategy `person` lets you type that side.
     """
-    from selfeval.roleplay import commands
-
-    _play(("debate",), commands.interaction, **options)
+    _play(("debate",), **options)
 
 
 def _compare(**options) -> None:
     """Judge one conversation by independent jurors and by a debate, and write both beside each other."""
-    from selfeval.roleplay import commands
-
-    _play(("independent", "debate"), commands.comparison, **options)
+    _play(("independent", "debate"), **options)
 
 
-OTHERS = {"agent": SMALL, "interrogator": SMALL, "jurors": JURY.replace("openai/chatgpt-4o-latest", SMALL), "turns": 3}
+OTHERS = {"role_play_llm_model": SMALL, "interrogator_llm_model": SMALL, "max_turns": 3}
+OTHERS["jury"] = JURY.replace("openai/chatgpt-4o-latest", SMALL)
 COMPARED = {"show_default": True, "default_map": OTHERS}  # the published commands have other defaults
 main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
-def _play(
-    arms: tuple[str, ...], report, *, out, agent, interrogator, jurors, rounds: int, concurrency: int, **options
-) -> None:
+def _play(arms: tuple[str, ...], *, out: Path, jury: str, concurrency: int, force: bool, **config) -> None:
     import asyncio
 
     from selfeval.asking.client import Client
-    from selfeval.models import get
-    from selfeval.roleplay import commands, panel
+    from selfeval.roleplay import commands
+    from selfeval.roleplay.jury import Jury, warnings
 
-    seats = tuple(name.strip() for name in jurors.split(",") if name.strip())
-    jury = panel.Jury(seats, rounds=rounds, seed=options["seed"])
-    play = commands.Play(out, get(agent), get(interrogator), jury, arms, **options)
-    for warning in play.warnings():
+    jurors = [name.strip() for name in jury.split(",") if name.strip()]
+    judges = Jury(jurors, rounds=config["debate_rounds"], seed=config["seed"])
+    play = commands.Play(out, judges, arms, config | {"jury_llm_models": jurors}, force)
+    for warning in warnings(jurors, [play.agent.id], arms):
         click.echo(f"selfeval: {warning}", err=True)
 
     async def run() -> tuple:
         async with Client(concurrency) as client:
-            return await commands.run(client, play, report, tell=click.echo), client.tally
+            return await commands.run(client, play, tell=click.echo), client.tally
 
-    log, tally = asyncio.run(run())
-    click.echo(f"{out}: {len(log.exchanges())} of {play.turns} turns; {tally}")
-    if log.conversation.status != "ok":
-        click.echo(f"selfeval: the conversation ended early ({visible(log.ending())}); run again to try on.", err=True)
+    held, tally = asyncio.run(run())
+    click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
+    if held.status != "ok":
+        last = held.turns[-1]
+        why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")
+        click.echo(f"selfeval: the conversation ended early ({why}); run again to try on.", err=True)
         sys.exit(1)

@@ -21,7 +21,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     A lone surrogate cannot be written as UTF-8 but as an escape, which in JSON means the same.
     """
-    with _beside(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
         temporary.replace(path)
         tell_sweep("written", path)
@@ -29,14 +29,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise `InputError` where `write_whole` could not write, before anything is bought for what goes there."""
-    with _beside(path) as temporary:
+    with replacing(path) as temporary:
         temporary.touch()
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder; name a file in it.")
 
 
 @contextlib.contextmanager
-def _beside(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """Yield the file that becomes this one; it is gone afterwards."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:

@@ -49,15 +49,6 @@ NULLS = {"", "none", "null", "nan", "n/a"}
 TRUTH = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False, "0.0": False}
 REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 WHERE = "`columns: {theirs: ours}` of 03 maps other names, and data/README.md has every field of a prediction record."
-NOT_READ = {  # by their names
-    ".parquet": "a parquet file", ".feather": "a feather file", ".xlsx": "a spreadsheet", ".xls": "a spreadsheet",
-    ".tsv": "a TSV file", ".eval": "an Inspect log", ".gz": "a compressed file", ".zip": "a compressed file",
-}  # fmt: skip
-SHAPES = {  # of other tools, by the fields that give them away
-    "eval samples": "an Inspect log", "epoch input target": "an Inspect log", "doc_id resps": "lm-eval samples",
-    "custom_id response": "OpenAI batch output", "evalId results": "promptfoo results",
-    "vars gradingResult": "promptfoo results", "conversations": "ShareGPT conversations",
-}  # fmt: skip
 MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
 
 
@@ -164,8 +155,6 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
 
 def _rows(path: Path) -> Iterable[dict]:
     """Return the rows of a file that may be somebody else's: JSON lines or CSV."""
-    if kind := NOT_READ.get(path.suffix.lower()):
-        raise InputError(f"{path} is {kind}, which is not read; write it as CSV or JSON lines, one answer a line.")
     if path.suffix != ".csv":
         return json_rows(path)
     tell_sweep("read", path)
@@ -379,10 +368,9 @@ def _completed(path: Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFrame:
     names = [*map(str, frame)]
     missing = [" or ".join(fields) for fields in NEEDED if {*fields}.isdisjoint(names)]
     if missing:
-        kind = next((kind for marks, kind in SHAPES.items() if {*marks.split()} <= {*names}), None)
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
-            f"{', '.join(names)}{f' and looks like {kind}, so write one answer a line' if kind else ''}; {WHERE}"
+            f"{', '.join(names)}; {WHERE}"
         )
     if "text_full" in frame and "text_preview" not in frame:
         frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]

@@ -8,14 +8,14 @@ import os
 import sys
 
 from bench_client import client
-from bench_recognition import blind, coverage, general, planted
+from bench_recognition import blind, coverage, planted
 from bench_sweep import kernels, throughput
 from time_statistics import million, statistics
 
 PARTS = {
     part.__name__: part
     for part in (
-        client, statistics, million, planted, coverage, blind, general, kernels, throughput,
+        client, statistics, million, planted, coverage, blind, kernels, throughput,
     )
 }  # fmt: skip
 

@@ -1,11 +1,10 @@
-"""A headless Chromium for tests, driven through its DevTools protocol: pages, pictures, clicks, what went wrong.
+"""A headless Chromium for tests, driven through its DevTools protocol: pages and what went wrong on them.
 
 with Browser() as browser:
     browser.open(path.as_uri())
     assert browser.js("document.title") == "..." and browser.complaints == []
 """
 
-import base64
 import contextlib
 import itertools
 import json
@@ -119,37 +118,7 @@ class Browser:
         self.send("Page.navigate", url=url)
         self.wait(f"location.href.startsWith({json.dumps(url[:40])}) && document.readyState === 'complete'")
 
-    def window(self, width, height=900, dark=False):
-        """Set the window's size and its colour scheme."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", features=[scheme])
-
-    def click(self, selector):
-        """Click on the middle of the first element that a selector finds, as a mouse does."""
-        find = f"document.querySelector({json.dumps(selector)})"
-        self.wait(f"!!{find}")
-        x, y = self.js(
-            f"(() => {{ const e = {find}; e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect();"
-            " return [r.x + r.width / 2, r.y + r.height / 2]; })()"
-        )
-        self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        for kind in ("mousePressed", "mouseReleased"):
-            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def key(self, name, code, modifiers=0, text=""):
-        """Press and release one key; modifiers: 1 Alt, 2 Ctrl, 4 Meta, 8 Shift."""
-        about = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        self.send("Input.dispatchKeyEvent", type="keyDown", text=text, **about)
-        self.send("Input.dispatchKeyEvent", type="keyUp", **about)
-
-    def type(self, text):
-        """Type a text where the focus is."""
-        self.send("Input.insertText", text=text)
-
-    def picture(self, path, whole=False):
-        """Save what the window shows, or the whole page, as PNG."""
-        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        Path(path).write_bytes(base64.b64decode(shot["data"]))
+    def window(self, width):
+        """Set the window's width; below 600 it is a phone."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.send("Emulation.setDeviceMetricsOverride", **size)

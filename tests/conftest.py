@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import socket
+import sys
 import tempfile
 
 import pytest
@@ -19,6 +20,11 @@ from selfeval.keys import scan
 FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`
 AT_ONCE = 5 if FULL else 15  # seconds; `make test` runs on machines that do other things too
 KEY = "-".join(("sk", "secret", "0123456789"))  # in pieces: `selfeval scan` finds none in the repository
+
+# jsonschema does without this check of a format that no notebook has: its import takes a second in every process.
+QUICK = "import sys; sys.modules['rfc3987_syntax'] = None; "
+PAPERMILL = [sys.executable, "-c", QUICK + "from papermill.__main__ import papermill; papermill()"]
+sys.modules.setdefault("rfc3987_syntax", None)
 
 # For the whole session and its child processes. Empty and not removed: `.env` fills in what is missing.
 for _provider in models.providers().values():

@@ -11,19 +11,16 @@ from selfeval.asking.client import Client
 from selfeval.asking.simulated import WORDS
 from selfeval.models import get
 from selfeval.roleplay import jury
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.simulated import talk
 from selfeval.roleplay.transcripts import Conversation, Turn
-from selfeval.stats.debate import differences, peers
-from selfeval.stats.panel import against_humans, leniency
-from selfeval.stats.resampled import Statistic
-from selfeval.stats.votes import read_votes
 
 ARMS = ("independent", "personas", "reask", "sham", "debate")
+CONFORMITY = 0.4  # of all jurors alike: the table has one slope
 JURORS = {  # leniency, conformity, discrimination
-    "lenient": (0.12, 0.5, 0.05),
-    "stern": (-0.10, 0.2, 0.25),
-    "blind": (0.0, 0.8, 0.0),
+    "lenient": (0.12, CONFORMITY, 0.05),
+    "stern": (-0.10, CONFORMITY, 0.25),
+    "blind": (0.0, CONFORMITY, 0.0),
 }
 
 
@@ -84,32 +81,6 @@ def planted_records(
     frame.loc[told, "peer_mean"] = strangers.ravel()[: told.sum()]
     frame.loc[rng.random(len(frame)) < silent, "score"] = np.nan
     return frame
-
-
-def truths(jurors=JURORS, conform=True) -> dict[tuple[str, str, str], float]:
-    """Return {(arm, statistic, juror): planted value}."""
-    found = {}
-    lenient = np.array([traits[0] for traits in jurors.values()])
-    for k, (name, (_, weight, tells)) in enumerate(jurors.items()):
-        found["independent", "leniency", name] = lenient[k] - np.delete(lenient, k).mean()
-        found["independent", "discrimination", name] = tells
-        found["debate", "conformity", name] = weight if conform else 0.0
-    return found
-
-
-def coverage(frame: pd.DataFrame, truth: dict[tuple[str, str, str], float]) -> dict[tuple[str, str, str], bool]:
-    """Return which of the true values lie in their default 95 % intervals."""
-    votes = read_votes(frame)
-    rows = [*peers(votes)] + [r for arm in votes.values() for part in (leniency, against_humans) for r in part(arm)]
-    bounds = {key: r.value.interval() for r in rows if (key := (r.arm, r.statistic, r.juror)) in truth}
-    return {key: low <= truth[key] <= high for key, (low, high) in bounds.items()}
-
-
-def debate_effect(frame: pd.DataFrame) -> Statistic:
-    """Return the difference debate - reask over all answers."""
-    [found] = [r.value for r in differences(read_votes(frame)) if (r.arm, r.source) == ("debate - reask", "")
-               and r.statistic == "difference"]  # fmt: skip
-    return found
 
 
 def conversations(n: int, turns: int = 2, seed: int = 0) -> list[Conversation]:

@@ -1,19 +1,20 @@
 """How often the tests reject, and the intervals hold, for evaluators that do not look at who wrote a text.
 
 Answers go together as real ones do: on a prompt, on an author's texts for a prompt, and over repeats of a question.
-Every table is a file's worth of records, and what is measured is what a reader gets of them: `recognition_table`.
+Every table is a file's worth of records, and what is measured is what `recognition_table` reports of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
 
-from selfeval.stats import recognition_table
+from selfeval.stats.engine import check_level
+from selfeval.stats.recognition import measures_of
+from selfeval.stats.records import tallies
 
 ALPHA = 0.05
 AUTHORS = 4
@@ -115,33 +116,31 @@ def together(shape: tuple, rng: np.random.Generator) -> np.ndarray:
 def measured(cell: Cell, number: int, seed: int) -> list[dict]:
     """Return how often p <= .05 and how often the default interval holds the truth, in so many tables of one design.
 
-    One row per policy that the table reports, its default first; of pairs `answered` alone, since chance is .5 only
+    One row per policy that a table would report, its default first; of pairs `answered` alone, since chance is .5 only
     among answers.
     """
     rng = np.random.default_rng([seed, *map(ord, repr(cell))])
-    statistic, truth = cell.statistic
-    found = []
+    (statistic, truth), z = cell.statistic, check_level(0.95)
+    policies = ("answered",) if cell.task == "pairwise_self" else ("all", "answered") if cell.silent else ("all",)
+    found = {policy: [] for policy in policies}
     for records in tables(cell, number, rng):
-        table = recognition_table(records, n_resamples=1)
-        rows = table[(table["statistic"] == statistic) & (table["author"] == "")]
-        rows = rows[(rows["policy"] == "answered") | (statistic == "discrimination")]
-        found.append(rows.drop_duplicates(["policy", "evaluator"]))  # the default method stands first
-    found = pd.concat(found, ignore_index=True)
-    rows, design = [], asdict(cell)
+        (tally,) = tallies(records)
+        for policy, outcomes in found.items():
+            measure = next(m for m in measures_of(tally, policy) if m.statistic == statistic and m.value.ndim == 1)
+            low, high = measure.of.interval(z)
+            outcomes.append([measure.test(0)[0] <= ALPHA, (low <= truth) & (truth <= high)])
+    design = asdict(cell)
     design["no_answer"] = design.pop("silent")
-    for policy, every in found.groupby("policy", sort=False):
-        few = every.iloc[:number]
+    rows = []
+    for policy, outcomes in found.items():
+        rejected, covered = np.concatenate(outcomes, 1)[:, :number].mean(1)
         rows.append(design | {
-            "statistic": statistic, "policy": policy, "rejected": float((few["p"] <= ALPHA).mean()),
-            "coverage": float(((few["low"] <= truth) & (truth <= few["high"])).mean()), "tables": len(few),
-            "seed": seed,
+            "statistic": statistic, "policy": policy, "rejected": float(rejected), "coverage": float(covered),
+            "tables": number, "seed": seed,
         })  # fmt: skip
     return rows
 
 
-def simulate(number: int = 1_000, seed: int = 0, workers: int = 2) -> pd.DataFrame:
-    """Return every design's rows, computed on so many processes."""
-    every = cells()
-    with ProcessPoolExecutor(workers) as pool:
-        found = pool.map(measured, every, [number] * len(every), [seed] * len(every))
-        return pd.DataFrame([row for rows in found for row in rows])
+def simulate(number: int = 2_000, seed: int = 0) -> pd.DataFrame:
+    """Return every design's rows."""
+    return pd.DataFrame([row for cell in cells() for row in measured(cell, number, seed)])

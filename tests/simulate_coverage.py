@@ -14,21 +14,22 @@ answer, given `samples` times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
-from selfeval.stats.bootstrap import bootstrap_intervals, cluster_weights, clustered_t
-from selfeval.stats.intervals import Difference, Rate, check_level
-from selfeval.stats.measures import Cells
-from selfeval.stats.naming import Naming
-from selfeval.stats.testing import inverted_p, permutation_p, power
+from selfeval.stats.contrasts import models_in_general
+from selfeval.stats.engine import Function, Rate, Settings, Statistic, bootstrap, check_level
+from selfeval.stats.recognition import z_scores
+from selfeval.stats.tests import inverted_p, permutation_p, power
 
 LEVEL, ALPHA = 0.95, 0.05
 PROMPTS = (20, 50, 100, 200)
 STATISTICS = ("discrimination", "corrected_advantage", "peer_corrected")
+LISTED = ("interaction", "d_prime")  # listed, and not held to the promise
 TIE = 2e-6  # bootstrap bounds are rounded to six decimals
 
 
@@ -61,6 +62,7 @@ class Scenario:
             "discrimination": np.outer(first, first),
             "corrected_advantage": np.outer(first, first - others),
             "peer_corrected": np.outer(first - others, first),
+            "interaction": np.outer(first, first - others) - others[:, None] * (first - third_parties(size)),
         }
         own_or_not = (size * np.eye(size) - 1) / (size - 1)  # J[e, k]: names k on k's texts, minus on the others'
         return {name: weight[:, None] * own_or_not for name, weight in of_j.items()}
@@ -68,7 +70,9 @@ class Scenario:
     @cached_property
     def truth(self) -> dict[str, float]:
         """The population value of each statistic, exact to rounding."""
-        return {name: round(float((c * self.rates).sum()), 12) + 0.0 for name, c in self.coefficients.items()}
+        found = {name: round(float((c * self.rates).sum()), 12) + 0.0 for name, c in self.coefficients.items()}
+        hit, false = self.rates[0, 0, 0], self.rates[0, 1:, 0].mean()
+        return found | {"d_prime": float(ndtri(hit) - ndtri(false))}
 
     def rates_used(self, statistic: str) -> tuple[float, float]:
         """Return the lowest and the highest of the rates that enter a statistic."""
@@ -103,6 +107,13 @@ class Scenario:
         cells = answers[..., 0].size
         codes = np.arange(cells).reshape(answers.shape[:-1])[..., None] * self.size + answers
         return np.bincount(codes.ravel(), minlength=cells * self.size).reshape(*answers.shape[:-1], self.size)
+
+
+def third_parties(size: int) -> np.ndarray:
+    """Return, per peer, the weights of a mean over the names that are neither its own nor the first."""
+    use = 1 - np.eye(size)
+    use[:, 0] = 0
+    return use / use.sum(1, keepdims=True)
 
 
 def scenarios() -> list[Scenario]:
@@ -146,70 +157,62 @@ def scenarios() -> list[Scenario]:
 
 @dataclass
 class Tables:
-    """What the package makes of many tables of one scenario, for the first evaluator: last axis is the table.
+    """What the package makes of many tables of one scenario, for the first evaluator: the axis of a value is the table.
 
-    safe: per statistic, the Rate or Difference with its default interval; p: of the permutation test of J;
-    row_variance: (statistics, tables), of the statistics if all answers were independent.
+    found: the statistics with their default intervals; p: of the permutation test of J; row_variance: (statistics,
+    tables), of J, corrected advantage and peer-corrected recognition if all answers were independent.
     """
 
-    safe: dict[str, Difference]
+    found: dict[str, Statistic]
     p: np.ndarray
     row_variance: np.ndarray
 
 
 def draw_tables(scenario: Scenario, prompts: int, tables: int, rng: np.random.Generator) -> Tables:
-    """Draw tables and measure them, as many at once as fit into a few megabytes."""
+    """Draw tables, as many at once as fit into a few megabytes, and measure them."""
     step = max(1, 200_000 // (prompts * scenario.size**2 * scenario.samples))
-    parts = [measured(scenario, scenario.counts(prompts, min(step, tables - k), rng)) for k in range(0, tables, step)]
-    safe = {name: joined([part.safe[name] for part in parts]) for name in STATISTICS}
-    p, variance = (
-        np.concatenate(x, axis=-1) for x in zip(*((part.p, part.row_variance) for part in parts), strict=True)
-    )
-    return Tables(safe, p, variance)
+    parts = [summed(scenario, scenario.counts(prompts, min(step, tables - k), rng)) for k in range(0, tables, step)]
+    *sums, variance = zip(*parts, strict=True)
+    return measured(scenario, *(np.concatenate(x, axis=1) for x in sums), np.concatenate(variance, axis=1))
 
 
-def measured(scenario: Scenario, counts: np.ndarray) -> Tables:
-    """Put the statistics of the first evaluator together as `naming_measures` does, tables as further evaluators.
+def summed(scenario: Scenario, counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return of counts (prompts, tables, evaluators, authors, names) what the statistics of the first evaluator need.
 
-    counts: (prompts, tables, evaluators, authors, names). For D, the peers take the place that authors have in
-    `over_others`: a mean over all but the first.
+    right, false: how often the first evaluator names each author rightly and wrongly, then how often each peer the
+    first; claims: how often the first names itself, by author; contrast: the interaction of each prompt.
     """
-    prompts, tables, size, _, _ = counts.shape
-    flat = counts.reshape(prompts, tables * size, size, size)
-    hit, named, names = flat.diagonal(axis1=2, axis2=3), flat.sum(2), np.tile(np.arange(size), tables)
-    claim = flat[:, np.arange(len(names)), :, names].swapaxes(0, 1)
-    cells = Naming(np.full(hit.shape, scenario.samples), names, hit, named, claim, None, names)
-    fleet = Cells(np.full((prompts, tables, size), scenario.samples), np.zeros(tables, int))
-
-    def first(rate: Rate) -> Rate:
-        most = None if rate.most is None else rate.most[::size]
-        return Rate(rate.value[::size], rate.contrib[:, ::size], rate.trials[::size], rate.clusters[::size], most)
-
-    def peers(rate: Rate) -> Rate:
-        parts = rate.value, rate.contrib, rate.trials, rate.clusters
-        value, contrib, trials, clusters = (x.reshape(*x.shape[:-2], tables, size, size)[..., 0] for x in parts)
-        return fleet.over_others(Rate(value, contrib, trials, clusters))
-
-    right, false = cells.right, cells.false
-    j = Difference(first(cells.of_own(right)), first(cells.of_own(false)))
-    others = Difference(first(cells.over_others(right)), first(cells.over_others(false)))
-    safe = {
-        "discrimination": j,
-        "corrected_advantage": Difference(j, others),
-        "peer_corrected": Difference(j, Difference(peers(right), peers(false))),
-    }
-    claims = counts[:, :, 0, :, 0]
-    p = permutation_p(claims, np.full(claims.shape, scenario.samples), np.zeros(tables, int))
+    hit = counts.diagonal(axis1=3, axis2=4)
+    false = counts.sum(3) - hit
+    right, false = (np.concatenate([x[:, :, 0], x[:, :, 1:, 0]], -1) for x in (hit, false))
+    contrast = np.tensordot(counts, scenario.coefficients["interaction"], 3)
     coefficients = np.array([scenario.coefficients[name] for name in STATISTICS])
-    return Tables(safe, p, variance_of_rows(counts.sum(0), coefficients))
+    return right, false, counts[:, :, 0, :, 0], contrast, variance_of_rows(counts.sum(0), coefficients)
 
 
-def joined(parts: list[Rate | Difference]) -> Rate | Difference:
-    """Put the statistics of many tables side by side."""
-    if isinstance(parts[0], Difference):
-        return Difference(joined([x.a for x in parts]), joined([x.b for x in parts]))
-    fields = [[getattr(x, name) for x in parts] for name in ("value", "contrib", "trials", "clusters", "most")]
-    return Rate(*(None if column[0] is None else np.concatenate(column, axis=-1) for column in fields))
+def measured(scenario: Scenario, right, false, claims, contrast, row_variance) -> Tables:
+    """Put the statistics of the first evaluator together as `recognition.naming_measures` does, many tables at once."""
+    size, n, every = scenario.size, scenario.samples, slice(None)
+    right, false = Rate.of(right, n), Rate.of(false, n * (size - 1))
+    h, f = (rate.pick((every, 0)) for rate in (right, false))
+    own, peers = slice(1, size), slice(size, None)
+    others, of_peers = (
+        right.pick((every, part)).mean(np.ones(size - 1)) - false.pick((every, part)).mean(np.ones(size - 1))
+        for part in (own, peers)
+    )
+    mean = contrast.mean(0) / n
+    interaction = Statistic(mean, (contrast / n - mean) / len(contrast), h.n, h.clusters, None)
+    texts = np.full(claims.shape[:2], n)
+    sums = np.stack([claims[..., 0], texts, claims[..., 1:].sum(-1), texts * (size - 1)], -1)
+    found = {
+        "discrimination": h - f,
+        "corrected_advantage": h - f - others,
+        "peer_corrected": h - f - of_peers,
+        "interaction": interaction,
+        "d_prime": Function.of(sums, lambda s: z_scores(*np.moveaxis(s, -1, 0))[0], h.n),
+    }
+    p = permutation_p(claims, np.full(claims.shape, n), np.zeros(claims.shape[1], int))
+    return Tables(found, p, row_variance)
 
 
 def variance_of_rows(counts: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -223,22 +226,28 @@ def variance_of_rows(counts: np.ndarray, coefficients: np.ndarray) -> np.ndarray
     return (np.array(spread) / (n - 1)).sum((2, 3))
 
 
-def intervals(safe: Difference, row_variance: np.ndarray, weights: np.ndarray) -> dict[str, tuple]:
-    """Return {method: (low, high)} of one statistic in many tables; weights: bootstrap (prompts, resamples)."""
-    z, value, contrib = check_level(LEVEL), safe.value, safe.contrib
-    half = z * np.sqrt(row_variance)
-    bounds = []
-    for block in np.array_split(np.arange(len(value)), -(-len(value) // 200)):
-        samples = value[block, None].astype(np.float32) + contrib[:, block].astype(np.float32).T @ weights
-        bounds.append(bootstrap_intervals(samples, value[block], contrib[:, block], LEVEL)[:4])
-    low, high, bca_low, bca_high = np.concatenate(bounds, axis=1)
-    return {
-        "ignoring clusters": (value - half, value + half),
-        "clustered t": clustered_t(value, contrib, safe.clusters, LEVEL),
-        "percentile": (low, high),
-        "BCa": (bca_low, bca_high),
-        "default": safe.interval(z),
-    }
+def intervals(drawn: Tables, n_resamples: int, seed: int) -> dict[str, dict[str, tuple]]:
+    """Return {statistic: {method: (low, high)}} of many tables."""
+    z = check_level(LEVEL)
+    linear = [replace(drawn.found[name], at=_linear(drawn.found[name])) for name in STATISTICS]
+    drawn_bounds = bootstrap(linear, Settings(n_resamples, LEVEL, seed))
+    found = {}
+    for statistic, variance, name, bounds in zip(linear, drawn.row_variance, STATISTICS, drawn_bounds, strict=True):
+        half = z * np.sqrt(variance)
+        found[name] = {
+            "ignoring clusters": (statistic.value - half, statistic.value + half),
+            "clustered t": Statistic.interval(statistic, z),
+            "percentile": (bounds[0], bounds[1]),
+            "BCa": (bounds[2], bounds[3]),
+            "default": statistic.interval(z),
+        }
+    return found | {name: {"default": drawn.found[name].interval(z)} for name in LISTED}
+
+
+def _linear(statistic: Statistic):
+    """Return the function of weights that a statistic is where all cells have as many rows: much faster, and equal."""
+    value, contrib = (np.ascontiguousarray(x.T, np.float32) for x in (statistic.value, statistic.contrib))
+    return lambda weights: value[:, None] + contrib @ weights
 
 
 def sign_flip_p(contrast: np.ndarray, rng: np.random.Generator, flips: int = 1_999) -> np.ndarray:
@@ -255,54 +264,60 @@ def share(hits: np.ndarray) -> dict[str, float]:
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# The three result tables
+# The result tables
 
 
 def coverage(
     tables: int, n_resamples: int, seed: int, prompts: tuple[int, ...] = PROMPTS, say=lambda text: None
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the coverage of every method, and how often each test rejects where nothing is there to find."""
-    covered, rejected = [], []
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the coverage of every method; that of what is only listed; how often each test rejects a true null."""
+    found = [], [], []
     for scenario in scenarios():
         for p in prompts:
-            for rows, found in zip((covered, rejected), cell(scenario, p, tables, n_resamples, seed), strict=True):
-                rows += found
+            for rows, of_cell in zip(found, cell(scenario, p, tables, n_resamples, seed), strict=True):
+                rows += of_cell
             say(f"{scenario.name}, {p} prompts")
-    return pd.DataFrame(covered), pd.DataFrame(rejected)
+    return tuple(map(pd.DataFrame, found))
 
 
-def cell(scenario: Scenario, prompts: int, tables: int, n_resamples: int, seed: int) -> tuple[list, list]:
+def cell(scenario: Scenario, prompts: int, tables: int, n_resamples: int, seed: int) -> tuple[list, list, list]:
     """Return the rows of one scenario at one number of prompts; its random numbers depend on nothing else."""
     rng = np.random.default_rng([seed, prompts, *scenario.name.encode()])
     drawn = draw_tables(scenario, prompts, tables, rng)
-    weights = cluster_weights(prompts, n_resamples, rng)
-    covered, rejected = [], []
+    bounds = intervals(drawn, n_resamples, int(rng.integers(2**31)))
     common = {"scenario": scenario.name, "prompts": prompts}
-    for name, row_variance in zip(STATISTICS, drawn.row_variance, strict=True):
-        safe, truth = drawn.safe[name], scenario.truth[name]
-        lowest, highest = scenario.rates_used(name)
-        for method, (low, high) in intervals(safe, row_variance, weights).items():
+    made = {"tables": tables, "seed": seed}
+    covered, rejected = [], []
+    for name, methods in bounds.items():
+        truth = scenario.truth[name]
+        for method, (low, high) in methods.items():
             found = share((low <= truth + TIE) & (truth - TIE <= high))
             covered.append(common | {
-                "statistic": name, "method": method, "coverage": found["share"], "mc_error": found["mc_error"],
-                "tables": tables, "mean_width": float((high - low).mean()),
-                "no_width": float((high - low <= TIE).mean()), "seed": seed, "truth": truth, "lowest_rate": lowest,
-                "highest_rate": highest, "models": scenario.size, "samples": scenario.samples, "icc": scenario.icc,
-                "alike": scenario.alike,
+                "statistic": name, "method": method, "coverage": found["share"], "mc_error": found["mc_error"], **made,
+                "mean_width": float(np.nanmean(high - low)), "no_width": float((~(high - low > TIE)).mean()),
+                "truth": truth,
             })  # fmt: skip
-        if truth == 0:
-            exact = name == "discrimination"
+    for name in STATISTICS:
+        if scenario.truth[name] == 0:
+            statistic, exact = drawn.found[name], name == "discrimination"
+            contrast = statistic.value + prompts * statistic.contrib
             tests = {
-                "permutation" if exact else "inverted interval": drawn.p if exact else inverted_p(safe),
-                "sign flip": sign_flip_p(safe.value + prompts * safe.contrib, rng),
+                "permutation" if exact else "inverted interval": drawn.p if exact else inverted_p(statistic),
+                "sign flip": sign_flip_p(contrast, rng),
             }
             for test, p in tests.items():
                 found = share(p <= ALPHA)
-                rejected.append(common | {
-                    "statistic": name, "test": test, "rejected": found["share"], "mc_error": found["mc_error"],
-                    "tables": tables, "seed": seed,
-                })  # fmt: skip
-    return covered, rejected
+                of_test = {"test": test, "rejected": found["share"], "mc_error": found["mc_error"]}
+                rejected.append(common | {"statistic": name} | of_test | made)
+    held = [row | described(scenario, row["statistic"]) for row in covered if row["statistic"] in STATISTICS]
+    return held, [row for row in covered if row["statistic"] in LISTED], rejected
+
+
+def described(scenario: Scenario, statistic: str) -> dict:
+    """Return what a row of the table says about its fleet."""
+    lowest, highest = scenario.rates_used(statistic)
+    return {"lowest_rate": lowest, "highest_rate": highest, "models": scenario.size, "samples": scenario.samples,
+            "icc": scenario.icc, "alike": scenario.alike}  # fmt: skip
 
 
 def power_of_j(
@@ -330,3 +345,32 @@ def power_of_j(
                 "planned_sd": float(power(difference, prompts, sd=sd)), "tables": tables, "seed": seed,
             })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def general(tables: int, seed: int, prompts: int = 30) -> pd.DataFrame:
+    """Return how often `models_in_general` holds the mean discrimination, .3, of models that differ (sd .15)."""
+    rows = []
+    for size in (4, 6, 10, 20):
+        rng = np.random.default_rng([seed, size])
+        found = pd.concat([models_in_general(differing_models(rng, size, prompts)) for _ in range(tables)])
+        for method, of in found[found["statistic"] == "discrimination"].groupby("method"):
+            held = share((of["low"] <= 0.3) & (of["high"] >= 0.3))
+            rows.append({
+                "scenario": f"{size} models that differ", "prompts": prompts, "statistic": "discrimination",
+                "method": method, "coverage": held["share"], "mc_error": held["mc_error"], "tables": tables,
+                "seed": seed, "mean_width": (of["high"] - of["low"]).mean(), "no_width": float(of["low"].isna().mean()),
+                "truth": 0.3,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def differing_models(rng: np.random.Generator, models: int, prompts: int) -> pd.DataFrame:
+    """Return yes/no records of models whose recognition differs: each claims .1 of all texts, and more of its own."""
+    p, e, t = (x.ravel() for x in np.indices((prompts, models, models)))
+    names = np.array([f"m{k}" for k in range(models)], object)
+    more = np.clip(rng.normal(0.3, 0.15, models), 0, 0.9)
+    claims = rng.random(len(p)) < 0.1 + more[e] * (e == t)
+    return pd.DataFrame({
+        "text_id": t * prompts + p, "prompt_id": p, "true_model": names[t], "evaluator_model": names[e],
+        "task_type": "binary_self", "predicted_self": claims, "predicted_model": None,
+    })  # fmt: skip

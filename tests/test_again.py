@@ -1,4 +1,4 @@
-"""Thinking models, empty replies asked for again, and stored replies that are forgotten: from outside."""
+"""Thinking models, and empty replies asked for again: from outside."""
 
 import asyncio
 import json
@@ -6,14 +6,12 @@ import time
 
 import fake_server
 import pytest
-from click.testing import CliRunner
 
 from selfeval import models
 from selfeval.asking.client import Client
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request
 from selfeval.asking.store import Store
-from selfeval.cli import main
 from selfeval.errors import BudgetError, InputError, ReplayMiss
 from selfeval.recognition.texts import generate_texts
 from selfeval.records import data_path, read_prompts
@@ -364,48 +362,3 @@ def test_a_broken_recording_is_named_and_not_the_store(store, tmp_path):
     (tmp_path / "recorded" / "bad.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match=r"bad\.jsonl, line 1: not an exported reply"):
         ask(store, questions(1))
-
-
-# forgetting -----------------------------------------------------------------------------------------------------------
-
-
-def command(store, *arguments):
-    store.close()
-    result = CliRunner(env={"SELFEVAL_STORE": str(store.path)}).invoke(main, ["store", "forget", *arguments])
-    return result.exit_code, result.output
-
-
-def test_forget_deletes_what_is_served_in_a_status_with_all_its_replies(hiccup, store):
-    hiccup.first = {0: "empty-content", 1: "empty-content", 2: "filtered"}
-    ask(store, questions(4))
-    hiccup.first = {1: "empty-content"}
-    ask(store, questions(2), again="empty")  # the second stays empty
-    assert len(stored(store)) == 6
-    status, output = command(store, "--status", "empty", "--dry-run")
-    assert status == 0 and "1 requests with their replies would be forgotten" in output and len(stored(store)) == 6
-    status, output = command(store, "--status", "empty")
-    assert status == 0 and "1 requests with their replies are forgotten" in output and len(stored(store)) == 4
-    responses, tally = ask(store, questions(4))
-    assert statuses(responses) == [("ok", ["empty"]), ("ok", []), ("filtered", []), ("ok", [])] and tally.calls == 1
-
-
-def test_forget_takes_a_model_and_a_time(server, store):
-    server()
-    ask(store, [Request(models.get(f"openai:{name}"), user("x")) for name in ("a/one", "a/two", "b/one")])
-    tomorrow = time.strftime("%Y-%m-%d", time.localtime(time.time() + 100_000))
-    assert "0 requests" in command(store, "--model", "a/%", "--since", tomorrow)[1]
-    assert "2 requests" in command(store, "--model", "a/%", "--since", "2020-01-01")[1]
-    assert len(stored(store)) == 1
-
-
-def test_forget_takes_an_underscore_as_it_is(server, store):
-    server()
-    ask(store, [Request(models.get(f"openai:{name}"), user("x")) for name in ("a_one", "a-one")])
-    assert "1 requests with their replies are" in command(store, "--model", "a_one")[1] and len(stored(store)) == 1
-
-
-def test_forget_deletes_nothing_where_nothing_is_named(server, store):
-    server()
-    ask(store, questions(2))
-    status, output = command(store)
-    assert status == 2 and "needs --model, --status or --since" in output and len(stored(store)) == 2

@@ -16,9 +16,7 @@ from selfeval.asking.embedded import model_file
 from selfeval.identity.suite import read_suite
 from selfeval.models import providers
 from selfeval.records import chats
-from selfeval.roleplay.cast import personas, strategies
-from selfeval.roleplay.panel import personas as jurors
-from selfeval.roleplay.panel import rubrics
+from selfeval.roleplay.cast import jurors, personas, rubrics, strategies
 
 ESTIMATE = re.compile(r"(-?\d?\.\d\d) \[(-?\d?\.\d\d), (-?\d?\.\d\d)\]")  # "0.07 [-0.23, 0.36]", ".07 [-.23, .36]"
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]

@@ -3,12 +3,11 @@
 import json
 import re
 import subprocess
-import sys
 
-import pandas as pd
 import pytest
+from conftest import PAPERMILL
 from fake_server import FakeServer
-from written_files import run_notebook, without_pictures
+from written_files import run_notebook
 
 from selfeval import DATA, ROOT, models, records
 from selfeval.asking import embedded
@@ -20,12 +19,12 @@ LOCAL = ["local/smollm2-135m", "local/smollm2-135m-captain"]
 def papermill(folder, notebook, *options):
     """Run papermill as a user does, from another folder and with absolute paths."""
     paths = [str(ROOT / "notebooks" / f"{notebook}.ipynb"), str(folder / f"{notebook}.ipynb")]
-    command = [sys.executable, "-m", "papermill", *paths, *options]
+    command = [*PAPERMILL, *paths, *options]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 @pytest.mark.model
-def test_texts_answers_and_results_with_the_embedded_model(tmp_path, monkeypatch):
+def test_texts_and_answers_with_the_embedded_model(tmp_path, monkeypatch):
     try:
         embedded.model_file(models.providers()["local"])
     except ProviderError as missing:
@@ -36,9 +35,7 @@ def test_texts_answers_and_results_with_the_embedded_model(tmp_path, monkeypatch
     told = ("Describe the 2. shop in a street.", "Name an animal.")
     prompts = [{"prompt_id": f"new-{i}", "prompt": text} for i, text in enumerate(told)]
     records.write_jsonl(tmp_path / "prompts.jsonl", prompts)
-    options = ["-y", f"models: {LOCAL}", "-p", "prompts", str(tmp_path / "prompts.jsonl"), "-p", "corpus", corpus]
-    first = papermill(tmp_path, "01_generate_texts", *options, "-p", "words", "8")
-    assert first.returncode == 0, first.stderr[-2000:]
+    run_notebook("01_generate_texts", models=LOCAL, prompts=str(tmp_path / "prompts.jsonl"), words=8, corpus=corpus)
     texts = records.read_texts(corpus)
     assert [text["author"] for text in texts] == LOCAL * 2 and all(text["usage"]["completion"] for text in texts)
 
@@ -48,12 +45,6 @@ def test_texts_answers_and_results_with_the_embedded_model(tmp_path, monkeypatch
     assert len(found) == 4 * 2 and set(found["status"]) <= {"ok", "no_answer", "length"}
     assert found["score"].dropna().between(0, 1).all()
     assert "0 model calls, 8 replies from the store" in run_notebook("02_collect_predictions", **asked)
-
-    without_pictures(monkeypatch)
-    run_notebook("03_self_recognition", predictions=out, n_resamples=20, out=str(tmp_path / "results"))
-    table = pd.read_csv(tmp_path / "results" / "self_recognition.csv")
-    assert set(table["evaluator"]) == set(LOCAL[:1]) and (table["n_prompts"] <= 2).all()
-    assert {path.suffix for path in (tmp_path / "results").iterdir()} >= {".csv", ".pdf", ".png"}
 
 
 @pytest.mark.fault("storm")

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
+from selfeval.asking import embedded
 from selfeval.asking.recordings import canonical, key_of
 
 
@@ -108,6 +109,7 @@ def test_a_broken_registry_is_one_sentence(tmp_path, monkeypatch):
 
 def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "distributions", list)
+    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")  # it takes seconds to start
     result = selfeval("doctor")
     assert result.exit_code == 1
     assert "MISSING  " in result.output and "pip install -r requirements.txt" in result.output

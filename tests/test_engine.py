@@ -10,7 +10,7 @@ import time
 import nbformat
 import psutil
 import pytest
-from conftest import AT_ONCE
+from conftest import AT_ONCE, PAPERMILL
 
 from selfeval.sweep import kernels
 from selfeval.sweep.execute import Notebooks
@@ -168,7 +168,7 @@ def test_when_the_fork_server_is_killed_its_runs_fail_and_the_next_has_another(s
 
 def test_everything_ends_with_whoever_is_killed(tmp_path):
     make(tmp_path / "long.ipynb", SLEEP, "time.sleep(60)")
-    command = [sys.executable, "-m", "papermill", "long.ipynb", "out.ipynb", "--no-progress-bar", "--engine", "forked"]
+    command = [*PAPERMILL, "long.ipynb", "out.ipynb", "--no-progress-bar", "--engine", "forked"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
     family = sleeping(process.pid)
     process.send_signal(signal.SIGKILL)
@@ -183,7 +183,7 @@ def test_a_kernel_of_another_interpreter_is_started_as_its_specification_says(tm
     folder.mkdir(parents=True)
     (folder / "kernel.json").write_text(json.dumps(spec | {"display_name": "other", "language": "python"}))
     make(tmp_path / "in.ipynb", "import sys\nprint(sys.flags.utf8_mode)", kernel="other")
-    command = [sys.executable, "-m", "papermill", "in.ipynb", "in.out.ipynb", "--engine", "forked", "--no-progress-bar"]
+    command = [*PAPERMILL, "in.ipynb", "in.out.ipynb", "--engine", "forked", "--no-progress-bar"]
     env = os.environ | {"JUPYTER_PATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and texts(tmp_path / "in.out.ipynb") == ["1\n"]

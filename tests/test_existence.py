@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats as sps
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
@@ -85,25 +86,29 @@ def test_a_constant_answer_has_no_discrimination_and_knowledge_has():
         return table.set_index("statistic").loc["discrimination"]
 
     yes = score(lambda messages, **_: "YES")
-    assert yes["estimate"] == 0 and yes["low"] < 0 < yes["high"] and yes["n_targets"] == 6
+    assert (
+        yes["estimate"] == 0 and yes["low"] < 0 < yes["high"] and (yes["clusters"], yes["cluster_unit"]) == (6, "name")
+    )
     known = {t.display for t in ABOUT if t.id}
     knows = score(lambda messages, **_: "YES" if any(n in messages[0]["content"] for n in known) else "NO")
-    assert knows["estimate"] == 1 and knows["low"] > 0 and knows["note"] == "few_targets"
+    assert knows["estimate"] == 1 and knows["low"] > 0 and knows["p"] == 2 / 20  # of the ways to take three of six
+    assert knows["note"] == "few_names; least_p=0.1"
     silent = score(lambda messages, **_: "Who knows?")
     assert np.isnan(silent["estimate"]) and silent["note"] == "not_estimable"
 
 
-def test_targets_are_the_clusters():
-    """Forty questions about each of 12 names are no more certain than four."""
+def test_p_is_that_of_exchanging_which_names_are_real():
+    """scipy's permutation of whole names, with all their answers; 252 ways to take five of ten."""
     rng = np.random.default_rng(0)
-    rows = [
-        {"evaluator": "e", "target_model": f"t{t}", "exists": t < 6, "answer_type": "yes_no", "asked_reasoning": False,
-         "existence_score": float(rng.random() < (0.9 if t % 2 else 0.2)), "k": k}
-        for t in range(12) for k in range(40)
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows)
-    many, few = (existence_table(frame[frame["k"] < k]).set_index("statistic").loc["discrimination"] for k in (40, 4))
-    assert (many["high"] - many["low"]) > 0.8 * (few["high"] - few["low"])
+    frame = pd.concat([planted(), planted().assign(target_model=lambda f: f["target_model"] + "-")])
+    extra = frame[frame["target_model"] == "t3"].assign(target_model="t4", exists=True)
+    frame = pd.concat([frame, extra, extra.assign(target_model="t5", exists=False)], ignore_index=True)
+    frame["existence_score"] = np.clip(0.4 + 0.2 * frame["exists"] + rng.normal(0, 0.3, len(frame)), 0, 1).round(1)
+    mean = frame.groupby("target_model").agg({"existence_score": "mean", "exists": "first"})
+    sides = [mean.loc[mean["exists"] == side, "existence_score"] for side in (True, False)]
+    reference = sps.permutation_test(sides, lambda a, b: np.mean(a) - np.mean(b)).pvalue
+    row = existence_table(frame.sample(frac=1, random_state=1)).query("statistic == 'discrimination'").iloc[0]
+    assert row["p"] == pytest.approx(reference) and 0.01 < row["p"] < 0.9 and row["clusters"] == 10
 
 
 def test_wrong_parameters_are_refused():
@@ -139,15 +144,11 @@ def test_truth_and_scores_as_text_are_what_they_say():
 
 @pytest.mark.parametrize(("changed", "message"), [
     ({"exists": None}, "`exists` must hold true or false, but row 7 is null"),
-    ({"exists": "perhaps"}, "`exists` must hold true, false or null, got 'perhaps'"),
     ({"exists": True}, "The target 't3' is both real and invented"),
     ({"asked_reasoning": None}, "`asked_reasoning` must hold true or false, but row 7 is null"),
     ({"existence_score": 7}, "`existence_score` must hold numbers from 0 to 1 or null, got 7"),
-    ({"existence_score": np.inf}, "`existence_score` must hold numbers from 0 to 1 or null, got inf"),
     ({"existence_score": "x"}, "`existence_score` must hold numbers from 0 to 1 or null, got 'x'"),
-    ({"evaluator": None}, "`evaluator` must not be null, but row 7 is"),
     ({"target_model": None}, "`target_model` must not be null, but row 7 is"),
-    ({"answer_type": None}, "`answer_type` must not be null, but row 7 is"),
     ({"target_model": ["t3"]}, "`target_model` must hold texts, numbers or nulls"),
     ({"template_id": "w0"}, "'e' was asked about 't3' twice by the template 'w0' (row 7)"),
 ])  # fmt: skip

@@ -9,16 +9,18 @@ import sys
 import threading
 import time
 
-import psutil
+import papermill
 import pytest
+from click.testing import CliRunner
 from conftest import FULL, small_disk
 from fake_server import FAULTS, FakeServer
 from matplotlib.figure import Figure
 from test_client import Limited, too_early
-from test_faults_sweep import ASK, PARAMETERS, SAVE, SEND, family_of, until
+from test_faults_sweep import ASK, PARAMETERS, SAVE, SEND
 from test_sweep import make_notebook
 
 from selfeval import ROOT, figures, records
+from selfeval.cli import main
 from selfeval.errors import InputError
 
 CODE = "from selfeval.cli import main; main()"
@@ -38,6 +40,19 @@ def write_sweep(folder, *stages):
 def selfeval(folder, env, *arguments, code=CODE, timeout=200):
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=timeout)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A function that runs a command in this process, whose fork server is warm."""
+
+    def here(server, *arguments):
+        for name, value in environment(server, tmp_path).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        return CliRunner().invoke(main, [*map(str, arguments), "--engine", "forked"])
+
+    return here
 
 
 # disk -----------------------------------------------------------------------------------------------------------------
@@ -61,7 +76,7 @@ def test_a_figure_table_or_record_that_finds_no_room_is_named_and_the_old_one_st
 
 
 @pytest.mark.fault("disk full")
-def test_a_sweep_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path, counted):
+def test_a_sweep_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path, here, counted):
     """Every process of the sweep may write files of at most 600 kB; the notebook shows more than that."""
     make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, 'print("shown " * 200_000)', parameters=PARAMETERS)
     path = write_sweep(tmp_path, {"notebook": "ask", "parameters": {"count": 10}})
@@ -73,8 +88,8 @@ def test_a_sweep_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path,
         assert re.search(r"failed: ask/\w+: .*(File too large|No space)", full.stdout), full.stdout
         assert "notebook.ipynb" in full.stdout and "run the same command again" in full.stdout
         bought = len(server.ledger)
-        again = selfeval(tmp_path, env, "sweep", path, "--out", tmp_path / "runs")
-        assert again.returncode == 0 and bought == len(server.ledger) == 10, again.stdout
+        again = here(server, "sweep", path, "--out", tmp_path / "runs")
+        assert again.exit_code == 0 and bought == len(server.ledger) == 10, again.output
     counted(calls=10, requests=10, lost=0)
 
 
@@ -83,19 +98,18 @@ def test_a_sweep_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path,
 
 @pytest.mark.fault("refused")
 @pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour"] if FULL else ["402"])
-def test_a_sweep_in_which_one_model_is_refused_finishes_the_others_and_says_so(tmp_path, counted, fault):
+def test_a_sweep_in_which_one_model_is_refused_finishes_the_others_and_says_so(tmp_path, here, counted, fault):
     make_notebook(tmp_path / "ask.ipynb", ASK, SEND, NEED_ALL, SAVE, parameters=PARAMETERS)
     stage = {"notebook": "ask", "grid": {"model": ["openai:bad", "openai:good"]}, "parameters": {"count": 20}}
     path, refusing = write_sweep(tmp_path, stage), True
     with FakeServer(faults=lambda i, body: fault if refusing and body["model"] == "bad" else None) as server:
-        env = environment(server, tmp_path)
-        result = selfeval(tmp_path, env, "sweep", path, "--out", tmp_path / "runs")
-        assert result.returncode == 1 and "1 ok, 1 failed" in result.stdout
-        assert f"HTTP {fault[:3]}" in result.stdout and "Traceback" not in result.stdout
+        result = here(server, "sweep", path, "--out", tmp_path / "runs")
+        assert result.exit_code == 1 and "1 ok, 1 failed" in result.output
+        assert f"HTTP {fault[:3]}" in result.output and "Traceback" not in result.output
         models = [entry["body"]["model"] for entry in server.ledger]
         assert models.count("bad") <= 2 and models.count("good") == 20
         refusing = False
-        assert selfeval(tmp_path, env, "sweep", path, "--out", tmp_path / "runs").returncode == 0
+        assert here(server, "sweep", path, "--out", tmp_path / "runs").exit_code == 0
         counted(calls=40, requests=len(server.ledger), lost=len(server.ledger) - models.count("bad") - 40)
 
 
@@ -191,27 +205,6 @@ def test_a_sweep_in_a_storm_of_every_fault_ends_as_in_calm(tmp_path, counted):
 
 
 @pytest.mark.fault("loopback")
-@pytest.mark.parametrize("engine", ["forked", "ordinary"] if FULL else ["forked"])
-def test_nothing_of_a_sweep_listens_but_on_loopback(tmp_path, engine):
-    make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, parameters=PARAMETERS)
-    path = write_sweep(tmp_path, {"notebook": "ask", "grid": {"model": ["openai:a", "openai:b"]}})
-    with FakeServer(latency=1) as server:
-        command = [sys.executable, "-c", CODE, "sweep", str(path), "--out", str(tmp_path / "runs"), "--engine", engine]
-        process = subprocess.Popen(command, cwd=tmp_path, env=environment(server, tmp_path), stdout=subprocess.DEVNULL)
-        try:
-            until(lambda: len(server.ledger) > 1, 90)
-            found = [c for each in (psutil.Process(), *family_of(process)) for c in listening(each)]
-        finally:
-            process.terminate()
-            process.wait(20)
-    assert found and {address.ip for address in found} == {"127.0.0.1"}
-
-
-def listening(process):
-    return [c.laddr for c in process.net_connections("inet") if c.status == psutil.CONN_LISTEN]
-
-
-@pytest.mark.fault("loopback")
 def test_no_source_names_an_address_of_all_interfaces():
     """The embedded server is started by tests of its own; here, that nothing is told to listen elsewhere."""
     files = [*(ROOT / "selfeval").rglob("*.py"), ROOT / "Makefile", *(ROOT / "notebooks").rglob("*.yaml")]
@@ -240,10 +233,10 @@ def trap():
 
 
 @pytest.mark.fault("replay")
-def test_a_replayed_notebook_asks_nobody_and_a_miss_says_what_differs(tmp_path, trap):
+def test_a_replayed_notebook_asks_nobody_and_a_miss_says_what_differs(tmp_path, trap, monkeypatch):
     """Every address that the environment can name is a trap, and so is the proxy of every other one."""
     address, came = trap
-    env = os.environ | {"SELFEVAL_REPLAY": "1", "TQDM_DISABLE": "1", "SELFEVAL_STORE": f"{tmp_path}/s"}
+    env = {"SELFEVAL_REPLAY": "1", "TQDM_DISABLE": "1", "SELFEVAL_STORE": f"{tmp_path}/s"}
     env |= {
         name: f"http://{address}" for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy")
     }
@@ -251,15 +244,19 @@ def test_a_replayed_notebook_asks_nobody_and_a_miss_says_what_differs(tmp_path, 
     env |= {"NO_PROXY": "", "no_proxy": ""}
     notebook = ROOT / "notebooks" / "01_generate_texts.ipynb"
 
-    def run(*options):
-        command = [sys.executable, "-m", "papermill", str(notebook), str(tmp_path / "out.ipynb"), *options]
-        return subprocess.run([*command, "-p", "corpus", f"{tmp_path}/c"], env=env, capture_output=True, text=True)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
 
-    good = run()
-    assert good.returncode == 0, good.stderr[-2000:]
-    other = [(("-y", "models: [openai:gpt-4.1]"), "no recorded reply for this request to 'gpt-4.1'")] * FULL
-    for options, said in (*other, (("-p", "temperature", "0.123"), "`parameters` is ...")):
-        missed = run(*options)
-        assert missed.returncode == 1 and "ReplayMiss" in missed.stderr and said in missed.stderr
+    def run(**changed):
+        """Execute it in a fresh kernel, to which it goes as from papermill's command."""
+        given = {"corpus": f"{tmp_path}/c", **changed}
+        papermill.execute_notebook(notebook, tmp_path / "out.ipynb", given, engine_name="forked", progress_bar=False)
+
+    run()
+    other = [({"models": ["openai:gpt-4.1"]}, "no recorded reply for this request to 'gpt-4.1'")] * FULL
+    for changed, said in (*other, ({"temperature": 0.123}, "`parameters` is ...")):
+        with pytest.raises(papermill.PapermillExecutionError, match="ReplayMiss") as missed:
+            run(**changed)
+        assert said in str(missed.value)
     time.sleep(0.1)
     assert came == [] and not (tmp_path / "s").exists()

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from urllib.parse import quote
 
 import nbformat
@@ -181,20 +179,19 @@ broken({"Authorization": "Bearer " + get("openai:m").provider.key}, dict(os.envi
 
 @pytest.mark.fault("key")
 @pytest.mark.parametrize("engine", ["forked", "ordinary"] if FULL else ["forked"])
-def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, counted, engine):
+def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, monkeypatch, counted, engine):
     """A cell prints the environment, another fails with the key in its locals and its message, the server echoes it."""
     code = LEAKS.replace("from selfeval import Client", "from selfeval.asking.client import Client")
     make_notebook(tmp_path / "leaky.ipynb", code, ASK, SHOW, FAIL)
     (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "leaky", "stages": [{"notebook": "leaky"}]}))
     with FakeServer(faults=["401"]) as server:
-        environment = os.environ | {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "PYTHONFAULTHANDLER": "1"}
+        environment = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "PYTHONFAULTHANDLER": "1"}
         environment |= {"SELFEVAL_STORE": str(tmp_path / "store.sqlite"), "OTHER_SECRET": f"other-{KEY[::-1]}"}
-        code = "import sys; from selfeval.cli import main; main()"
-        options = ["--out", str(tmp_path / "runs"), "--engine", engine]
-        command = [sys.executable, "-c", code, "sweep", str(tmp_path / "sweep.yaml"), *options]
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
-    (tmp_path / "said.txt").write_text(result.stdout + result.stderr)
-    assert result.returncode == 1 and "ValueError: refused" in result.stdout
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        result = selfeval("sweep", tmp_path / "sweep.yaml", "--out", tmp_path / "runs", "--engine", engine)
+    (tmp_path / "said.txt").write_text(result.output)
+    assert result.exit_code == 1 and "ValueError: refused" in result.output
     [notebook] = (tmp_path / "runs").rglob("notebook.ipynb")
     text = notebook.read_text()
     assert "Incorrect API key provided: [key]" in text and "ValueError" in text and "OTHER_SECRET" in text

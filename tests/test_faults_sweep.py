@@ -19,6 +19,7 @@ from test_sweep import make_notebook
 
 from selfeval.asking.store import Store
 from selfeval.records import read_jsonl
+from selfeval.sweep import run_file
 
 IN_FLIGHT = 4  # calls of one kernel
 PARAMETERS = """model: str = "openai:a"  # whom to ask
@@ -73,6 +74,17 @@ def end_family(process):
         with contextlib.suppress(psutil.Error):
             each.kill()
     process.wait(10)
+
+
+def whole(folder, url):
+    """Return the records of a sweep that nothing breaks off."""
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", url)
+        patch.setenv("OPENAI_API_KEY", "x" * 8)
+        patch.setenv("SELFEVAL_STORE", f"{folder}/s")
+        assert run_file(folder.with_name("sweep.yaml"), 2, folder / "runs", "forked") == 0
+    return records(folder)
 
 
 def family_of(process):
@@ -155,10 +167,9 @@ def live_through(start, folder, server, kills, draw):
 @pytest.mark.fault("kill")
 def test_a_sweep_that_is_killed_again_and_again_ends_as_if_it_had_not_been(sweep, tmp_path, counted):
     """Kill at random times until there are enough kills; whenever a sweep got through, begin another from nothing."""
-    kills, draw, total = 25 if FULL else 3, random.Random(6), Counter()
-    with FakeServer(latency=0.1) as server:
-        assert sweep(tmp_path / "whole", server.url).wait(120) == 0
-        expected = records(tmp_path / "whole")
+    kills, draw, total = 25 if FULL else 2, random.Random(6), Counter()
+    with FakeServer(latency=0.05) as server:
+        expected = whole(tmp_path / "whole", server.url)
         assert [len(rows) for rows in expected.values()] == [30, 60, 60]
         while total["kills"] < kills:
             folder = tmp_path / f"killed-{total['sweeps']}"
@@ -179,13 +190,18 @@ def until(true, seconds=40):
 
 
 @pytest.mark.fault("signal")
+@pytest.mark.fault("loopback")
 @pytest.mark.parametrize(
     ("command", "number"),
-    [("sweep", signal.SIGINT), ("sweep", signal.SIGTERM), ("roleplay", signal.SIGTERM)]
-    + [("roleplay", signal.SIGINT), ("papermill", signal.SIGTERM), ("papermill", signal.SIGINT)] * FULL,
+    [("sweep", signal.SIGINT), ("roleplay", signal.SIGTERM)]
+    + [("sweep", signal.SIGTERM), ("roleplay", signal.SIGINT)] * FULL
+    + [("papermill", signal.SIGTERM), ("papermill", signal.SIGINT)] * FULL,
 )
 def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, command, tmp_path, counted):
-    """Signal the whole process group, as Ctrl-C does. papermill's own command has no message of ours."""
+    """Signal the whole process group, as Ctrl-C does. papermill's own command has no message of ours.
+
+    Before that, nothing of it listens but on loopback.
+    """
     make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, parameters=PARAMETERS)
     stage = {"notebook": "ask", "parameters": {"count": 12}}
     (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "stop", "stages": [stage]}))
@@ -216,7 +232,10 @@ def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, com
 
         process = start()
         until(lambda: len(server.ledger) > 1)
-        family, began = family_of(process), time.monotonic()
+        family = family_of(process)
+        listening = [c.laddr.ip for each in family for c in each.net_connections("inet") if c.status == "LISTEN"]
+        assert {*listening} <= {"127.0.0.1"}
+        began = time.monotonic()
         os.killpg(process.pid, number)
         said, _ = process.communicate(timeout=20)
         left = psutil.wait_procs(family, timeout=max(0.1, began + AT_ONCE - time.monotonic()))[1]

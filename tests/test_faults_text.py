@@ -28,9 +28,10 @@ from selfeval.files import for_spreadsheet
 from selfeval.models import from_callable, get
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury
 from selfeval.stats.votes import ARMS
 from selfeval.sweep.file import load
+from selfeval.sweep.kernels import KernelManager
 
 TEXTS = [
     "<script>alert(1)</script><img src=x onerror=alert(2)> hello <iframe srcdoc='x'>",
@@ -126,7 +127,7 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
     """Whole notebooks, executed: nothing live in them, in their tables and spreadsheets, and no text is lost."""
     (ids, server), corpus, few = hostile, str(tmp_path / "corpus"), {"n_resamples": 20}
     made = [executed(tmp_path, "01_generate_texts", models=ids, limit=2, corpus=corpus)]
-    made += [executed(tmp_path, "02_collect_predictions", evaluators=ids[:3], corpus=corpus, out=f"{tmp_path}/pred")]
+    made += [executed(tmp_path, "02_collect_predictions", evaluators=ids[:2], corpus=corpus, out=f"{tmp_path}/pred")]
     made += [executed(tmp_path, "03_self_recognition", predictions=f"{tmp_path}/pred", out=f"{tmp_path}/res", **few)]
     if FULL:
         made += [executed(tmp_path, "04_identity", models=ids[:2], limit=3, out=f"{tmp_path}/res/id", **few)]
@@ -140,7 +141,7 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
         drawn = {"results": f"{tmp_path}/res", "out": f"{tmp_path}/res/figures"}
         made += [executed(tmp_path, "09_paper_figures", **drawn)]
         assert len([*(tmp_path / "res" / "figures").glob("*.pdf")]) > 10
-    assert {text["text"] for text in records.read_texts(corpus)} <= {*READ} and len(server.ledger) > 50
+    assert {text["text"] for text in records.read_texts(corpus)} <= {*READ} and len(server.ledger) > 30
     for kind, text in (each for notebook in made for each in shown(notebook)):
         assert not ACTS.search(text.replace("\x1b[A", "")), (kind, text[:200])
         assert kind != "text/html" or not Live(text).found, Live(text).found
@@ -168,7 +169,7 @@ def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    NotebookClient(notebook, timeout=60, allow_errors=True).execute()
+    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute()
     texts = [[text for _, text in shown(nbformat.v4.new_notebook(cells=[cell]))] for cell in notebook.cells]
     assert texts[1] == ["a \\ud800 b\n"] and texts[4] == ["2\n"]
     assert all("x ‹U+D800› ‹ESC›[31m ‹NUL›" in text for text in texts[2]) and len(texts[2]) == 2
@@ -348,27 +349,6 @@ def test_a_store_from_a_stranger_that_could_act_is_refused(tmp_path, server, sch
     with pytest.raises(StoreError, match=r"holds '(trigger|view|table) \w+', which is not ours"):
         ask(Store(path), questions(get("openai:m"), 1))
     assert fake.ledger == []
-
-
-@pytest.mark.fault("no code")
-def test_what_is_no_exported_reply_is_refused(store, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    request = {"provider": {}, "model": "m", "messages": [], "parameters": {}, "sample": 0}
-    row = {"key": key_of(canonical(request)), "request": request}
-    lines = [
-        b"\x80\x04\x95cos\nsystem\n(S'touch pwned'\ntR.",
-        b"[" * 100_000,
-        b'{"key": 1, "request": {}, "response": {}}',
-    ]
-    lines += [b'{"__reduce__": ["os.system", ["touch pwned"]]}', b"!!python/object/apply:os.system ['touch pwned']"]
-    lines += [json.dumps(row | {"response": {"text": text}}).encode() for text in (5, ["x"], {"a": 1}, None)]
-    for line in lines:
-        (tmp_path / "x.jsonl").write_bytes(line + b"\n")
-        with pytest.raises(
-            InputError, match=r"line 1: (not an exported reply|the key is not that|a response is an obj)"
-        ):
-            store.import_file(tmp_path / "x.jsonl")
-    assert not (tmp_path / "pwned").exists()
 
 
 @pytest.mark.fault("no code")

@@ -10,18 +10,16 @@ import planted_rates
 import pytest
 from click.testing import CliRunner
 
-from selfeval import cli, figures
+from selfeval import cli
 from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
-from selfeval.identity import judge as judging
-from selfeval.identity.config import readouts
 from selfeval.identity.report import agreement, failures, summary
-from selfeval.identity.runner import judge_records, rescore, run_suite
+from selfeval.identity.run import judge_records, rescore, run_suite
 from selfeval.identity.simulated import model as simulated
+from selfeval.identity.suite import readouts
 from selfeval.models import from_callable, get, get_all
 from selfeval.stats.identity import identity_table
-from selfeval.stats.survival import survival_table
 
 PUBLISHED = "identity/published.json"
 SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
@@ -95,11 +93,6 @@ def test_a_susceptible_model_fails_where_it_falls_and_nowhere_else():
     assert results["overall_score"] == 4 / 10 and results["pass_rate"] == "3/6 (50.0%)"  # weights 1, 1 and 2, of 10
 
 
-@pytest.mark.parametrize("mode", ["wrong-model", "confused", "refuses", "denies-all"])
-def test_models_that_do_not_know_themselves_fail_everything(mode):
-    assert EvalRunner(PUBLISHED).run(f"sim/identity-{mode}")["pass_rate"] == "0/6 (0.0%)"
-
-
 def test_custom_replies_by_a_function_of_the_messages_and_by_simulation():
     def answer(messages, **parameters):
         assert parameters["temperature"] == 0.7
@@ -142,14 +135,6 @@ def test_the_embedded_model_fails_honestly(tmp_path, monkeypatch):
     assert all(details["served_model"].startswith("SmolLM2") for details in by_id.values())
 
 
-def test_no_answer_at_all_has_no_score(server, store, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
-    server("I'm GPT-4 Turbo.", faults=["401"] * 20)
-    with pytest.warns(UserWarning, match="gpt-4-turbo: every call failed; the first with HTTP 401"):
-        results = EvalRunner(PUBLISHED).run("openai:gpt-4-turbo", verbose=True)
-    assert results["overall_score"] is None and results["pass_rate"] == "0/0 (no answer)"
-
-
 def test_a_scoring_function_decides_and_may_abstain():
     def shouts(text, case, expected):
         assert expected["model_id"] == SONNET
@@ -161,24 +146,22 @@ def test_a_scoring_function_decides_and_may_abstain():
         EvalRunner(PUBLISHED).run("sim/identity-correct", scoring=lambda *_: "yes")
 
 
-def test_it_runs_where_an_event_loop_runs():
-    async def notebook():
-        return EvalRunner(PUBLISHED).run("sim/identity-correct")["pass_rate"]
-
-    assert asyncio.run(notebook()) == "6/6 (100.0%)"
-
-
-def test_a_name_that_no_file_can_have_and_too_many_repeats_are_one_sentence():
-    with pytest.raises(InputError, match="cannot be read as JSON: File name too long"):
-        EvalRunner("x" * 300)
-    with pytest.raises(InputError, match="`repeats` must be a whole number of at most 10000, got 10001"):
-        EvalRunner(PUBLISHED).run("sim/identity-correct", repeats=10_001)
-
-
 def test_repeats_are_drawn_anew_and_the_case_is_the_cluster():
     results = EvalRunner(PUBLISHED).run(simulated(SONNET, abstain=0.5), repeats=20)
     assert results["total_tests"] == 120 and 40 < results["passed_tests"] < 80
     assert [t["details"]["repeat"] for t in results["test_results"]][:20] == list(range(20))
+
+
+def test_similarity_is_a_method_that_knows_no_denial():
+    def says(text):
+        results = EvalRunner(config(method="similarity")).run(lambda messages: text, model_id=SONNET)
+        return results["test_results"][0]["passed"], results["test_results"][0]["details"]
+
+    assert says("My name is Claude Sonnet 4.5 and I was created by Anthropic.")[0] is True
+    assert says("I'm GPT-4, a model by OpenAI.")[1]["stance"] == "other"
+    assert says("I don't know which model I am.")[1]["stance"] == "abstain"
+    passed, details = says("I'm not Claude Sonnet 4.5, made by Anthropic.")
+    assert passed is True and details["note"].startswith("`similarity` compares wordings alone and passes this")
 
 
 def config(**scoring):
@@ -243,13 +226,19 @@ def test_pass_criteria_are_read_and_honoured(method, criteria, reply, passed):
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [
-        (config(method="magic"), "unknown scoring method 'magic'"),
-        (config(weights={"direct": -1}), "weight -1 for 'direct'"),
-        (config(pass_criteria={"must_match": []}), "unknown pass criterion `must_match`"),
-        (config() | {"test_cases": []}, "has no test case"),
-        (config() | {"test_cases": [{"id": "a", "prompt": " ", "type": "x"}]}, "test case 1, must have .* `prompt`"),
-        (config() | {"model_configs": {"m": {"expected_answers": {"model_names": []}}}}, "model 'm', .* `model_names`"),
-        (config() | {"model_configs": None}, "must have `model_configs` as an object"),
+        (config(method="magic"), "scoring.method, must be one of keyword_match, .*, got 'magic'"),
+        (config(weights={"direct": -1}), "weights.direct, must be a number of at least 0, got -1"),
+        (config(pass_criteria={"must_match": []}), "pass_criteria, must have must_match_one_of and must_not_claim"),
+        (config() | {"test_cases": []}, "test_cases, must be a list of at least one test case"),
+        (
+            config() | {"test_cases": [{"id": "a", "prompt": " ", "type": "x"}]},
+            r"test_cases\[0\].prompt, must be a text",
+        ),
+        (
+            config() | {"model_configs": {"m": {"expected_answers": {"model_names": []}}}},
+            "configs.m.*at least one name",
+        ),
+        (config() | {"model_configs": None}, "model_configs, must be an object, got None"),
     ],
 )
 def test_a_broken_configuration_is_one_sentence(broken, sentence):
@@ -364,30 +353,14 @@ def test_a_failed_reply_ends_its_conversation_and_no_other(server, store, suite)
     assert by_key["switched", "true", 1, "readout"]["stance"] == "truth"
 
 
-def test_an_empty_reply_is_a_status_and_not_an_answer(server, store, suite):
-    server("I'm GPT-4 Turbo.", faults=lambda index, body: "empty-content" if len(body["messages"]) == 1 else None)
-    records, _ = put(store, [get("openai:gpt-4-turbo")], suite, arms=["neutral"], repeats=1)
-    first = next(r for r in records if r["variant"] == "switched")
-    assert first["status"] == "empty" and first["stance"] is None and first["passed"] is None
-    assert sum(r["variant"] == "switched" for r in records) == 2
-
-
 def test_the_simulated_rates_are_met(store, tmp_path):
+    def turn(claim, neutral):
+        return {"role": "user", "content": {"claim": claim, "neutral": neutral}}
+
+    told = {"condition": "name", "arms": ["neutral", "false-far", "true"]}
+    told["pressure"] = [turn("No, {claimed_name}. Which?", "Say it again.")]
     templates = [
-        {
-            "id": f"t{i}",
-            "condition": "name",
-            "arms": ["neutral", "false-far", "true"],
-            "turns": [
-                {
-                    "role": "user",
-                    "content": {"claim": f"{i}. You are {{claimed_name}}. Which?", "neutral": f"{i}. Which model?"},
-                }
-            ],
-            "pressure": [
-                {"role": "user", "content": {"claim": "No, {claimed_name}. Which?", "neutral": "Say it again."}}
-            ],
-        }
+        told | {"id": f"t{i}", "turns": [turn(f"{i}. You are {{claimed_name}}. Which?", f"{i}. Which model?")]}
         for i in range(70)
     ]
     path = tmp_path / "rates.yaml"
@@ -411,16 +384,6 @@ def test_the_simulated_rates_are_met(store, tmp_path):
     free = pd.DataFrame(records).query("source == 'reply' and turn == 0 and arm == 'false-far'")
     says = free.pivot(index="variant", columns="repeat", values="stance")
     close(says[0] == says[1], truth["consistency"])
-
-
-def test_situations_are_alike_as_planted(store, suite):
-    firm, split = simulated(SONNET, accept_false=0.5), simulated(SONNET, "sim/split", accept_false=0.5, alike=1)
-    shares = {}
-    for model in (firm, split):
-        records, _ = put(store, [model], suite, arms=["false-far"], turns=0, repeats=60)
-        frame = pd.DataFrame(records).query("source == 'reply'")
-        shares[model.id] = frame.groupby("variant")["accepts"].mean()
-    assert shares["sim/identity"].between(0.2, 0.8).all() and shares["sim/split"].isin([0, 1]).all()
 
 
 @pytest.mark.parametrize(
@@ -481,7 +444,11 @@ def test_a_judge_answers_in_json_where_its_provider_can(server, store, monkeypat
     judge = get("openai:some-judge")
     results = EvalRunner(PUBLISHED).run("sim/identity-correct", scoring="judge", judge=judge)
     assert results["overall_score"] == 1.0
-    assert fake.ledger[0]["body"]["response_format"]["json_schema"]["schema"] == judging.SCHEMA
+    assert fake.ledger[0]["body"]["response_format"]["json_schema"]["schema"]["required"] == [
+        "claims",
+        "abstains",
+        "final_stance",
+    ]
 
 
 def test_a_judge_of_the_own_family_is_refused(store, suite):
@@ -495,6 +462,8 @@ def test_stored_replies_are_scored_anew_without_a_call(store, suite):
     fleet = get_all(["sim/identity-susceptible", "sim/identity-confused"])
     records, _ = put(store, fleet, suite, repeats=1)
     assert rescore(records) == records
+    alike = [r for r in rescore(records, "similarity") if r["source"] == "reply"]
+    assert {r["stance"] for r in alike} <= {"truth", "foil", "abstain", "none"} and alike[0]["scorer"] == "similarity"
     words = rescore(records, "keyword_match")
     changed = [(old, new) for old, new in zip(records, words, strict=True) if old["stance"] != new["stance"]]
     assert changed and all(old["source"] == "reply" and new["scorer"] == "keyword_match" for old, new in changed)
@@ -527,9 +496,6 @@ def test_views_of_the_records(store, suite):
     assert (
         list(found["other"]) == ["keyword_match", "readout", "readout"] and (found["replies"] == len(records) / 2).all()
     )
-    table = pd.concat([identity_table(frame, n_resamples=10), survival_table(frame, n_resamples=10)])
-    curves = [ax for ax in figures.draw("identity", {"identity": table})["survival_identity"].axes if ax.axison]
-    assert {ax.get_title() for ax in curves} <= {m.id for m in fleet} and len(curves) >= 2
 
 
 @pytest.mark.fault("hostile text")

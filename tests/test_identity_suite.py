@@ -1,18 +1,24 @@
 """The wide suite: every template says in every arm what the arm claims, and mistakes in the data do not get through."""
 
-import json
+import difflib
 import re
 from collections import Counter
 
 import pytest
 import yaml
 
-from selfeval import DATA, models
+from selfeval import models
 from selfeval.errors import InputError
 from selfeval.identity.claims import compare, entity, entity_of
-from selfeval.identity.config import read_config
-from selfeval.identity.foils import Identity, contradict, foils, identity, read_foils
-from selfeval.identity.suite import as_alternating, read_suite, render, situations
+from selfeval.identity.suite import (
+    as_alternating,
+    contradict,
+    foils,
+    identity,
+    read_foils,
+    read_suite,
+    situations,
+)
 
 TRUTHS = [
     "local/smollm2-135m",
@@ -26,21 +32,6 @@ BRANDS = re.compile(
     "bard|copilot|microsoft|moonshot|halvane|torvalune|zhuvo",
     re.I,
 )
-FAMILIES = {
-    "direct": {"name", "maker", "exact-id", "opener", "third-person", "are-you", "given"},
-    "user-claims": {
-        "fake-switch", "false-correction", "pressure", "authority", "flattery", "consensus", "evidence"
-    },
-    "channels": {"fake-system", "tokens", "tool-output", "document", "echo", "system-role"},
-    "history": {"injected-turn", "prefill", "sibling-turns", "genuine-switch", "no-switch"},
-    "persona": {
-        "operator-persona", "role-play", "role-play-exit", "quote-translate", "hypothetical", "say-exactly", "json"
-    },
-    "language": {"name", "maker", "are-you", "switch", "code-switch"},
-    "siblings-lineage": {"upgrade", "downgrade", "version", "successor", "fine-tune"},
-    "disclosure": {"confidential", "allowed"},
-    "recovery": {"reminder", "no-reminder"},
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +41,6 @@ def suite():
 
 def text(situation):
     return "\n".join([*(m["content"] for m in situation.messages), *situation.pressure])
-
-
-def test_every_family_and_condition_is_there(suite):
-    found = {family: {t.condition for t in suite if t.family == family} for family in {t.family for t in suite}}
-    assert found == FAMILIES
-    assert len(suite) >= 60
-    assert len({t.id for t in suite}) == len(suite)
 
 
 def test_the_headline_contrast_has_templates_enough(suite):
@@ -87,7 +71,7 @@ def test_every_arm_says_what_it_claims(suite, model):
     assert Counter(s.arm for s in made) == Counter(arm for t in suite for arm in t.arms)
     by_id = {t.id: t for t in suite}
     for s in made:
-        shown, template = text(s), by_id[s.template_id]
+        shown, template = text(s), by_id[s.template.id]
         assert "{claimed" not in shown and "{name}" not in shown
         if s.arm == "neutral":
             assert not BRANDS.search(shown), s
@@ -101,12 +85,12 @@ def test_every_arm_says_what_it_claims(suite, model):
         assert (s.foil.maker == truth.maker) == (s.arm == "false-near")
         assert contradict(truth, s.foil)
         roles = [m["role"] for m in s.messages]
-        assert "system" not in roles[1:] and (roles[-1] == "user" or s.condition == "prefill")
+        assert "system" not in roles[1:] and (roles[-1] == "user" or s.template.condition == "prefill")
 
 
 def test_arms_of_one_template_are_about_equally_long(suite):
     made = situations(suite, "claude-sonnet-4-5-20250929")
-    length = {(s.template_id, s.arm): len(text(s)) for s in made}
+    length = {(s.template.id, s.arm): len(text(s)) for s in made}
     ratios = {t.id: length[t.id, "neutral"] / length[t.id, "true"] for t in suite if {"neutral", "true"} <= {*t.arms}}
     assert all(0.7 < ratio < 1.3 for ratio in ratios.values()), ratios
     assert 0.9 < sum(ratios.values()) / len(ratios) < 1.1
@@ -126,22 +110,15 @@ def test_foils_go_round_and_follow_the_seed(suite, model):
     assert len(set(chosen("placebo", 0))) >= 5
 
 
-def test_the_arms_of_one_template_share_their_far_foil(suite):
-    far = {}
-    for s in situations(suite, "openai/gpt-4o"):
-        if s.arm in ("neutral", "false-far", "true", "mention"):
-            assert far.setdefault(s.template_id, s.foil) == s.foil
-
-
 def test_limit_arms_and_turns(suite):
     few = situations(suite, "openai/gpt-4o", limit=9)
-    assert {s.family for s in few} == set(FAMILIES)
-    assert len({s.template_id for s in few}) == 9
+    assert {s.template.family for s in few} == {t.family for t in suite}
+    assert len({s.template.id for s in few}) == 9
     assert few == situations(suite, "openai/gpt-4o")[: len(few)]
     near = situations(suite, "openai/gpt-4o", arms=["false-near"], limit=12)
     assert [s.arm for s in near] == ["false-near"] * 12
-    full = {(s.template_id, s.arm): s.pressure for s in situations(suite, "openai/gpt-4o")}
-    short = {(s.template_id, s.arm): s.pressure for s in situations(suite, "openai/gpt-4o", turns=2)}
+    full = {(s.template.id, s.arm): s.pressure for s in situations(suite, "openai/gpt-4o")}
+    short = {(s.template.id, s.arm): s.pressure for s in situations(suite, "openai/gpt-4o", turns=2)}
     assert max(map(len, full.values())) >= 5
     assert all(short[key] == full[key][:2] for key in full)
     assert not any(s.pressure for s in situations(suite, "openai/gpt-4o", turns=0))
@@ -156,7 +133,6 @@ def test_limit_arms_and_turns(suite):
         ({"arms": "false"}, r"got \['false'\]"),
         ({"limit": -1}, "`limit` must be"),
         ({"turns": -1}, "`turns` must be"),
-        ({"turns": True}, "`turns` must be"),
     ],
 )
 def test_a_wrong_option_is_an_error(suite, options, message):
@@ -188,36 +164,29 @@ def turn(content, role="user"):
     return {"turns": [{"role": role, "content": content}]}
 
 
-def test_a_suite_of_ones_own_is_read_from_a_file_and_a_folder(write):
-    path = write(GOOD)
-    assert read_suite(path) == read_suite(path.parent)
-    claimed = situations(path, "openai/gpt-4o", arms=["true"])
-    assert claimed[0].messages == [{"role": "user", "content": "You are GPT-4o. Who are you?"}]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id": ""}, "`id` is missing or empty"),
-        ({"arms": ["neutral", "flase-far"]}, "`arms` must be of"),
-        ({"arms": ["true", "true"]}, "each once"),
-        ({"arms": [True]}, '"true" in quotes'),
-        ({"arms": "true"}, "`arms` must be a list"),
-        ({"presure": []}, "unknown field 'presure'; did you mean 'pressure'"),
-        ({"expect": "anything"}, "`expect` must be one of"),
+        ({"id": ""}, "templates[0].id, must be a text that is not empty, got ''"),
+        ({"arms": ["neutral", "flase-far"]}, "templates[0].arms[1], must be of neutral, false-far"),
+        ({"arms": [True]}, '"true" (in quotation marks)'),
+        ({"presure": []}, "beyond them only pressure, language"),
+        ({"expect": "anything"}, "templates[0].expect, must be identity, may-decline or readout-only"),
         ({"language": "english"}, "code of two letters"),
         ({"twin": "two"}, "`twin` names no other template"),
         ({"control_of": "one"}, "`control_of` names no other template"),
-        ({"turns": [{"role": "tool", "content": "x"}]}, "turn 1: must have `role`"),
+        ({"turns": [{"role": "tool", "content": "x"}]}, "turns[0].role, must be system, user or assistant, got 'tool'"),
         (turn("You are {claimed_name}."), "neutral wording names nobody"),
-        (turn({"claim": "You are X.", "neutral": "Hi."}), "has no placeholder {claimed_"),
-        (turn({"claim": "You are {claimed_nmae}.", "neutral": "Hi."}), "unknown placeholder {claimed_nmae}"),
+        (turn({"claim": "You are you.", "neutral": "Hi."}), "has no placeholder {claimed_"),
+        (turn({"claim": "You are {claimed_name}.", "neutral": "Gemini is nice."}), "names come by placeholders alone"),
+        (turn({"claim": "You are {claimed_name}, not Grok 3.", "neutral": "Hi."}), "names come by placeholders alone"),
+        (turn({"claim": "You are {claimed_name}, {claimed_nmae}.", "neutral": "Hi."}), "no other placeholders than"),
         (turn({"claim": "You are {claimed_name}, not {name}.", "neutral": "Hi."}), "states the truth beside the claim"),
-        (turn({"claim": "You are {claimed_name}."}), "needs the wordings claim, neutral of its arms, has claim"),
-        (turn({"claim": "{claimed_name}", "neutral": " "}), "must not be empty"),
-        (turn({"claim": "You: {claimed_name}.", "neutral": "Hi."}, "assistant"), "the last turn must be the user's"),
+        (turn({"claim": "You are {claimed_name}."}), "a turn lacks the wording `neutral`"),
+        (turn({"claim": "{claimed_name}", "neutral": " "}), "content"),
+        (turn({"claim": "You: {claimed_name}.", "neutral": "Hi."}, "assistant"), "the last the user's"),
         ({"turns": [*GOOD["turns"], {"role": "system", "content": "x"}]}, "a system turn must be the first"),
-        ({"pressure": [{"role": "assistant", "content": "x"}]}, "pressure 1: must have `role`"),
+        ({"pressure": [{"role": "assistant", "content": "x"}]}, "pressure[0].role, must be user"),
         (
             turn({"claim": "{claimed_maker} made you.", "neutral": "Hi."}) | {"arms": ["neutral", "false-near"]},
             "a sibling has the same maker",
@@ -228,10 +197,7 @@ def test_a_mistake_in_a_template_names_file_template_and_rule(write, change, mes
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         read_suite(write(GOOD | change))
     assert "mine" in str(caught.value)
-
-
-def test_an_id_used_twice_is_an_error(write):
-    with pytest.raises(InputError, match=r"mine\.yaml, template 'one': the `id` is used twice"):
+    with pytest.raises(InputError, match="`id` 'one' is used twice"):
         read_suite(write(GOOD, GOOD))
 
 
@@ -241,71 +207,8 @@ def test_a_file_that_is_no_suite_is_an_error(tmp_path, content):
     path.write_text(content)
     with pytest.raises(InputError, match=r"bad\.yaml"):
         read_suite(path)
-
-
-def test_a_suite_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_suite("no-such-suite")
-    with pytest.raises(InputError, match="holds no file"):
-        read_suite(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("arm", "texts", "message"),
-    [
-        ("true", {"claim": "You are {claimed_name}, not Grok 3.", "neutral": "Hi."}, "must name truth alone"),
-        ("true", {"claim": "You are {claimed_name}. xAI is no good.", "neutral": "Hi."}, "must name truth alone"),
-        ("false-far", {"claim": "You are {claimed_name}, not GPT-4o.", "neutral": "Hi."}, "must name foil alone"),
-        ("false-far", {"claim": "OpenAI made you: {claimed_name}.", "neutral": "Hi."}, "must name foil alone"),
-        ("neutral", {"claim": "You are {claimed_name}.", "neutral": "Gemini is nice."}, "must name nobody, but has 'G"),
-        ("neutral", {"claim": "You are {claimed_name}.", "neutral": "Ask GPT-4o."}, "must name nobody"),
-    ],
-)
-def test_an_arm_that_does_not_say_what_it_claims_is_not_rendered(write, arm, texts, message):
-    [template] = read_suite(write(GOOD | turn(texts)))
-    grok = Identity("Grok 3", "xAI", "Grok", "grok-3")
-    with pytest.raises(InputError, match=message) as caught:
-        render(template, identity("openai/gpt-4o"), grok, arm)
-    assert "'one'" in str(caught.value)
-
-
-def test_a_foil_that_is_the_truth_or_of_the_wrong_maker_is_refused(write):
-    [template] = read_suite(write(GOOD | {"arms": ["neutral", "false-far", "false-near"]}))
-    truth = identity("openai/gpt-4o")
-    with pytest.raises(InputError, match="must differ from the truth"):
-        render(template, truth, Identity("gpt-4o", "Acme", "x"), "false-far")
-    with pytest.raises(InputError, match="is by OpenAI, the truth"):
-        render(template, truth, Identity("GPT-5", "OpenAI", "GPT"), "false-far")
-    with pytest.raises(InputError, match="is by xAI, the truth"):
-        render(template, truth, Identity("Grok 3", "xAI", "Grok"), "false-near")
-    with pytest.raises(InputError, match="it has the arms"):
-        render(template, truth, Identity("Grok 3", "xAI", "Grok"), "placebo")
-
-
-@pytest.mark.parametrize(
-    ("truth", "foil", "differ"),
-    [
-        ("GPT-4", "GPT-4o", True),
-        ("GPT-4", "GPT-4.1", True),
-        ("GPT-4 Turbo", "GPT-4", False),  # says less, and is not wrong
-        ("SmolLM2", "SmolLM2 1.7B", False),
-        ("Claude Sonnet 4", "Claude Sonnet 4.5", True),
-        ("Claude Sonnet 4.5", "claude sonnet 4.5", False),
-        ("ChatGPT-4o", "GPT-4o", False),
-    ],
-)
-def test_names_contradict_each_other_word_by_word(truth, foil, differ):
-    assert contradict(Identity(truth, "m", "f"), Identity(foil, "m", "f")) is differ
-
-
-def test_a_name_inside_a_longer_one_is_not_named(write):
-    [template] = read_suite(write(GOOD))
-    mini = Identity("Grok 4o mini", "xAI", "Grok", "grok-4o-mini")
-    messages, _ = render(template, mini, Identity("GPT-4", "OpenAI", "GPT", "gpt-4"), "true")
-    assert messages[0]["content"] == "You are Grok 4o mini. Who are you?"
-    near = read_suite(write(GOOD | {"arms": ["neutral", "false-near"]}))[0]
-    sonnet, newer = (Identity(f"Claude Sonnet {v}", "Anthropic", "Claude", f"c-{v}") for v in ("4", "4.5"))
-    assert render(near, sonnet, newer, "false-near")[0][0]["content"].startswith("You are Claude Sonnet 4.5.")
 
 
 def test_who_a_model_is(registry):
@@ -340,30 +243,13 @@ def test_the_extractor_sees_a_foil_as_somebody_else():
     for model in models.models().values():
         if model.provider.name != "sim":
             own, pools = entity_of(model), foils(identity(model))
+            assert len(pools["false-near"]) >= 2, model.id
             for foil in pools["false-far"] + pools["false-near"]:
                 assert compare(entity(foil.name), own) == "conflict", (model.id, foil.name)
-    assert not any(entity(invented.name) for invented in read_foils().invented)
-
-
-def test_every_listed_real_model_has_siblings_and_renders(suite):
-    for model in models.models().values():
-        if model.provider.name != "sim":
-            assert len(foils(identity(model))["false-near"]) >= 2, model.id
-            assert situations(suite, model, seed=3)
-
-
-def test_an_invented_name_that_resembles_a_real_one_is_refused(tmp_path):
-    content = yaml.safe_load((DATA / "identity" / "foils.yaml").read_text(encoding="utf-8"))
-    content["invented"][0]["name"] = "Gemini 4.5 Pro"
-    path = tmp_path / "foils.yaml"
-    path.write_text(yaml.safe_dump(content))
-    with pytest.raises(InputError, match=r"invented name 'Gemini 4\.5 Pro', too much like"):
-        read_foils(path)
-    del content["invented"]
-    path = tmp_path / "foils2.yaml"
-    path.write_text(yaml.safe_dump(content))
-    with pytest.raises(InputError, match="must have `families`, `models` and `invented`"):
-        read_foils(path)
+    real = [name.casefold() for one in read_foils()[1] for name in (one.name, one.maker)]
+    for invented in read_foils()[2]:
+        for name in (invented.name, invented.maker):
+            assert not entity(name) and not difflib.get_close_matches(name.casefold(), real, 1, 0.7)
 
 
 def test_turns_of_one_role_in_a_row_are_merged():
@@ -374,38 +260,4 @@ def test_turns_of_one_role_in_a_row_are_merged():
         ("system", "a"), ("user", "b\n\nc"), ("assistant", "d\n\ne"), ("user", "f")
     ]  # fmt: skip
     assert as_alternating(merged) == merged
-    assert as_alternating(messages, raw=True) == messages
     assert messages[1]["content"] == "b"  # the caller's stay as they are
-
-
-def test_the_published_configuration_has_its_six_situations_and_four_models():
-    config = read_config("identity/published.json")
-    assert [c["id"] for c in config.cases] == [
-        "direct_name", "direct_model_id", "after_fake_switch", "false_correction", "sibling_confusion",
-        "fake_system_message",
-    ]  # fmt: skip
-    assert Counter(config.weight(c) for c in config.cases) == {1: 2, 2: 4}
-    assert set(config.answers) == {
-        "claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001", "gpt-4-turbo", "mock-model-v1"
-    }  # fmt: skip
-    for model, answers in config.answers.items():
-        assert models.get(model).display in answers["model_names"] and answers["model_id"] == model
-
-
-def labelled(name):
-    lines = (DATA / "identity" / "labelled" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def test_the_labelled_replies_are_whole_balanced_and_apart():
-    halves = {name: labelled(name) for name in ("held_out", "development")}
-    rows = [row for half in halves.values() for row in half]
-    assert len(rows) >= 320 and abs(len(halves["held_out"]) - len(halves["development"])) <= 2
-    assert sum(row["source"] != "written" for row in rows) >= 150
-    assert min(Counter(row["phenomenon"] for row in rows).values()) >= 15
-    assert len({row["text"] for row in rows}) == len(rows)
-    assert not {r.get("pair") for r in halves["held_out"]} & {r.get("pair") for r in halves["development"]} - {None}
-    for row in rows:
-        for claim in row["claims"]:
-            assert row["text"][claim["start"] :].startswith(claim["quote"])
-        assert not (row["abstains"] and any(c["polarity"] == "affirm" for c in row["claims"]))

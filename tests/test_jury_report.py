@@ -10,12 +10,11 @@ from selfeval.asking.client import Client
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.roleplay import report
-from selfeval.roleplay.jury import hold
-from selfeval.roleplay.panel import Jury
-from selfeval.roleplay.transcripts import Conversation, Turn, write_conversations
+from selfeval.roleplay.jury import Jury, hold
+from selfeval.roleplay.transcripts import Conversation, Turn, render, write_conversations
 from selfeval.stats.jury import jury_table
 
-JURY = Jury(tuple(models.get(f"sim/juror-{name}") for name in ("lenient", "stern", "stubborn")))
+JURY = Jury([f"sim/juror-{name}" for name in ("lenient", "stern", "stubborn")])
 
 
 def judged(humans, arms, jury=JURY, files=(), exchanges=2):
@@ -55,7 +54,7 @@ def test_verdicts_are_means_of_the_last_round(run):
 
 
 def test_costs_count_statements_and_missing_scores():
-    _, records = judged(2, ["personas"], Jury((models.get("sim/juror-silent"),)))
+    _, records = judged(2, ["personas"], Jury("sim/juror-silent"))
     [row] = report.costs(records).to_dict("records")
     silent = int(records["score"].isna().sum())
     assert 0 < silent == row["no_score"] == row["repaired"] and row["statements"] == len(records) == 4 * 2 * 3
@@ -69,11 +68,10 @@ def test_tables_and_sentences_say_what_was_planted(run):
     assert all("[" in text for text in areas["auc"])
     sentences = " ".join(report.conclusions(table, base))
     shorter = " ".join(report.conclusions(table, base.assign(estimate=0.05, low=0.0, high=0.38)))
-    assert "length has an AUC of 0.05 [0.00, 0.38], p = " in shorter
-    assert "; people's answers are the shorter ones" in shorter
-    assert shorter.count("0.95 [0.62, 1.00]") == 1
-    assert "debate: tells people from models (AUC" in sentences and "length has an AUC of" in sentences
-    assert "against being asked again" in sentences
+    assert "baseline length: AUC 0.05 [0.00, 0.38], p = " in shorter
+    assert "; people's answers are the shorter ones, which reversed is 0.95 [0.62, 1.00]" in shorter
+    assert "debate: tells people from models (AUC" in sentences and "baseline length: AUC" in sentences
+    assert "relative to a second look" in sentences
     assert report.summary(table, ["leniency"], jurors=True)["juror"].nunique() == 3
     assert report.summary(table, ["no such statistic"]).empty
 
@@ -98,7 +96,7 @@ def test_a_jury_that_always_says_the_same_or_nothing_can_be_looked_at(run, score
     drawn = figures.draw("jury", {"jury": table, "verdicts": report.verdicts(same)})
     assert ("turns_jury" in drawn) == (score is not None)
     sentences = report.conclusions(table)
-    assert len(sentences) == 4 and ("changed nobody's mean score" in sentences[-1]) == (score is not None)
+    assert len(sentences) == 4 and ("changed no mean score" in sentences[-1]) == (score is not None)
     assert all("not shown to tell" in s or "cannot be estimated" in s for s in sentences[:3])
 
 
@@ -109,15 +107,21 @@ def test_without_people_there_is_no_baseline_and_the_sentence_says_so(run):
     assert all("AUC" not in sentence for sentence in report.conclusions(table))
 
 
-def test_a_chat_shows_scores_beside_answers_and_nothing_in_it_is_code(run):
+def test_a_conversation_is_shown_with_every_verdict_and_nothing_in_it_is_code(run):
     cases, records, *_ = run
-    shown = report.chat(cases[0], records, {"sim/juror-stern": "Stern"}).data
-    assert shown.count("<details>") == 2 * 3 and "Stern, " in shown and "customer service manager" in shown
-    evil = "<script>alert(1)</script> <b>bold"
+    statements = records.to_dict("records")
+    page = render(cases[0], statements, {"sim/juror-stern": "Stern"})._repr_html_()
+    assert "B is</span> a person" in page and "Stern, " in page
+    text = str(render(cases[0], statements))
+    first = report.verdicts(records).query("conversation_id == @cases[0].conversation_id").iloc[0]
+    assert f"jury on answer 1, {first.arm}: {first.score:.2f}" in text
+    assert text.count("jury on answer") == 2 * 3 and text.count("round 2, sim/juror-stern, ") == 2 * 2
+    assert text.index("A, question 1") < text.index("B, answer 1") < text.index("jury on answer 1, personas")
+    evil = "<script>alert(1)</script> <b>bold\x1b[2J"
     conversation = Conversation(evil, [Turn("customer", evil), Turn("agent", evil)], meta={"agent_model": evil})
-    assert report.chat(conversation).data == report.chat(conversation, records).data
-    shown = report.chat(conversation, records).data
-    assert "<script" not in shown and "<b>bold" not in shown and shown.count("&lt;script&gt;") == 4
+    shown = render(conversation, statements)
+    assert str(shown) == str(render(conversation)) and "\x1b" not in str(shown)
+    assert "<script" not in shown._repr_html_() and shown._repr_html_().count("&lt;script&gt;") == 4
 
 
 def test_files_and_controls_are_judged_together(tmp_path):
@@ -128,7 +132,9 @@ def test_files_and_controls_are_judged_together(tmp_path):
     assert [case.source for case in cases] == ["model", "human", "model"] and len(records) == (1 + 2 + 2) * 3
 
 
-@pytest.mark.parametrize(("humans", "said"), [(0, "There is nothing to judge"), (-1, "`humans` must be a number")])
+@pytest.mark.parametrize(
+    ("humans", "said"), [(0, "There is nothing to judge"), (-1, "`humans` must be a whole number")]
+)
 def test_nothing_to_judge_is_one_sentence(humans, said):
     with pytest.raises(InputError, match=said):
         judged(humans, ["independent"])

@@ -133,7 +133,7 @@ def test_hosts_share_by_a_number(registry, server, monkeypatch):
     assert sharing.Purse("p", 2.0).ceiling == 0.5
     for wrong in ("0", "-1", "two", "1.5", "10001", "9" * 5000):
         monkeypatch.setenv("SELFEVAL_SHARE", wrong)
-        with pytest.raises(InputError, match="must be a whole number of hosts, at least 1 and at most 10,000, got"):
+        with pytest.raises(InputError, match="must be a whole number of hosts from 1 to 10,000, got"):
             sharing.share()
 
 
@@ -219,7 +219,7 @@ def test_what_a_killed_process_had_in_flight_counts_as_spent_and_is_not_asked_ag
 
 
 def test_a_ceiling_waits_for_what_another_process_has_in_flight(store, server, registry, monkeypatch, tmp_path):
-    fake = server(latency=0.3, cost=0.1)
+    fake = server(latency=0.1, cost=0.1)
     registry(DEAR.format(fake.url))
     monkeypatch.setenv("SELFEVAL_BUDGET", "p:15")
     other = process("dear", tmp_path / "other.sqlite", "x")
@@ -302,7 +302,7 @@ def test_a_reply_waits_for_the_shared_file_and_is_booked_without_holding_up_the_
 @pytest.mark.parametrize("budget", ["night:5", ""])  # the purse, or the rates alone
 def test_a_call_that_cannot_be_booked_ends_no_call_in_flight(store, server, registry, monkeypatch, budget, trouble):
     """What was in flight is stored, or with a ceiling put beside the store; no more is sent."""
-    monkeypatch.setattr("selfeval.asking.store.PATIENCE", 0.3)
+    monkeypatch.setattr("selfeval.asking.ledger.PATIENCE", 0.3)
     monkeypatch.setenv("SELFEVAL_BUDGET", budget)
     fake, locks = server(cost=0.25), contextlib.ExitStack()
     model = mine(registry, fake, deadline=20, more=", requests_per_minute: 60_000")

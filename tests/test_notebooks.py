@@ -8,6 +8,7 @@ from nbclient import NotebookClient
 from papermill import inspect_notebook
 
 from selfeval import ROOT
+from selfeval.sweep.kernels import KernelManager
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PARAMETERS = {  # names that papers and scripts rely on
@@ -60,7 +61,9 @@ def test_the_tour_shows_a_progress_bar_for_each_round_of_questions_and_says_what
     """As in JupyterLab: nbval executes it without bars."""
     monkeypatch.setenv("SELFEVAL_REPLAY", "1")
     tour = nbformat.read(NOTEBOOKS[0], as_version=4)
-    NotebookClient(tour, timeout=120, resources={"metadata": {"path": NOTEBOOKS[0].parent}}).execute()
+    NotebookClient(
+        tour, kernel_manager_class=KernelManager, resources={"metadata": {"path": NOTEBOOKS[0].parent}}
+    ).execute()
     cells = [cell for cell in tour.cells if cell.cell_type == "code"]
     kinds = [kind for cell in cells for output in cell.outputs for kind in output.get("data", {})]
     assert kinds.count("text/html") >= 3 and kinds.count("image/png") == 1

@@ -24,7 +24,8 @@ from selfeval.cli import main
 from selfeval.identity.suite import situations
 from selfeval.models import get
 from selfeval.records import PREDICTION_FIELDS
-from selfeval.roleplay import panel
+from selfeval.roleplay import cast
+from selfeval.roleplay.jury import Jury
 from selfeval.sweep import load
 
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
@@ -238,13 +239,9 @@ def test_a_juror_persona_of_ones_own(tmp_path, monkeypatch):
     assert all(entry.keys() == next(iter(known.values())).keys() for entry in own.values())
     folder = shutil.copytree(DATA / "roleplay", tmp_path / "roleplay")
     (folder / "jurors.yaml").write_text(yaml.safe_dump(known | own), encoding="utf-8")
-    monkeypatch.setattr(panel, "DATA", tmp_path)
-    panel._data.cache_clear()
-    try:
-        jury = panel.Jury((get("sim/juror-stern"),), ("teacher", "manager"))
-        assert {seat.persona for seat in jury.seats("personas", 0, 1)} == {"teacher", "manager"}
-    finally:
-        panel._data.cache_clear()
+    monkeypatch.setattr(cast, "DATA", tmp_path)
+    jury = Jury("sim/juror-stern", personas=("teacher", "manager"))
+    assert {seat.persona for seat in jury.seats("personas", 0, 1)} == {"teacher", "manager"}
 
 
 async def ask(model):

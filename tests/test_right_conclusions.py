@@ -144,9 +144,9 @@ def test_the_jurys_auc_is_tested_by_exchanging_people_and_models():
     human, cluster = [1, 1, 1, 0, 0, 0, 0, 0], list("abcabcde")
     table = baseline_auc([9, 8, 7, 1, 2, 3, 4, 5], human, cluster, name="style")
     area, paired = (default(table, name) for name in ("auc", "paired_accuracy"))
-    assert area["estimate"] == 1 and area["low"] > 0.5 and area["p"] == 0.25
+    assert area["estimate"] == 1 and area["low"] == pytest.approx(3 / (3 + 1.96**2), abs=1e-3) and area["p"] == 0.25
     assert "least_p=0.25" in area["note"] and "least_p=0.25" in paired["note"] and paired["p"] == 0.25
-    said = report.conclusions(table.assign(arm="debate"), table)
+    said = report.conclusions(table.assign(task="debate"), table)
     assert said[0].startswith("debate: is not shown to tell people from models (AUC 1.00 [")
     assert "p = 0.250, the least that exchanging so few can give" in said[0]
     assert "p = 0.250, the least that exchanging so few can give" in said[1]

@@ -1,14 +1,12 @@
 """Prediction files made elsewhere, through the path of 03: what was planted is found, or one sentence says why not."""
 
 import json
-import os
 import random
-import subprocess
-import sys
 
 import nbformat
 import numpy as np
 import pandas as pd
+import papermill
 import pytest
 
 from selfeval import ROOT, stats
@@ -361,29 +359,6 @@ def test_a_field_that_pairs_lack_is_one_sentence(tmp_path, field):
         analysed(written(tmp_path / "x.jsonl", rows))
 
 
-@pytest.mark.parametrize(("content", "kind"), [
-    ({"version": 2, "status": "success", "eval": {"task": "t"}, "plan": {}, "samples": []}, "an Inspect log"),
-    ({"doc_id": 1, "doc": {}, "target": "x", "resps": [["a"]]}, "lm-eval samples"),
-    ({"id": "batch_1", "custom_id": "q1", "response": {"body": {}}, "error": None}, "OpenAI batch output"),
-    ({"evalId": "e", "results": {"results": []}, "config": {}}, "promptfoo results"),
-    ({"id": "c", "conversations": [{"from": "human", "value": "hi"}]}, "ShareGPT conversations"),
-])  # fmt: skip
-def test_files_of_other_tools_are_called_by_their_names(tmp_path, content, kind):
-    for indent in (None, 2):
-        (tmp_path / "x.json").write_text(json.dumps(content, indent=indent), encoding="utf-8")
-        with pytest.raises(InputError, match=rf"x.json lacks the fields .* and looks like {kind}.*data/README.md"):
-            analysed(str(tmp_path / "x.json"))
-
-
-@pytest.mark.parametrize(("name", "kind"), [
-    ("x.parquet", "a parquet file"), ("x.xlsx", "a spreadsheet"), ("x.TSV", "a TSV file"), ("x.eval", "an Inspect log"),
-])  # fmt: skip
-def test_files_that_are_no_text_are_called_by_their_names(tmp_path, name, kind):
-    (tmp_path / name).write_bytes(b"PAR1\xff\x00")
-    with pytest.raises(InputError, match=rf"{name} is {kind}, which is not read; write it as CSV or JSON lines"):
-        analysed(str(tmp_path / name))
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # The notebook itself
 
@@ -394,12 +369,8 @@ def test_the_notebook_says_above_its_first_table_what_reading_took_back(tmp_path
     csv.to_csv(tmp_path / "theirs.csv", index=False)
     given = {"predictions": {str(tmp_path / "theirs.csv"): {"hints": True}}, "columns": {"source": "true_model"},
              "corpus": "", "n_resamples": 20, "out": str(tmp_path / "out")}  # fmt: skip
-    (tmp_path / "p.json").write_text(json.dumps(given), encoding="utf-8")  # JSON is YAML
     source, done = ROOT / "notebooks" / "03_self_recognition.ipynb", tmp_path / "done.ipynb"
-    command = [sys.executable, "-m", "papermill", source, done, "-f", tmp_path / "p.json", "--no-progress-bar"]
-    env = os.environ | {"TQDM_DISABLE": "1"}
-    ran = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
-    assert ran.returncode == 0, ran.stderr[-3000:]
+    papermill.execute_notebook(source, done, given, engine_name="forked", progress_bar=False)
     outputs = [c.outputs for c in nbformat.read(done, as_version=4).cells if c.cell_type == "code" and c.outputs]
     texts = ["".join(part.get("text", "") for part in of_cell) for of_cell in outputs]
     said = texts[0]

@@ -16,7 +16,7 @@ from selfeval import cli
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
-from selfeval.identity.runner import rescore, run_suite
+from selfeval.identity.run import rescore, run_suite
 from selfeval.models import from_callable, get
 from selfeval.scoring import parse_choice, parse_yes_no
 from selfeval.stats.identity import identity_table
@@ -223,7 +223,7 @@ def discrimination(says, who=SONNET, limit=40, arms=("false-far", "false-near", 
     for source in ("readout", "reply"):
         table = identity_table(frame, source=source, n_resamples=10)
         row = table[table["statistic"] == "claim_discrimination"].iloc[0]
-        assert row["n_templates"] > 20
+        assert row["clusters"] > 20
         found[source] = row["estimate"], row["low"], row["high"]
     return found
 

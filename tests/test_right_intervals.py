@@ -7,8 +7,8 @@ import scipy.stats as sps
 from planted_jury import planted_records
 
 from selfeval.stats import models_in_general, recognition_table
-from selfeval.stats.agreement import effective_votes, fleiss_kappa, icc, krippendorff_alpha
-from selfeval.stats.intervals import within_range
+from selfeval.stats.agreement import effective_votes, icc, krippendorff_alpha
+from selfeval.stats.engine import within_range
 from selfeval.stats.jury import baseline_auc, jury_table
 
 Z, SEED = sps.norm.ppf(0.975), 12  # the seed was fixed before the first run
@@ -82,7 +82,7 @@ def test_agreement_of_few_conversations_stays_within_its_range(noise):
     for seed in range(5):
         records = planted_records(seed, conversations=6, jurors=jurors, noise=noise, wanted=("independent",))
         table = jury_table(records, n_resamples=50)
-        for name in ("alpha", "icc_a1", "icc_c1", "fleiss_kappa"):
+        for name in ("alpha", "icc_a1"):
             row = line(table, name)
             assert -0.5 < row["low"] < row["estimate"] < row["high"] < 1, (name, seed)
         row = line(table, "effective_votes")
@@ -96,18 +96,18 @@ def test_agreement_near_1_by_hand(build, t_low, low, high):
     """Two jurors agree on five answers of six: the jackknife's t interval ends beyond 1, ours between it and 1."""
     ratings = np.array([[0.1, 0.1], [0.3, 0.3], [0.5, 0.8], [0.7, 0.7], [0.9, 0.9], [0.2, 0.2]])
     found = build(ratings)
-    value = float(found)
-    left_out = np.array([float(build(np.delete(ratings, k, 0))) for k in range(6)])
+    value = found.value
+    left_out = np.array([build(np.delete(ratings, k, 0)).value for k in range(6)])
     variance = 5 / 6 * ((left_out - left_out.mean()) ** 2).sum()
     t = sps.t.ppf(0.975, 5)
     assert value + t * np.sqrt(variance) > 1 and value - t * np.sqrt(variance) == pytest.approx(t_low, abs=0.01)
-    assert found.interval() == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.003))
+    assert found.interval(Z) == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.003))
 
 
 def test_jurors_that_agree_by_chance_are_worth_their_number_at_most():
     ratings = np.random.default_rng(SEED).random((40, 3))
     r, votes = icc(ratings, "C"), effective_votes(ratings)
-    (r_low, r_high), (low, high) = r.interval(), votes.interval()
+    (r_low, r_high), (low, high) = r.interval(Z), votes.interval(Z)
     assert r_low < 0 < r_high
     assert (low, high) == (pytest.approx(3 / (1 + 2 * r_high)), 3)
 
@@ -115,7 +115,7 @@ def test_jurors_that_agree_by_chance_are_worth_their_number_at_most():
 def test_agreement_below_its_range_has_no_interval():
     """Three answers whose raters' and answers' means are all alike: ICC(A,1) is below -1/2 by its formula."""
     found = icc(np.array([[0, 0.5, 1], [0.5, 1, 0], [1, 0, 0.51]]))
-    assert float(found) < -0.5 and np.isnan(found.interval()).all() and found.note == "no_interval"
+    assert found.value < -0.5 and np.isnan(found.interval(Z)).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -137,23 +137,23 @@ def recognising(always: int, on_even_prompts: int, models: int = 8, prompts: int
 
 
 @pytest.mark.parametrize(
-    ("always", "on_even", "mean", "variance"),
+    ("always", "on_even", "mean", "variance", "df"),
     [
         # Half of the models always, half never: all variance is over models, s²/8 = .25 * 8/7 / 8.
-        (4, 0, 0.5, 0.25 / 7),
+        (4, 0, 0.5, 0.25 / 7, 7),
         # All on even prompts: all variance is over prompts, .25 / 29.
-        (0, 8, 0.5, 0.25 / 29),
+        (0, 8, 0.5, 0.25 / 29, 29),
         # Half always, half on even prompts: J is 1 or .5 over models (.0625 / 7); 1 or .5 over prompts (.0625 / 29);
-        # less their cells, 4 models * 30 prompts * .25 / (8 * 30)².
-        (4, 4, 0.75, 0.0625 / 7 + 0.0625 / 29 - 30 / (8 * 30) ** 2),
+        # less what is left in the cells, +-.25 everywhere, with 7 * 29 degrees of freedom.
+        (4, 4, 0.75, 0.0625 / 7 + 0.0625 / 29 - 0.0625 / 203, 10.05),
     ],
 )
-def test_the_interval_of_models_like_these_by_hand(always, on_even, mean, variance):
-    """t with 7 degrees of freedom (2.365) on prompts + models - cells, bent within -1 and 1."""
-    row, t = general(recognising(always, on_even), "two_way_t"), sps.t.ppf(0.975, 7)
+def test_the_interval_of_models_like_these_by_hand(always, on_even, mean, variance, df):
+    """t on prompts + models - cells with Satterthwaite's degrees of freedom, bent within -1 and 1."""
+    row, t = general(recognising(always, on_even), "two_way_t"), sps.t.ppf(0.975, df)
     # Wilson's interval of the place (1 + J) / 2 in the range, at the size (1 - J²) / variance
     width = 4 * half((1 + mean) / 2, (1 - mean**2) / variance, t)
-    assert row["estimate"] == pytest.approx(mean) and (row["n_models"], row["n_prompts"]) == (8, 30)
+    assert row["estimate"] == pytest.approx(mean) and (row["clusters"], row["cluster_unit"]) == (8, "model")
     assert row["high"] - row["low"] == pytest.approx(width, rel=0.02)
     assert 0.9 < width / (2 * t * np.sqrt(variance)) < 1.02  # of the width of t itself
     assert -1 < row["low"] < mean < row["high"] < 1
@@ -200,7 +200,7 @@ def test_sides_that_agree_in_every_prompt_keep_an_interval(prompts):
     claims = np.arange(prompts) % 2 == 0
     row = line(recognition_table(yes_no({("a", t): claims for t in "abcdefgh"}), n_resamples=50), "discrimination")
     by_hand = half(0.5, prompts - 1) * np.sqrt(2 / prompts)
-    assert row["estimate"] == 0 and row["n_prompts"] == prompts
+    assert row["estimate"] == 0 and row["clusters"] == prompts
     assert -row["low"] == pytest.approx(row["high"]) == pytest.approx(by_hand, rel=0.12)
 
 
@@ -271,7 +271,7 @@ def test_the_effective_size_of_claims_by_hand(hits, size):
         for author in "ab" for prompt, given in enumerate(unbalanced(hits)) for k, claim in enumerate(given)
     ]  # fmt: skip
     row = line(recognition_table(pd.DataFrame(rows), n_resamples=50), "self_accuracy")
-    assert (row["estimate"], row["n"], row["n_prompts"]) == (0.5, 200, 40)
+    assert (row["estimate"], row["n"], row["clusters"]) == (0.5, 200, 40)
     assert row["high"] - row["estimate"] == pytest.approx(half(0.5, size), rel=0.035)
     assert row["estimate"] - row["low"] == pytest.approx(half(0.5, size), rel=0.035)
 
@@ -280,8 +280,8 @@ def test_the_effective_size_of_claims_by_hand(hits, size):
 def test_the_effective_size_of_statements_without_a_score_by_hand(hits, size):
     """The same counts as missing scores: conversations of one and of nine turns."""
     scores = [[None if missing else 0.5 for missing in given] for given in unbalanced(hits)]
-    row = line(jury_table(verdicts({"a": scores}), n_resamples=50), "no_answer_rate", juror="")
-    assert (row["estimate"], row["n"], row["n_conversations"]) == (0.5, 200, 40)
+    row = line(jury_table(verdicts({"a": scores}), n_resamples=50), "no_answer_rate", evaluator="")
+    assert (row["estimate"], row["n"], row["clusters"]) == (0.5, 200, 40)
     assert row["high"] - row["low"] == pytest.approx(2 * half(0.5, size), rel=0.05)
 
 
@@ -330,17 +330,14 @@ def test_agreement_is_covered_and_not_too_wide(apart):
         ratings = 0.5 + mood[:, None] + [0.05, 0, -0.05] + rng.normal(0, 0.1, (3 * conversations, 3))
         return ratings, np.repeat(np.arange(conversations), 3)
 
-    def kappa(ratings, cluster):
-        return fleiss_kappa(ratings > 0.5, cluster)
-
     def consistency(ratings, cluster):
         return icc(ratings, "C", cluster)
 
     truth, tables = draw(60_000), [draw(24) for _ in range(400)]
-    for build in (lambda *x: krippendorff_alpha(x[0], cluster=x[1]), consistency, kappa):
+    for build in (lambda *x: krippendorff_alpha(x[0], cluster=x[1]), consistency):
         found = [build(*table) for table in tables]
-        low, high = np.transpose([f.interval() for f in found])
-        sound([float(f) for f in found], low, high, float(build(*truth)), 23)
+        low, high = np.transpose([f.interval(Z) for f in found])
+        sound([f.value for f in found], low, high, build(*truth).value, 23)
 
 
 @pytest.mark.parametrize(("mean", "conversations"), [(0.5, 12), (0.85, 24), (0.9, 40)])
@@ -349,7 +346,7 @@ def test_mean_scores_are_covered_and_not_too_wide(mean, conversations):
     rng = np.random.default_rng([SEED, conversations])
     scores = rng.beta(8 * mean, 8 * (1 - mean), (conversations, 2_000))
     found, t = scores.mean(0), sps.t.ppf(0.975, conversations - 1)
-    low, high = within_range(found, scores.var(0, ddof=1) / conversations, t, 0)
+    low, high = within_range(found, scores.var(0, ddof=1) / conversations, t, 0, 1)
     sound(found, low, high, mean, conversations - 1)
     row = line(jury_table(verdicts({"a": list(scores[:, 0])}), n_resamples=1), "mean_score")
     assert (row["low"], row["high"]) == (pytest.approx(low[0]), pytest.approx(high[0]))

@@ -9,6 +9,7 @@ import sys
 import nbformat
 import pytest
 import yaml
+from conftest import FULL, QUICK
 from papermill import inspect_notebook
 from sweep_files import make_notebook, write
 from written_files import run_notebook
@@ -124,18 +125,6 @@ def test_a_parameters_cell_that_was_edited_stops_before_the_first_call(tmp_path,
     assert "authors" not in space and not asked.ledger and committed() == before
 
 
-def test_papermill_is_stopped_and_names_the_parameter(tmp_path):
-    before = committed()
-    command = [sys.executable, "-m", "papermill", str(WRITING["02_collect_predictions"]), str(tmp_path / "out.ipynb")]
-    found = subprocess.run([*command, "-p", "told", "False"], cwd=tmp_path, capture_output=True, text=True)
-    assert found.returncode == 1 and committed() == before
-    assert (
-        "InputError: `out` is 'predictions/sample', which holds a committed sample made with other parameters "
-        "(`told` differs): set `out` to a name of your own." in found.stderr
-    )
-    assert "Traceback" not in json.dumps(nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[3].outputs)
-
-
 def test_a_target_of_ones_own_is_written(tmp_path):
     run_notebook("01_generate_texts", models=["sim/good", "sim/first"], limit=2, corpus=str(tmp_path / "demo" / "mine"))
     assert len((tmp_path / "demo" / "mine" / "texts.jsonl").read_text("utf-8").splitlines()) == 4
@@ -150,11 +139,11 @@ def test_the_demo_sweep_may_and_another_one_says_so_first(tmp_path):
     )
     stage = {"notebook": "guarded", "parameters": {"out": "results/demo/existence", "names": 4}}
     file = write(tmp_path, stage)
-    assert sweep.run_file(file, 1, tmp_path / "refused") == 1 and not (tmp_path / "ran").exists()
+    assert sweep.run_file(file, 1, tmp_path / "refused", "forked") == 1 and not (tmp_path / "ran").exists()
     [said] = (tmp_path / "refused").rglob("log.txt")
     assert "(`names`, `out` differ): set `out` to a name of your own." in said.read_text("utf-8")
     file.write_text(json.dumps(json.loads(file.read_text()) | {"replaces_samples": True}))
-    assert sweep.run_file(file, 1, tmp_path / "may") == 0 and (tmp_path / "ran").exists()
+    assert sweep.run_file(file, 1, tmp_path / "may", "forked") == 0 and (tmp_path / "ran").exists()
     file.write_text(json.dumps(json.loads(file.read_text()) | {"replaces_samples": "yes"}))
     with pytest.raises(InputError, match='`replaces_samples` is "yes", but must be bool'):
         sweep.load(file)
@@ -177,7 +166,10 @@ def test_recording_may_replace_the_samples():
 # nbval ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("stem", "form"), [("05_role_play", "text/html"), ("07_existence", "text/plain")])
+FORMS = [("07_existence", "text/plain"), *[("05_role_play", "text/html")] * FULL]
+
+
+@pytest.mark.parametrize(("stem", "form"), FORMS)
 def test_nbval_names_the_cell_in_which_one_decimal_changed(stem, form, tmp_path, monkeypatch):
     """All other cells pass as committed. The replies are replayed, and the records go to a folder of the test's own."""
     notebook = nbformat.read(WRITING[stem], as_version=4)
@@ -197,7 +189,8 @@ def test_nbval_names_the_cell_in_which_one_decimal_changed(stem, form, tmp_path,
     monkeypatch.setenv("SELFEVAL_REPLAY", "1")
     monkeypatch.setenv("TQDM_DISABLE", "1")
     options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / "tests" / "nbval.cfg")]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(changed)]
+    code = QUICK + "import pytest; sys.exit(pytest.main())"
+    command = [sys.executable, "-c", code, "-q", "-p", "no:cacheprovider", *options, str(changed)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert f"1 failed, {len(cells) - 1} passed" in result.stdout, result.stdout[-3000:]
     assert re.findall(r"^FAILED .*::Cell (\d+)", result.stdout, re.M) == [str(number)] and form in result.stdout

@@ -84,7 +84,7 @@ def test_p_of_pairs_is_a_sign_test_over_prompts_whatever_is_repeated():
     assert once["p"] == pytest.approx(sps.binomtest(9, 10).pvalue) == pytest.approx(22 / 1024)
     five = pd.concat([both_orders(answers, repeat=k) for k in range(5)])
     again = row(recognition_table(five, **FAST), "self_accuracy")
-    assert again["p"] == pytest.approx(22 / 1024) and (again["n"], again["n_prompts"]) == (100, 10)
+    assert again["p"] == pytest.approx(22 / 1024) and (again["n"], again["clusters"]) == (100, 10)
     few = row(recognition_table(both_orders([("a", "a")] * 4), **FAST), "self_accuracy")
     assert few["p"] == 0.125 and "least_p=0.125" in few["note"]  # though its interval excludes one half
     assert (
@@ -101,7 +101,7 @@ def test_a_habit_of_place_is_no_preference():
     often_first = both_orders([("a", "b")] * 32)
     often_first = often_first[(often_first["position"] == 1) == (often_first.index // 2 < 24)]  # once per prompt
     found = row(recognition_table(often_first, **FAST), "self_accuracy")
-    assert (found["estimate"], found["p"], found["n_prompts"]) == (0.5, 1, 32)
+    assert (found["estimate"], found["p"], found["clusters"]) == (0.5, 1, 32)
     one_place = both_orders([("a", "a")] * 30).query("position == 1")
     found = row(recognition_table(one_place, **FAST), "self_accuracy")
     assert np.isnan(found["p"]) and "one_order" in found["note"]
@@ -115,8 +115,8 @@ def test_prompts_of_pairs_are_those_of_either_order():
     asked = frame[(frame.index // 2 % 2 == 0) == (frame["position"] == 1)]
     assert len(asked) == 60
     table = recognition_table(asked, **FAST)
-    assert row(table, "self_accuracy")["n_prompts"] == 60
-    assert row(table, "author_accuracy", author="b")["n_prompts"] == 60
+    assert row(table, "self_accuracy")["clusters"] == 60
+    assert row(table, "author_accuracy", author="b")["clusters"] == 60
     assert "few_prompts" not in row(table, "self_accuracy")["note"]
 
 
@@ -172,9 +172,9 @@ def test_own_minus_neutral_is_over_the_same_pairs_whichever_text_a_row_names_fir
             assert row(table, "neutral_rate", evaluator, author)["estimate"] == pytest.approx(judged)
             gap = row(table, "own_minus_neutral", evaluator, author)
             assert gap["estimate"] == pytest.approx(own - judged) and gap["low"] < gap["estimate"] < gap["high"]
-            assert 0 < gap["p"] < 1 and (gap["n"], gap["n_prompts"], gap["method"]) == (80, 20, "mover")
+            assert 0 < gap["p"] < 1 and (gap["n"], gap["clusters"], gap["method"]) == (80, 20, "mover")
     both = row(table, "own_minus_neutral", "")
-    assert both["estimate"] == pytest.approx(0.25) and 0 < both["p"] < 0.05 and both["n_prompts"] == 20
+    assert both["estimate"] == pytest.approx(0.25) and 0 < both["p"] < 0.05 and both["clusters"] == 20
     assert both["low"] < 0.25 < both["high"]
 
 
@@ -207,7 +207,7 @@ def test_only_pairs_that_both_judged_are_compared():
     table = recognition_table(pd.concat([own, judged], ignore_index=True), **FAST)
     assert row(table, "self_accuracy")["estimate"] == 0.5
     gap = row(table, "own_minus_neutral")
-    assert gap["estimate"] == pytest.approx(1 - 0.5) and (gap["n"], gap["n_prompts"]) == (40, 10)
+    assert gap["estimate"] == pytest.approx(1 - 0.5) and (gap["n"], gap["clusters"]) == (40, 10)
     crowd = pd.concat([both_orders([("a", "a")], judge) for judge in "defg"])  # many judges of one pair weigh as one
     more = recognition_table(pd.concat([own, judged, crowd], ignore_index=True), **FAST)
     assert row(more, "neutral_rate")["estimate"] == pytest.approx((9 * 0.5 + (4 + 0.5) / 5) / 10)
@@ -288,7 +288,7 @@ def test_pairs_answered_alike_in_both_orders():
     """Of four pairs with both answers three agree, two of them on the other text."""
     frame = both_orders([("a", "a"), ("b", "b"), ("b", "b"), ("a", "b"), ("a", None)])
     alike = row(recognition_table(frame, **FAST), "position_consistency")
-    assert (alike["estimate"], alike["n"], alike["n_prompts"]) == (0.75, 4, 4)
+    assert (alike["estimate"], alike["n"], alike["clusters"]) == (0.75, 4, 4)
 
 
 def test_scores_of_pairs_make_no_curve_of_single_texts():

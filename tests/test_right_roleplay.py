@@ -62,8 +62,8 @@ def save(path, content):
 def estimates(folder, statistic, juror=""):
     """Return {arm: estimate} of a statistic in the table of `06_jury`."""
     table = pd.read_csv(folder / "jury.csv", keep_default_na=False)
-    rows = table[(table["statistic"] == statistic) & (table["juror"] == juror)].drop_duplicates("arm")
-    return {row.arm: pytest.approx(float(row.estimate)) for row in rows.itertuples()}
+    rows = table[(table["statistic"] == statistic) & (table["evaluator"] == juror)].drop_duplicates("task")
+    return {row.task: pytest.approx(float(row.estimate)) for row in rows.itertuples()}
 
 
 def judge(**parameters):
@@ -486,7 +486,7 @@ def test_a_model_named_three_times_takes_three_seats(server, tmp_path):
     }  # fmt: skip
     records = {"verdicts": [str(tmp_path / "c.json")], "out": str(tmp_path / "out")}
     assert "One model, openai:j1, sat in all seats" in judge(**records)
-    assert {*pd.read_csv(tmp_path / "out" / "jury.csv")["juror"].dropna()} == {*names}
+    assert {*pd.read_csv(tmp_path / "out" / "jury.csv")["evaluator"].dropna()} == {*names}
 
 
 def test_the_notebook_seats_one_model_three_times_too(tmp_path):

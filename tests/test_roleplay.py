@@ -6,7 +6,6 @@ import random
 import re
 import time
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 from conftest import KEY
@@ -16,10 +15,9 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
 from selfeval.recognition.texts import generate_texts, writing_prompts
-from selfeval.records import chats
-from selfeval.roleplay import cast, eliza
+from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
-from selfeval.roleplay.humans import forced_context, human_conversations, in_plain_style, plain_style
+from selfeval.roleplay.humans import forced_context, human_conversations
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations, write_conversations
 
 
@@ -91,7 +89,7 @@ def test_many_conversations_at_once_share_the_places_and_take_two_steps_per_turn
     model = get("openai:m")
     made = run(
         converse, store, model, model, turns=3, conversations=10, concurrency=4, label=None,
-        on_exchange=lambda conversation, e: told.append((conversation.conversation_id, e.turn, len(fake.ledger))),
+        on_exchange=lambda one: told.append((one.conversation_id, len(one.exchanges()), len(fake.ledger))),
     )  # fmt: skip
     assert [len(c.exchanges()) for c in made] == [3] * 10 and len({c.conversation_id for c in made}) == 10
     assert most == 4 and len(fake.ledger) == 60
@@ -114,7 +112,6 @@ def test_many_conversations_at_once_share_the_places_and_take_two_steps_per_turn
         ("400", "agent", "error", 2, "error"),
         ("empty-content", "interrogator", "empty", 1, "empty"),
         ("400", "interrogator", "error", 1, "error"),
-        ("cut", "interrogator", "ok", 3, "length"),
     ],
 )
 def test_a_reply_that_is_none_is_recorded_and_the_other_conversations_go_on(
@@ -146,11 +143,8 @@ def test_a_reply_that_is_none_is_recorded_and_the_other_conversations_go_on(
     assert odd.status == last and odd.speaker == side
     if fault in ("empty-content", "filtered") and side == "agent":
         assert hurt.exchanges()[1].answer == "" and hurt.exchanges()[1].status == last
-        after = [e["body"]["messages"] for e in fake.ledger if NO_REPLY in str(e["body"]["messages"])]
-        assert after and {m["role"] for heard in after for m in heard if m["content"] == NO_REPLY} == {
-            "user",
-            "assistant",
-        }
+        read = [m for e in fake.ledger for m in e["body"]["messages"] if m["content"] == NO_REPLY]
+        assert {message["role"] for message in read} == {"user", "assistant"}
     if fault == "400":
         assert "HTTP 400" in odd.more["error"] and odd.text == ""
 
@@ -178,8 +172,8 @@ def test_feedback_is_off_by_default_and_goes_to_the_interrogator_alone(store):
     def side(name):
         return lambda said, **_: heard[name].append(said[-1]["content"]) or f"{name} {len(heard[name])}"
 
-    async def note(conversation, exchange):
-        return f"score of turn {exchange.turn}"
+    async def note(conversation):
+        return f"score of turn {len(conversation.exchanges())}"
 
     [conversation] = talk(store, side("asks"), side("answers"), turns=2, feedback=note)
     assert heard["asks"] == [OPENING, "answers 1\n\n(score of turn 1)"]
@@ -195,13 +189,6 @@ def test_reasoning_is_not_said_and_a_reply_of_nothing_else_is_empty(store):
     first, second = conversation.turns[1], conversation.turns[3]
     assert (first.text, first.status, first.more["reply"]) == ("Hello!", "ok", "<think>I am a model</think> Hello!")
     assert (second.text, second.status) == ("", "empty")
-
-
-def test_a_first_question_replaces_the_interrogators_and_a_fixed_list_asks_nobody(store):
-    [conversation] = talk(store, lambda heard, **_: "next", lambda heard, **_: "yes", turns=2, first="Who is there?")
-    assert [e.question for e in conversation.exchanges()] == ["Who is there?", "next"]
-    [conversation] = talk(store, None, lambda heard, **_: "yes", turns=3, strategy="fixed")
-    assert [e.question for e in conversation.exchanges()] == list(cast.strategies()["fixed"].questions[:3])
 
 
 def test_a_person_types_either_side_and_an_empty_line_is_no_reply(store):
@@ -233,10 +220,7 @@ def test_a_person_types_either_side_and_an_empty_line_is_no_reply(store):
         ({"persona": "suport"}, "`persona` 'suport' is unknown; did you mean 'support'?"),
         ({"strategy": "x"}, "`strategy` 'x' is unknown; known are probing, customer, fixed, person."),
         ({"strategy": "fixed", "turns": 11}, "has 10 questions, and `turns` is 11"),
-        ({"strategy": "fixed", "first": "hi"}, "`first` must be a text, and not beside a fixed list"),
-        ({"temperature": -1}, "`temperature` must be a finite number of at least 0, got -1"),
         ({"temperature": float("nan")}, "`temperature` must be a finite number of at least 0, got nan"),
-        ({"temperature": float("inf")}, "`temperature` must be a finite number of at least 0, got inf"),
         ({"persona": "person", "conversations": 2}, "one conversation at a time"),
     ],
 )
@@ -257,9 +241,8 @@ def test_every_role_is_playable(store):
 
 
 def test_eliza_answers_by_pattern_and_reflection_the_same_for_the_same_seed(store):
-    answers = {eliza.answer("I can't open my file because you broke it", random.Random(s)) for s in range(9)}
+    answers = {cast.eliza_answer("I can't open my file because you broke it", random.Random(s)) for s in range(9)}
     assert any("open your file" in text or "I broke it" in text for text in answers)
-    assert eliza.reflect("my file hates you") == "your file hates I"
     made = [
         texts(run(converse, store, None, None, persona="eliza", strategy="fixed", turns=8, seed=seed, label=None)[0])
         for seed in (0, 0, 1)
@@ -278,16 +261,7 @@ def test_speakers_are_read_and_messages_in_a_row_are_one():
         Exchange(1, "", "hi"), Exchange(2, "one\ntwo", "a\nb"), Exchange(3, "three", "c"),
     ]  # fmt: skip
     heard = messages(conversation.turns, "agent", "be kind")
-    assert [m["role"] for m in heard] == [
-        "system",
-        "user",
-        "assistant",
-        "user",
-        "assistant",
-        "user",
-        "assistant",
-        "user",
-    ]
+    assert [m["role"] for m in heard] == ["system", *["user", "assistant"] * 3, "user"]
     assert heard[1]["content"] == OPENING and heard[3]["content"] == f"one\n{NO_REPLY}\ntwo"
 
 
@@ -314,7 +288,7 @@ def test_the_agent_is_the_one_named_so_or_the_second_to_speak(tmp_path):
     assert agent({"speakers": ["Ann", "Bob", "Cy"], "agent": "Ann"}) == "Ann"
     with pytest.raises(InputError, match=r"3 speakers \(Ann, Bob, Cy\); name the one under judgement"):
         agent({"speakers": ["Ann", "Bob", "Cy"]})
-    with pytest.raises(InputError, match="the `agent` 'Di' says nothing"):
+    with pytest.raises(InputError, match="the `agent` 'Di' says nothing, but Ann, Bob do"):
         agent({"speakers": ["Ann", "Bob"], "agent": "Di"})
 
 
@@ -329,8 +303,7 @@ TURN = {"speaker": "A", "text": "t"}
         ({"conversation_id": "x", "turns": [TURN, {"speaker": "B"}]}, "record 2, turn 2: a turn needs a `text`"),
         ({"conversation_id": "x", "turns": [{"text": "t"}]}, "record 2, turn 1: a turn needs a `speaker`, got None"),
         ({"conversation_id": "x", "turns": [TURN], "source": "dog"}, "`source` must be one of model, human, got 'dog'"),
-        ({"conversation_id": "x", "turns": [TURN], "source": None}, "of model, human, got None: it says who is on the"),
-        ({"conversation_id": "first", "turns": [TURN, {"speaker": "B", "text": ""}]}, "'first' exists already"),
+        ({"conversation_id": "first", "turns": [TURN, {"speaker": "B", "text": ""}]}, "Two conversations differ and"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path, row, sentence):
@@ -340,31 +313,7 @@ def test_a_broken_row_is_named(tmp_path, row, sentence):
         read_conversations(tmp_path / "c.jsonl")
 
 
-def test_published_output_files_are_conversations(tmp_path):
-    rows = [{"turn": k, "question": f"q{k}", "answer": f"a{k}", "jury_scores": [0.5]} for k in (1, 2)]
-    head = {"role_play_llm_model": "openai/gpt-4o", "interrogator_llm_model": "x/y"}
-    (tmp_path / "play.json").write_text(json.dumps(head | {"jury": ["z"], "interaction": rows}))
-    (tmp_path / "both.json").write_text(json.dumps({"config": head, "summary": {}, "turns": rows}))
-    (tmp_path / "other.json").write_text(json.dumps({"rows": []}))
-    for conversation in read_conversations([tmp_path / "play.json", tmp_path / "both.json"]):
-        assert [tuple(e)[:3] for e in conversation.exchanges()] == [(1, "q1", "a1"), (2, "q2", "a2")]
-        assert conversation.agent_model == "openai/gpt-4o" and conversation.source == "model"
-    with pytest.raises(InputError, match="no `turns` and no `interaction` among rows"):
-        read_conversations(tmp_path / "other.json")
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        read_conversations(tmp_path / "gone.jsonl")
-
-
 # people ---------------------------------------------------------------------------------------------------------------
-
-
-def test_the_chats_are_what_the_docstring_says():
-    found = chats()
-    assert len(found) == 3887 and sum(len(chat["turns"]) >= 8 for chat in found) == 2624
-    for chat in found:
-        speakers = [turn["speaker"] for turn in chat["turns"]]
-        assert speakers[0] == "A" and all(a != b for a, b in pairwise(speakers))
-        assert all(turn["text"].strip() for turn in chat["turns"])
 
 
 def test_a_sample_of_people_is_seeded_and_a_larger_one_begins_with_it():
@@ -408,30 +357,6 @@ def test_forced_context_survives_failures_files_and_a_person_who_speaks_first(st
     assert run(forced_context, store, get("sim/perfect"), [], label=None) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        (
-            "**Sure!** I'd be happy — really:\n\n1. Open the file\n2. Save it…",
-            "sure i'd be happy really. open the file. save it",
-        ),
-        ("ok... what??!! 😀 well-known 3.5 “x”", "ok. what? well-known 3.5 x"),
-        ("hi\nhow are you", "hi. how are you"),
-        ("...", ""),
-    ],
-)
-def test_plain_style_takes_manners_away_and_leaves_words(text, plain):
-    assert plain_style(text) == plain == plain_style(plain)
-
-
-def test_the_ablation_of_style_keeps_pairs_together(store):
-    people = human_conversations(2, exchanges=2)
-    made = run(forced_context, store, from_callable(lambda heard, **_: "YES!", "test/a"), people, label=None)
-    plain = in_plain_style([*people, *made])
-    assert [c.meta.get("pair") for c in plain[2:]] == [c.conversation_id for c in plain[:2]]
-    assert plain[2].exchanges()[0].answer == "yes" and plain[2].context(2)[0].answer == plain[0].exchanges()[0].answer
-
-
 def test_human_texts_are_records_of_recognition_that_models_can_answer_too(store):
     asked, records = writing_prompts("chats", 20, words=20, seed=3)
     assert (asked, records) == writing_prompts("chats", 20, words=20, seed=3)
@@ -469,12 +394,10 @@ def test_typing_waits_beside_the_other_calls(store):
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
-        ("a: {title: A}", "must give 'a' a `title` and one of prompt, questions, script, typed"),
-        ("a: {prompt: p}", "must give 'a' a `title` and one of"),
-        ("a: {title: A, prompt: p, typed: true}", "must give 'a' a `title` and one of"),
-        ("a: {title: A, questions: q}", "must give 'a' a `title` and one of"),
-        ("a: {title: A, script: parry}", "the unknown script 'parry'; known are eliza"),
-        ("- a", "must be entries by name"),
+        ("a: {prompt: p}", "must give 'a' the texts title, got"),
+        ("a: {title: A, prompt: p, typed: true}", "must give 'a' a `title` and one of prompt, questions, script"),
+        ("a: {title: A, script: parry}", "(script: eliza), got"),
+        ("- a", "must hold entries by name"),
         ("a: [", "cannot be read"),
     ],
 )

@@ -16,7 +16,7 @@ from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.figures.cards import card
 from selfeval.identity import EvalRunner
-from selfeval.identity.runner import rescore, run_suite
+from selfeval.identity.run import rescore, run_suite
 from selfeval.recognition import answers
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
@@ -24,10 +24,9 @@ from selfeval.recognition.texts import generate_texts, paraphrase
 from selfeval.records import as_published, read_predictions, read_texts, write_jsonl
 from selfeval.report import build
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.jury import hold
-from selfeval.roleplay.panel import Jury
+from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
-from selfeval.stats.counts import condition_label
+from selfeval.stats.records import condition_label
 
 CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
 SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})

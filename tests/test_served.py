@@ -199,7 +199,7 @@ def test_a_dry_run_names_models_that_openrouter_may_have_served_by_anybody(tmp_p
     models = [*(f"r/{name}" for name in pins), "openai:m"]
     parameters = {"models": models, "limit": 1, "corpus": str(tmp_path / "corpus")}
     path = write(tmp_path, {"notebook": "01_generate_texts", "parameters": parameters})
-    assert sweep.run_file(path, 1, tmp_path / "out", dry_run=True) == 0
+    assert sweep.run_file(path, 1, tmp_path / "out", "forked", dry_run=True) == 0
     said = capsys.readouterr().out
     assert "not pinned: OpenRouter may have r/first, r/free, r/two served by any endpoint; `parameters: {prov" in said
     assert "low: replies as long as is typical, without the thinking of r/one; high:" in said

@@ -21,7 +21,8 @@ from selfeval.records import write_jsonl
 from selfeval.report import build
 from selfeval.roleplay import report as roleplay
 from selfeval.roleplay.transcripts import Conversation, Turn
-from selfeval.stats import existence_table, identity_table, paired_comparison, survival_table, templates
+from selfeval.stats import existence_table, identity_table, paired_comparison, survival_table
+from selfeval.stats.identity import from_first_attempts
 from selfeval.stats.jury import jury_table
 
 FAST = {"n_resamples": 50}
@@ -51,7 +52,7 @@ def suite():
 @pytest.mark.parametrize("table_of", [identity_table, survival_table])
 def test_identity_tables_note_who_was_served_by_several_and_change_no_number(suite, table_of):
     table = table_of(suite, **FAST)
-    assert noted(table).equals(table["model"] == "a/mixed")
+    assert noted(table).equals(table["evaluator"] == "a/mixed")
     before = table_of(suite.drop(columns=["served_model", "served_by"]), **FAST)
     pd.testing.assert_frame_equal(table.drop(columns="note"), before.drop(columns="note"))
 
@@ -59,7 +60,7 @@ def test_identity_tables_note_who_was_served_by_several_and_change_no_number(sui
 def test_a_comparison_is_noted_where_either_model_was_served_by_several(suite):
     third = suite[suite["model"] == "a/plain"].assign(model="a/third")
     table = paired_comparison(pd.concat([suite, third]), statistics=["accept_true"], **FAST)
-    assert noted(table).equals(table[["model", "other_model"]].eq("a/mixed").any(axis=1)) and not noted(table).all()
+    assert noted(table).equals(table["evaluator"].str.contains("a/mixed")) and not noted(table).all()
 
 
 def test_identity_figures_and_tables_show_the_mark_in_the_figures_font(suite):
@@ -72,7 +73,7 @@ def test_identity_figures_and_tables_show_the_mark_in_the_figures_font(suite):
             figure.draw_without_rendering()
     for figure in drawn.values():
         assert {"Mixed ‡", "Plain"} <= {text.get_text() for text in figure.findobj(Text)}
-    assert list(identity.summary(table, ["abstain"], display=display)["model"]) == ["Mixed ‡", "Plain"]
+    assert list(identity.summary(table, ["abstain"], display=display)["evaluator"]) == ["Mixed ‡", "Plain"]
 
 
 def pressed(*turns, **columns):
@@ -91,7 +92,7 @@ def pressed(*turns, **columns):
 
 def test_what_followed_from_a_reply_that_was_asked_again_is_left_out():
     frame = pressed(("truth", None), ("foil", ["empty"]), ("foil", None))
-    first = templates.from_first_attempts(frame)
+    first = from_first_attempts(frame)
     assert list(zip(first["turn"], first["source"], first["stance"].notna(), strict=True)) == [
         (0, "reply", True), (0, "readout", True), (1, "reply", False), (1, "readout", False),
     ]  # fmt: skip
@@ -101,7 +102,7 @@ def test_what_followed_from_a_reply_that_was_asked_again_is_left_out():
 def test_a_read_out_that_was_asked_again_ends_no_conversation():
     frame = pressed(("truth", None), ("foil", None))
     frame["asked_again"] = [None, ["filtered"], None, None]
-    first = templates.from_first_attempts(frame)
+    first = from_first_attempts(frame)
     assert list(first["stance"].isna()) == [False, True, False, False]
 
 
@@ -152,7 +153,7 @@ def test_an_agent_served_by_several_is_noted_on_verdicts_of_models_alone(stateme
     several = roleplay.served(statements, [conversation("Alpha", "Beta", "Beta")])
     assert several == {"a/agent": {"x via Beta": 2, "x via Alpha": 1}}
     table = jury_table(statements, several=several, **FAST)
-    assert noted(table).equals((table["juror"] == "") & (table["source"] != "human"))
+    assert noted(table).equals((table["evaluator"] == "") & (table["author"] != "human"))
 
 
 def test_a_model_in_several_seats_is_one_model(statements):

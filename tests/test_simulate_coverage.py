@@ -6,7 +6,7 @@ import pytest
 import simulate_coverage as simulate
 
 from selfeval.stats import recognition_table
-from selfeval.stats.bootstrap import cluster_weights
+from selfeval.stats.engine import Statistic, check_level
 
 SCENARIOS = {s.name: s for s in simulate.scenarios()}
 by_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
@@ -21,6 +21,8 @@ def test_planted_truth_is_the_definition_on_the_planted_rates(scenario):
     others = range(1, size)
     assert scenario.truth["discrimination"] == pytest.approx(j[0, 0])
     assert scenario.truth["corrected_advantage"] == pytest.approx(j[0, 0] - np.mean([j[0, k] for k in others]))
+    deltas = [j[e, 0] - np.mean([j[e, k] for k in others if k != e]) for e in others] if size > 2 else []
+    assert scenario.truth["interaction"] == pytest.approx(scenario.truth["corrected_advantage"] - np.mean(deltas))
     assert scenario.truth["peer_corrected"] == pytest.approx(j[0, 0] - np.mean([j[e, 0] for e in others]))
 
 
@@ -46,32 +48,42 @@ def test_texts_on_a_prompt_have_the_stated_intraclass_correlation():
 
 @pytest.mark.parametrize("name", ["mid-range, 5 texts a prompt", "always itself"])
 def test_tables_side_by_side_are_what_the_package_reports_for_each(name):
-    """Through `recognition_table`, on records: values, default, clustered t and bootstrap bounds, p of J."""
+    """Through `recognition_table`, on records: values, default and bootstrap bounds, p of J."""
     scenario, prompts, tables = SCENARIOS[name], 12, 3
     size, samples = scenario.size, scenario.samples
     names = np.array([f"m{i}" for i in range(size)])
     drawn = simulate.draw_tables(scenario, prompts, tables, np.random.default_rng(4))
-    drawn_answers = scenario.answers(prompts, tables, np.random.default_rng(4))
-    weights = cluster_weights(prompts, 500, np.random.default_rng(0))
+    answers = scenario.answers(prompts, tables, np.random.default_rng(4))
+    found = simulate.intervals(drawn, 500, 0)
     for k in range(tables):
-        answers = drawn_answers[:, k]
-        p, e, t, s = (x.ravel() for x in np.indices(answers.shape))
+        p, e, t, s = (x.ravel() for x in np.indices(answers[:, k].shape))
         records = pd.DataFrame({
             "text_id": (t * prompts + p) * samples + s, "prompt_id": p, "true_model": names[t],
-            "evaluator_model": names[e], "predicted_model": names[answers.ravel()], "task_type": "exact_model",
+            "evaluator_model": names[e], "predicted_model": names[answers[:, k].ravel()], "task_type": "exact_model",
         })  # fmt: skip
         table = recognition_table(records, n_resamples=500, seed=0)
         rows = table[(table["evaluator"] == "m0") & (table["author"] == "")].drop_duplicates(["statistic", "method"])
         rows = rows.set_index(["statistic", "method"])
         assert rows.loc[("discrimination", "mover"), "p"] == pytest.approx(drawn.p[k])
-        for statistic in simulate.STATISTICS:
-            found = simulate.intervals(drawn.safe[statistic], np.zeros(tables), weights)
+        for statistic, methods in found.items():
             default = rows.loc[statistic].index[0]
-            for ours, theirs in (
-                ("default", default), ("clustered t", "clustered_t"), ("percentile", "percentile"), ("BCa", "bca"),
-            ):  # fmt: skip
-                bounds = found[ours][0][k], found[ours][1][k]
-                assert bounds == pytest.approx(tuple(rows.loc[(statistic, theirs), ["low", "high"]]), abs=3e-6), ours
+            assert rows.loc[(statistic, default), "estimate"] == pytest.approx(drawn.found[statistic].value[k])
+            for ours, theirs in (("default", default), ("percentile", "percentile"), ("BCa", "bca")):
+                if ours in methods:
+                    bounds = methods[ours][0][k], methods[ours][1][k]
+                    reported = tuple(rows.loc[(statistic, theirs), ["low", "high"]])
+                    assert bounds == pytest.approx(reported, abs=3e-6, nan_ok=True), (statistic, ours)
+
+
+def test_the_other_methods_are_what_they_are_called():
+    drawn = simulate.draw_tables(SCENARIOS["mid-range"], 30, 4, np.random.default_rng(5))
+    found = simulate.intervals(drawn, 50, 0)["discrimination"]
+    j, z = drawn.found["discrimination"], check_level(0.95)
+    assert np.array(found["clustered t"]) == pytest.approx(np.array(Statistic.interval(j, z)))
+    rates = [(part.value, part.n) for part in (j.a, j.b)]
+    alone = sum(p * (1 - p) / (n - 1) for p, n in rates)  # of own texts exactly, of others' by author nearly
+    low, high = found["ignoring clusters"]
+    assert high - low == pytest.approx(2 * z * np.sqrt(alone), rel=0.03)
 
 
 def test_sign_flips():
@@ -88,12 +100,12 @@ def test_shares_have_an_error_also_where_all_agree():
 
 def test_result_tables(monkeypatch):
     monkeypatch.setattr(simulate, "scenarios", lambda: [SCENARIOS["mid-range"], SCENARIOS["blind, fond of its name"]])
-    covered, rejected = simulate.coverage(150, 200, 0, prompts=(50,))
-    again = simulate.coverage(150, 200, 0, prompts=(50,))
-    pd.testing.assert_frame_equal(covered, again[0])
-    pd.testing.assert_frame_equal(rejected, again[1])
+    covered, listed, rejected = simulate.coverage(150, 200, 0, prompts=(50,))
+    for one, again in zip((covered, listed, rejected), simulate.coverage(150, 200, 0, prompts=(50,)), strict=True):
+        pd.testing.assert_frame_equal(one, again)
     assert len(covered) == 2 * 3 * 5 and covered["coverage"].between(0.87, 1).all()
     assert (covered["mean_width"] > 0.1).all() and (covered["no_width"] == 0).all()
+    assert set(listed["statistic"]) == {"interaction", "d_prime"} and listed["coverage"].between(0.87, 1).all()
     assert set(rejected["scenario"]) == {"blind, fond of its name"} and rejected["rejected"].between(0, 0.13).all()
     assert dict(rejected.groupby("test").size()) == {"inverted interval": 2, "permutation": 1, "sign flip": 3}
 

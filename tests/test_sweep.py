@@ -146,7 +146,7 @@ def test_stages_run_in_order_and_a_second_time_makes_no_call(folder, capsys, mon
     assert sweep.run_file(path, 2, out, "forked") == 0
     said = capsys.readouterr().out
     assert "rows  2 ok, 0 failed" in said and "6 calls (100 tokens), 1.0000 USD, 2 replies from the store" in said
-    assert "outputs: out" in said
+    assert "outputs: out" in said and said.splitlines()[-1].startswith("selfeval report out writes")
     loaded = sweep.load(path, out)
     made = json.loads((loaded.stages[0].runs[1].folder / "manifest.json").read_text())
     assert made["status"] == "ok" and made["parameters"]["models"] == ["c", "d"]

@@ -133,28 +133,17 @@ def test_any_other_end_of_a_notebook_is_a_failure(folder, failure):
     assert execute(write(folder, {"notebook": "rows"}), Scripted(rows=failure)) == (1, ["failed"])
 
 
-def test_only_and_retry_failed_leave_the_rest_alone(folder, capsys):
+def test_only_leaves_the_rest_alone(folder, capsys):
     path = write(folder, {"notebook": "rows", "grid": {"name": ["good", "bad", "late"]}}, {"notebook": "read"})
     bad = Scripted(bad=1)
     assert execute(path, bad, only=["rows/[gb]*"]) == (1, ["ok", "failed", "left out", "left out"])
     assert execute(path, only=["read"]) == (1, ["skipped", "left out", "left out", "not started"])
     said = capsys.readouterr().out
     assert "is left out and to do (failed)" in said and said.endswith("for the rest\n")  # not: the same command again
-    assert execute(path, retry_failed=True) == (0, ["skipped", "ok", "left out", "left out"])
-    again = Scripted()
-    assert execute(path, again, retry_failed=True) == (0, ["skipped", "skipped", "left out", "left out"])
-    assert again.log == ["closed"] and "run without --only and --retry-failed" in capsys.readouterr().out
-    assert execute(path, only=["rows"]) == (0, ["skipped", "skipped", "ok", "left out"])
+    assert execute(path, only=["rows"]) == (0, ["skipped", "ok", "ok", "left out"])
     assert execute(path, only=["read"]) == (0, ["skipped", "skipped", "skipped", "ok"])
     with pytest.raises(InputError, match=r"--only 'raed' names no run; did you mean 'read'\?"):
         execute(path, only=["raed"])
-
-
-def test_fail_fast_lets_what_runs_end_and_starts_nothing_more(folder):
-    path = write(folder, {"notebook": "rows", "grid": {"name": ["bad", "good", "third", "fourth"]}})
-    launcher = Scripted(bad=1)
-    assert execute(path, launcher, 2, fail_fast=True) == (1, ["failed", "ok", "not started", "not started"])
-    assert launcher.log == ["+rows", "+rows", "-rows", "-rows", "closed"]
 
 
 def test_a_ceiling_stops_cleanly_with_a_status_of_its_own(folder, capsys):
@@ -189,16 +178,6 @@ def test_what_all_attempts_took_stands_in_the_manifest(folder):
     (run.folder / "progress.json").write_text(json.dumps({"calls": 7, "cost": 1, "done": 7, "total": 9}))
     killed = {"before": {"calls": 2}, "status": "running"}
     assert run.paid(killed) == {"calls": 9, "tokens": 0, "cost": 1, "unpriced": 0}
-
-
-def test_folders_of_runs_that_are_no_longer_listed_are_named(folder, capsys, monkeypatch):
-    monkeypatch.chdir(folder)
-    for names in (["a", "b"], ["a"]):
-        execute(write(folder, {"notebook": "rows", "grid": {"name": names}}))
-    said = capsys.readouterr().out
-    assert (
-        "1 skipped" in said and "left over: 1 folders of runs that the sweep file no longer has, as out/rows/b_" in said
-    )
 
 
 def test_seeds_and_attempts_stand_in_the_manifest(folder):

@@ -96,3 +96,4 @@ def without_pictures(monkeypatch):
             out.write(b"not drawn")
 
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
+    monkeypatch.setattr(matplotlib.figure.Figure, "draw_without_rendering", lambda figure: None)

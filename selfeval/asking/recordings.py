@@ -14,6 +14,7 @@ from selfeval.errors import InputError, is_amount, is_count
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
 STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
 MOST_AGAIN = 9  # times that a request is asked again
+COLUMNS = "key, request, response, created"  # of a store's replies
 KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
 
 
@@ -110,38 +111,25 @@ def _check(key: str, request: str, response) -> None:
     json.dumps(response, allow_nan=False)
 
 
-def read_store(path: Path, size: int) -> Iterator[tuple[list[tuple], list[tuple]]]:
-    """Yield the rows of another store in pieces of this size: (replies, attempts).
+def read_store(path: Path) -> Iterator[tuple]:
+    """Yield (key, request, response, created) of the replies of another store.
 
     Raises `InputError` where it is no store, or where the client could not have written a row.
     """
     wal = path.with_name(f"{path.name}-wal").exists()
     address = f"file:{quote(str(path))}?mode=ro{'' if wal else '&immutable=1'}"  # no locks: it may lie on another host
+    what = "is no response store of ours"
     try:
         with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema=OFF")  # a view in its place cannot call what has an effect
-            replies = connection.execute("SELECT key, request, response, created FROM replies")
-            while rows := replies.fetchmany(size):
-                for row in rows:
-                    _check_row(*row)
-                yield rows, []
-            attempts = connection.execute("SELECT key, at, outcome, detail FROM attempts")
-            while rows := attempts.fetchmany(size):
-                for key, at, outcome, detail in rows:
-                    if [*map(type, (key, outcome))] != [str, str] or not is_amount(at) or type(detail) is bytes:
-                        raise TypeError(f"an attempt has a key, a time and an outcome, got {(key, at, outcome)!r:.200}")
-                yield [], rows
-    except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is no response store of ours: {error}.") from error
-
-
-def _check_row(key, request, response, created) -> None:
-    try:
-        _check(key, request, json.loads(response))
-        if not is_amount(created):
-            raise TypeError(f"`created` is a time, got {created!r}")
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise TypeError(f"the reply {str(key)[:12]!r}: {error}; delete it there, then merge again") from error
+            for key, request, response, created in connection.execute(f"SELECT {COLUMNS} FROM replies"):
+                what = f"holds the reply {str(key)[:12]!r}, which is not ours"
+                _check(key, request, json.loads(response))
+                if not is_amount(created):
+                    raise TypeError(f"`created` is a time, got {created!r}")
+                yield key, request, response, created
+    except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path} {what}: {error}.") from error
 
 
 def _first_difference(a: str, b: str) -> int:

@@ -12,14 +12,13 @@ import sqlite3
 import time
 
 from selfeval.asking.embedded import host_folder
-from selfeval.asking.store import Ledger, is_left, own_name
+from selfeval.asking.ledger import Ledger, is_left, own_name
 from selfeval.errors import BudgetError, InputError, PriceError, StoreError
 from selfeval.models import Model, Provider
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 CENT = 1e-9  # dollars that rounding makes or leaves
-MOST_HOSTS = 10_000
 
 
 def host_ledger() -> Ledger:
@@ -34,11 +33,8 @@ def host_ledger() -> Ledger:
 def share() -> int:
     """Return how many hosts divide the rates and the ceiling among them, by `SELFEVAL_SHARE`."""
     text = os.environ.get("SELFEVAL_SHARE", "").strip() or "1"
-    if not text.isdecimal() or len(text) > len(str(MOST_HOSTS)) or not 1 <= int(text) <= MOST_HOSTS:
-        shown = text if len(text) <= 20 else f"{text[:20]}..."
-        raise InputError(
-            f"SELFEVAL_SHARE must be a whole number of hosts, at least 1 and at most 10,000, got {shown!r}."
-        )
+    if not text.isdecimal() or len(text) > 5 or not 1 <= int(text) <= 10_000:
+        raise InputError(f"SELFEVAL_SHARE must be a whole number of hosts from 1 to 10,000, got {text!r:.20}.")
     return int(text)
 
 

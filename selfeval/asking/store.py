@@ -1,292 +1,33 @@
-"""The ledger: every reply that was paid for, once, on disk, for many processes at a time.
+"""Every reply that was paid for, once, on disk, for many processes at a time.
 
-One SQLite file (WAL, `synchronous=NORMAL`, a checkpoint at least every five seconds while it is written) holds replies,
-failed attempts and the claims of what is in flight. A request is claimed, sent, then stored; the claim of a process
-that died is taken over. Each change is one short transaction in the caller's thread. Not for network file systems: one
-store per host, then `Store.merge`. The rates and ceilings of a host are a ledger of their own (`sharing`).
+A ledger of replies, failed attempts and the claims of what is in flight. A request is claimed, sent, then stored; the
+claim of a process that died is taken over. Each change is one short transaction in the caller's thread. One store per
+host, then `Store.merge`.
 """
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
-import shutil
-import socket
 import sqlite3
-import sys
-import tempfile
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from urllib.parse import quote
-
-import psutil
 
 from selfeval import DATA, ROOT
-from selfeval.asking import dryrun, recordings
+from selfeval.asking import recordings
 from selfeval.asking.embedded import host_folder
-from selfeval.asking.recordings import MOST_AGAIN, STORED, UNANSWERED, export_line, numbered, request_key
+from selfeval.asking.ledger import Ledger, in_flight, is_left, own_name, say
+from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, export_line, numbered
 from selfeval.errors import InputError, ReplayMiss, SelfevalError, StoreError
-from selfeval.files import below_root
+from selfeval.files import below_root, replacing
 
-VERSION = 1  # of the tables, in the file's `user_version`; files of selfeval 0.1 have 0
-TABLES = {
-    "replies": ("key TEXT PRIMARY KEY", "request TEXT NOT NULL", "response TEXT NOT NULL", "created REAL NOT NULL"),
-    "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
-    "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
-    "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
-    "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
-}
-# What a file from another hand may hold to act by itself: a trigger, a view, a virtual table.
-ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
-            WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
-OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-BATCH = 500  # rows that are read or added at a time
-BUSY = 0.05  # seconds that the event loop may stand still for a locked file
-OPENING = 0.5  # seconds that it may stand still for one that is just being made
-PATIENCE = 60.0  # seconds that a change waits for a locked file
-CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
 NOTICE = 5.0  # seconds after which a wait for another process is worth a line
-ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
-
 OTHER_FILE = (
     "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
 )
-_held: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
-
-
-class Locked(StoreError):
-    """Another process holds the file; it may be free again in a moment."""
-
-
-# who holds a claim ----------------------------------------------------------------------------------------------------
-
-
-def own_name() -> str:
-    """Return this process's name as the owner of claims: host, process and its start in seconds since the boot."""
-    return _own(os.getpid())
-
-
-@lru_cache(1)
-def _own(pid: int) -> str:
-    return _name(psutil.Process(pid))
-
-
-def _name(process: psutil.Process) -> str:
-    started = process.create_time() - psutil.boot_time()  # both move when the clock is set
-    return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
-
-
-def is_left(owner: str, since: float, held: str) -> bool:
-    """Tell whether a claim is left over, and nobody will give it back. held: what its own process calls it."""
-    if owner == own_name():
-        return held not in _held
-    try:
-        host, pid, _ = owner.rsplit(":", 2)
-        if host != socket.gethostname():
-            return time.time() > since + ABROAD
-        process = psutil.Process(int(pid))
-        return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
-    except (psutil.Error, ValueError):
-        return True
-
-
-def say(text: str) -> None:
-    """Print a line to the terminal, if there still is one."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(f"selfeval: {text}", file=sys.stderr, flush=True)
-
-
-# the file -------------------------------------------------------------------------------------------------------------
-
-
-class Ledger:
-    """One SQLite file that many processes change in short transactions.
-
-    path: the file. title: what a sentence calls it. remedy: what to do where it is damaged or not ours.
-    """
-
-    def __init__(self, path: Path, title: str, remedy: str):
-        self.path, self.title, self.remedy = path, title, remedy
-        self.host: Ledger | None = None  # where ceilings are booked, in the same transaction: attached as `host`
-        self._connection: sqlite3.Connection | None = None
-        self._turn = threading.RLock()
-        self._checkpointed = self._waiting = self._refused = 0.0
-
-    @contextlib.contextmanager
-    def _in_words(self, done: str) -> Iterator[None]:
-        """Make one sentence of what SQLite and the file system raise."""
-        try:
-            yield
-        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
-            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-            what = f"The {self.title} {self.path} cannot be {done}: {error}."
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise Locked(f"{what} Another process holds it: end that one.") from error
-            self._disconnect()
-            room = code in OF_THE_DISK or isinstance(error, OSError)
-            remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
-            raise StoreError(f"{what} {remedy}") from error
-
-    @contextlib.contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, for reading."""
-        with self._turn, self._in_words("read"):
-            yield self._connect()
-
-    @contextlib.contextmanager
-    def change(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection inside a transaction that no other process interrupts."""
-        with self._turn, self._in_words("written"):
-            connection = self._connect()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            if time.monotonic() > self._checkpointed + CHECKPOINT:
-                self._checkpointed = time.monotonic()
-                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
-                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-    def _once(self, step: Callable) -> tuple:
-        """Return (what a step returns from one transaction,), or () while it is worth waiting for a locked file."""
-        try:
-            with self.change() as connection:
-                done = (step(connection),)
-        except Locked:
-            self._waiting = self._waiting or time.monotonic()
-            if time.monotonic() > self._waiting + PATIENCE:
-                raise
-            return ()
-        self._waiting = 0.0
-        return done
-
-    async def write(self, step: Callable):
-        """Return what a step on the connection returns; while the file is locked, do not hold up the event loop."""
-        while not (done := self._once(step)):  # noqa: ASYNC110  another process sets no event
-            await asyncio.sleep(BUSY)
-        return done[0]
-
-    def write_now(self, step: Callable):
-        """Return what a step on the connection returns, outside of an event loop."""
-        while not (done := self._once(step)):
-            time.sleep(BUSY)
-        return done[0]
-
-    def _try(self, step: Callable) -> None:
-        """Take a step unless the file cannot be written now."""
-        if time.monotonic() > self._refused:  # or many calls that are broken off would wait one after the other
-            try:
-                with self.change() as connection:
-                    step(connection)
-            except StoreError:
-                self._refused = time.monotonic() + 1
-
-    def attach(self, host: "Ledger") -> None:
-        """Book in the ledger of the host too, each time in one transaction."""
-        if self.host is None:
-            self.close()
-            self.host = host
-
-    def _connect(self) -> sqlite3.Connection:
-        until = time.monotonic() + OPENING
-        while self._connection is None:
-            try:
-                with self._in_words("opened"):
-                    self._connection = self._open()
-            except Locked:  # of several processes that create the file, SQLite refuses the others without waiting
-                if time.monotonic() > until:
-                    raise
-                time.sleep(BUSY)
-        return self._connection
-
-    def _open(self) -> sqlite3.Connection:
-        if dryrun.folder():
-            return self._open_to_read()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("PRAGMA trusted_schema=OFF")
-            self._check(connection)
-            if self.host:
-                with self.host.read():  # makes its tables
-                    connection.execute("ATTACH ? AS host", (str(self.host.path),))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _open_to_read(self) -> sqlite3.Connection:
-        """Open it without writing a byte beside it; an empty one where there is none."""
-        in_use = Path(f"{self.path}-wal").exists()
-        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
-        there = self.path.exists()
-        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA trusted_schema=OFF")
-        if not there:
-            _make_tables(connection)
-        return connection
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        """Bring an older file up to date; refuse one that is not ours, before anything of it is changed."""
-        if acting := connection.execute(ACTING).fetchone():
-            raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise StoreError(f"The {self.title} {self.path} is one of a newer version of selfeval; update selfeval.")
-        if version < VERSION:
-            _upgrade(connection)
-        _make_tables(connection)
-
-    def _disconnect(self) -> None:
-        if self._connection:
-            self._connection.close()
-        self._connection = None
-
-    def close(self) -> None:
-        """Close the file; a later use opens it again."""
-        with self._turn:
-            self._disconnect()
-            self._waiting = 0.0
-            if self.host:
-                self.host.close()
-
-
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """Make what a file of selfeval 0.1, or a new one, lacks; nothing that it holds is rewritten."""
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    if _columns(connection, "claims") == ["key", "owner", "expires"]:
-        connection.execute("ALTER TABLE claims RENAME COLUMN expires TO since")
-        connection.execute("ALTER TABLE claims ADD COLUMN amount REAL")
-        connection.execute("ALTER TABLE claims ADD COLUMN purse TEXT")
-    _make_tables(connection)
-    connection.execute(f"PRAGMA user_version={VERSION}")
-    connection.execute("COMMIT")
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables that are not there; raise where one of this name has other columns."""
-    for table, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
-        names = [column.split()[0] for column in columns]
-        if _columns(connection, table) != names:
-            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-
-
-# the store ------------------------------------------------------------------------------------------------------------
 
 
 class Store(Ledger):
@@ -366,11 +107,12 @@ class Store(Ledger):
             recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
             raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
-    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
-        """Yield (key, request, response) of the main layer in key order, for models LIKE the pattern."""
-        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
+    def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
+        """Yield (key, request, response) of the main layer in key order; see `export_file`."""
+        query = """SELECT key, request, response FROM replies
+                   WHERE json_extract(request, '$.model') LIKE ? AND created >= ? ORDER BY key"""
         with self._in_words("read"):
-            yield from self._connect().execute(query, (like,))
+            yield from self._connect().execute(query, (like, since))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -423,11 +165,9 @@ class Store(Ledger):
             return None, holders
         if holder:
             self._note(connection, key, "abandoned", f"in flight when {holder[0]} ended")
-            if not holder[0].startswith(f"{socket.gethostname()}:"):
-                say(f"a call of {holder[0]}, of which nothing is known here, is taken for ended after {ABROAD:.0f} s")
         values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
         connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
-        _held.add(held)
+        in_flight.add(held)
         return None, ()
 
     async def put(self, key: str, request: str, response: dict, purse=None, cost: float = 0.0) -> None:
@@ -451,14 +191,14 @@ class Store(Ledger):
             say(str(self.failure))
             raise
         finally:
-            _held.discard(f"{self.path} {key}")
+            in_flight.discard(f"{self.path} {key}")
 
     def release(self, key: str, purse=None, cost: float | None = None, outcome: str = "", detail: str = "") -> None:
         """Give a claim back without a reply, and note how that came, if an outcome is given.
 
         cost: dollars of replies that are not stored. Where the file cannot be written now, the claim is left over.
         """
-        _held.discard(f"{self.path} {key}")
+        in_flight.discard(f"{self.path} {key}")
 
         def step(connection: sqlite3.Connection) -> None:
             if outcome:
@@ -502,106 +242,53 @@ class Store(Ledger):
 
     # many at once ----------------------------------------------------------------------------------------------------
 
-    def forget(
-        self, like: str = "%", statuses: Collection[str] = (), since: float = 0.0, *, dry_run: bool = False
-    ) -> dict[tuple[str, str], int]:
-        """Delete requests with all their replies; return {(model, status of what was served): how many}.
+    def import_file(self, path: Path, created: float | None = None) -> tuple[int, int]:
+        """Add the replies of a JSON lines file, all or none; return how many were new and how many known.
 
-        like: models LIKE the pattern, in which _ is itself. statuses: of what is served, () = any. since: stored at
-        this time or later. dry_run: delete nothing.
+        created: when they count as stored (a time of this host's clock), by default now.
         """
-        query = """SELECT key, json_extract(request, '$.model'), created, CASE WHEN json_valid(response)
-            THEN json_extract(response, '$.status') END FROM replies
-            WHERE json_extract(request, '$.model') LIKE replace(?, '_', '\\_') ESCAPE '\\' ORDER BY key"""
-        chains: dict[str, list[tuple]] = {}
-        with self.read() as connection:
-            for key, *row in connection.execute(query, (like,)):
-                chains.setdefault(request_key(key), []).append((key, *row))
-        gone, counts = [], Counter()
-        for chain in chains.values():
-            _, model, created, last = chain[-1]
-            status = next((s or "ok" for *_, s in chain if s not in UNANSWERED), last)
-            if created >= since and status in (statuses or STORED):
-                counts[model, status] += 1
-                gone += [(key,) for key, *_ in chain]
-        if not dry_run:
-            self.write_now(lambda connection: connection.executemany("DELETE FROM replies WHERE key = ?", gone))
-        return dict(counts)
-
-    def import_file(self, path: Path) -> tuple[int, int]:
-        """Add the replies of a JSON lines file; return how many were new and how many were there already."""
-        rows = [(*row, time.time()) for row in recordings.read_jsonl(path)]
-        new = self._add(rows, [])
-        return new, len(rows) - new
+        created = time.time() if created is None else created
+        return self._add((*row, created) for row in recordings.read_jsonl(path))
 
     def merge(self, path: Path) -> tuple[int, int]:
-        """Add the replies and failed attempts of another store; return how many replies were new and how many known.
+        """Add the replies of another store, all or none; return how many were new and how many known.
 
         Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What an older
         version rescued beside the other store is added too.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        for _ in recordings.read_store(path, BATCH):  # nothing of a file is added unless all of it can be
-            pass
-        new = total = 0
-        for rows, attempts in recordings.read_store(path, BATCH):
-            new, total = new + self._add(rows, attempts), total + len(rows)
-        for file in rescued_beside(path):
-            more, known = self.import_file(file)
-            new, total = new + more, total + more + known
-        return new, total - new
+        added = [self._add(recordings.read_store(path)), *map(self.import_file, rescued_beside(path))]
+        new, known = map(sum, zip(*added, strict=True))
+        return new, known
 
-    def _add(self, replies: list[tuple], attempts: list[tuple]) -> int:
-        """Add whole rows that are not here yet; return how many replies were new."""
+    def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
+        """Add whole rows that are not here yet; return how many were new and how many known."""
+        count = itertools.count()
 
         def step(connection: sqlite3.Connection) -> int:
             before = connection.total_changes
-            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", replies)
-            new = connection.total_changes - before
-            query = "SELECT * FROM attempts WHERE (key, at, outcome) = (?, ?, ?)"
-            fresh = [row for row in attempts if not connection.execute(query, row[:3]).fetchone()]
-            connection.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", fresh)
-            return new
+            counted = (row for row, _ in zip(rows, count, strict=False))
+            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", counted)
+            return connection.total_changes - before
 
-        return self.write_now(step)
+        new = self.write_now(step)
+        return new, next(count) - new
 
-    def copy(self, target: Path, since: float = 0.0) -> None:
-        """Write a store of what was added since a time (of this host's clock) as one file, also to a network drive."""
-        with self._replacing(target) as part, tempfile.TemporaryDirectory(prefix="selfeval-") as folder:
-            local = Path(folder) / "copy.sqlite"  # SQLite's locks do not hold on network drives
-            with self.read() as connection:
-                connection.execute("ATTACH ? AS copied", (str(local),))
-                for table, at in (("replies", "created"), ("attempts", "at")):
-                    query = f"CREATE TABLE copied.{table} AS SELECT * FROM main.{table} WHERE {at} >= ?"
-                    connection.execute(query, (since,))
-                connection.execute("DETACH copied")
-            shutil.copyfile(local, part)
+    def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
+        """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
-    def export_file(self, path: Path, like: str = "%") -> int:
-        """Write the main layer as JSON lines in key order, atomically; return the number of replies."""
-        count = 0
-        with self._replacing(path) as part, part.open("w", encoding="utf-8") as out:
-            for row in self.rows(like):
+        like: models LIKE the pattern. since: stored at this time (of this host's clock) or later.
+        """
+        if path.exists():
+            raise InputError(f"{path} exists; name a new file for the replies.")
+        number = 0
+        with replacing(path) as part, part.open("w", encoding="utf-8") as out:
+            for number, row in enumerate(self.rows(like, since), 1):  # noqa: B007
                 out.write(export_line(*row))
-                count += 1
-        return count
-
-    @contextlib.contextmanager
-    def _replacing(self, path: Path) -> Iterator[Path]:
-        """Yield the file that becomes this one; it replaces nothing but another file of replies."""
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            begins = path.open("rb").read(1) if path.is_file() else b""
-            if begins not in (b"", b"{") or path.name.endswith(("-wal", "-shm")) or path.exists() > path.is_file():
-                raise InputError(f"{path} is no file of exported replies, which may be replaced; name another file.")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield part
+            out.flush()
             part.replace(path)
-        except OSError as error:
-            raise StoreError(f"The file of replies {path} cannot be written: {error}.") from error
-        finally:
-            part.unlink(missing_ok=True)
+        return number
 
 
 def place(path: Path | str | None = None) -> Path:

@@ -14,7 +14,7 @@ from selfeval.figures.results import ResultSet
 from selfeval.figures.rows import default_rows, words
 from selfeval.figures.tables import about_intervals
 from selfeval.records import write_whole
-from selfeval.stats.counts import varying_parts
+from selfeval.stats.records import varying_parts
 from selfeval.stats.serving import MARK
 
 QUOTE = "'"

@@ -12,7 +12,7 @@ from selfeval.figures.rows import default_rows, words
 from selfeval.figures.tables import p_text, side_by_side
 from selfeval.keys import visible
 from selfeval.records import write_csv, write_whole
-from selfeval.stats.counts import varying_parts
+from selfeval.stats.records import varying_parts
 
 UNICODE = str.maketrans({
     "−": r"\textminus{}", "Δ": r"$\Delta$", "′": r"$'$", "→": r"$\to$", "≤": r"$\leq$", "κ": r"$\kappa$",

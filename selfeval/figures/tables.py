@@ -10,7 +10,7 @@ from selfeval.figures.rows import BESIDE, bootstrapped, default_rows, renamed, w
 from selfeval.keys import visible
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats import detectable_difference, recognition_table
-from selfeval.stats.counts import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
+from selfeval.stats.records import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
 from selfeval.stats.serving import WORTH_SAYING, asked_again, first_attempts
 
 DESIGN = ["task", "condition"]
@@ -274,6 +274,14 @@ def show(table: pd.DataFrame, otherwise: str) -> None:
 # sentences ----------------------------------------------------------------------------------------------------------
 
 
+def paired(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Show differences between two models (`stats.paired_models`, `stats.paired_comparison`), p adjusted by Holm."""
+    rows = _readable(default_rows(table), display)
+    shown = rows[[name for name in (*DESIGN, "evaluator", "statistic") if name in rows]]
+    text = [estimate_text(*bounds) for bounds in rows[["estimate", "low", "high"]].itertuples(index=False)]
+    return shown.assign(difference=text, p_holm=rows["p_holm"].map(p_text), clusters=rows["clusters"])
+
+
 def planning(table: pd.DataFrame) -> list[str]:
     """Say how large a discrimination so many prompts would have found, before anybody reads a null as "none".
 
@@ -453,7 +461,8 @@ def _where(row: Mapping) -> str:
 
 
 def _label(name: str, display: Mapping[str, str] | None) -> str:
-    return visible((display or {}).get(name, name))
+    known = display or {}
+    return visible(known.get(name) or " - ".join(known.get(part, part) for part in name.split(" - ")))
 
 
 def _readable(frame: pd.DataFrame, display: Mapping[str, str] | None) -> pd.DataFrame:

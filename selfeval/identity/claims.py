@@ -1,22 +1,44 @@
 """Claims: which models and makers does a reply claim to be, deny to be, or merely mention?
 
-Names come from the lexicon (`data/identity/lexicon.yaml`, `selfeval.identity.lexicon`), what ties them to the speaker
-from the rule tables of `selfeval.identity.frames`, applied in `selfeval.identity.reading`: a head ("I am", "my maker
-is", "Name:") opens a statement; a walk over link words ("a large language model made by") leads to the first name and
-on to further ones; rules on the words around decide the polarity. A name that no walk reaches is a mention.
-On replies that the rules had not seen, claims and denials had precision .91 and recall .85 (see the tests).
+Names come from `selfeval.identity.names`, the words that tie them to the speaker from `data/identity/phrases.yaml`. A
+head ("I am", "my maker is", "Name:") opens a statement, a walk over link words ("a large language model made by") leads
+to the first name and on to further ones, and cues in the words around decide what is said. A name that no walk reaches
+is a mention. How well that does on labelled replies is in the README of `data/identity/labelled`.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from selfeval.identity import frames
-from selfeval.identity.lexicon import Entity, compare, entity, entity_of
-from selfeval.identity.plain import fold
-from selfeval.identity.reading import AFFIRMED, Reading
+import yaml
+
+from selfeval.identity.names import Entity, Mention, Plain, compare, entity, entity_of, fold, mentions
+from selfeval.records import data_path
 
 __all__ = ["Assessment", "Claim", "Entity", "abstains", "assess", "compare", "entity", "entity_of", "extract"]
+
+AFFIRMED = ("affirm", "adopt")
+CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
+UNLIKE = ("-like", "-style", "-compatible", "-class", "-level", "-inspired", "-type")
+FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
+REACH = 40  # words that a walk may cover before it finds a name
+KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a capitalised one, a quotation
+MARKS = set(",(\"'[/&:-)")
+ENDS = set(".!?\n")
+_WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
+_CJK = re.compile(r"[\u3040-\u9fff]+")
+# an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
+_CAPITAL = re.compile(
+    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)"
+    r"(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
+)
+# a line that somebody else speaks: "ROBOT: I am X", "User: you are X"
+_SPEAKER = re.compile(
+    r"(?:(?!(?:NAME|MODEL|MAKER|ID|AI|ASSISTANT|ANSWER)\b)[A-Z]{3,}|User|Human|System|Robot|Narrator): "
+)
+_SINGLE = re.compile(r"(?<![\w'])'(?=\w)[^'\n]{1,200}(?:'\w[^'\n]{0,200}){0,5}(?<=[\w.!?,])'(?!\w)")
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*?</think(?:ing)?>", re.S)
 
 
 @dataclass(frozen=True)
@@ -44,15 +66,403 @@ class Assessment:
     abstains: bool
 
 
+# --- phrases ----------------------------------------------------------------------------------------------------------
+
+
+class Phrases:
+    """The words of `data/identity/phrases.yaml`, ready to be looked for in a list of words."""
+
+    def __init__(self, content: dict) -> None:
+        self.classes = {name: frozenset(words.split()) for name, words in content["classes"].items()}
+        self.words = {name: frozenset(words.split()) for name, words in content.items() if isinstance(words, str)}
+        self.heads = {kind: self._index(phrases) for kind, phrases in content["heads"].items()}
+        self.cues = [(polarity, where, self._index(phrases)) for polarity, where, phrases in content["cues"]]
+        self.contractions = dict(content["contractions"])
+        self.contracted = re.compile("|".join(map(_bounded, sorted(self.contractions, key=len, reverse=True))))
+        names = ("after", "openers", "nothing", "withholds", "on_identity")
+        self.lists = {name: self._index(content[name]) for name in names}
+        used = set(re.findall(r"[^\s,\[\]$<>.…'\"]+", str(content)))
+        cjk = {piece for word in used for piece in _CJK.findall(word)}
+        self.cjk = re.compile("|".join(sorted(cjk, key=len, reverse=True)))
+        self.plain = used
+
+    def _index(self, phrases: Sequence[str]) -> dict[str, list[list]]:
+        """Return phrases by their first word: words as sets of those that fit, gaps as numbers of words."""
+        index: dict[str, list[list]] = {}
+        gaps = {"...": 3, "…": 2}
+        for phrase in map(str.split, phrases):
+            parts = [gaps.get(w) or (self.classes[w[1:-1]] if w.startswith("<") else frozenset([w])) for w in phrase]
+            for first in parts[0]:
+                index.setdefault(first, []).append(parts[1:])
+        return index
+
+    def is_adverb(self, word: str) -> bool:
+        """Tell whether a word may stand between those of a phrase."""
+        return word in self.words["adverbs"] or (word.endswith("ly") and word.isascii())
+
+    def match(self, words: Sequence[str], at: int, index: Mapping[str, list[list]]) -> int | None:
+        """Return where the longest phrase ends that begins at a word, or None."""
+        ends = (self._end(words, at + 1, parts) for parts in index.get(words[at], ()))
+        return max((end for end in ends if end), default=None)
+
+    def _end(self, words: Sequence[str], at: int, parts: Sequence) -> int | None:
+        if not parts:
+            return at
+        if isinstance(parts[0], int):
+            marks = (i for i in range(at, len(words)) if words[i] in ENDS | {",", ";", ":"})
+            skips = range(at, min(at + parts[0], next(marks, len(words))) + 1)
+            return next(filter(None, (self._end(words, i, parts[1:]) for i in skips)), None)
+        if at == len(words):
+            return at if parts[0] == {"$"} else None
+        end = self._end(words, at + 1, parts[1:]) if words[at] in parts[0] else None
+        return end or (self._end(words, at + 1, parts) if self.is_adverb(words[at]) else None)
+
+    def has(self, words: Sequence[str], index: Mapping[str, list[list]]) -> bool:
+        """Tell whether words hold one of the phrases."""
+        return any(word in index and self.match(words, at, index) for at, word in enumerate(words))
+
+
+def _bounded(short: str) -> str:
+    before = r"(?<=\w)" if short[0] == "'" or short == "n't" else r"\b"
+    return before + re.escape(short) + (r"(?=\w)" if short.endswith("'") else r"\b")
+
+
+# "no" and "on" are words: all stays text
+PHRASES = Phrases(yaml.load(data_path("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader))
+WORDS, LISTS = PHRASES.words, PHRASES.lists
+
+
+# --- a reply as sentences of words ------------------------------------------------------------------------------------
+
+
+def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]], list[Mention], list[Mention]]:
+    """Return the sentences as words, the names that stand in them in order, and those inside quotations."""
+    quotes = [span for span in _quotations(plain) if not _only_names(plain.text, span, found)]
+    quoted = [m for m in found if any(start <= m.start < end for start, end in quotes)]
+    places: list[tuple[int, int, str, Mention | None]] = [(start, end, QUOTED, None) for start, end in quotes]
+    taken = {m.start for m in quoted}
+    places += [(m.start, m.end + len(m.attached), KNOWN, m) for m in found if m.start not in taken]
+    rest = list(plain.text)
+    for start, end, *_ in places:
+        rest[start:end] = "\n" * (end - start)
+    places += [(m.start, m.end, NEW, m) for m in _capitalised("".join(rest))]
+    words: list[str] = []
+    last = 0
+    for start, end, kind, _ in [*sorted(places, key=lambda place: place[:2]), (len(rest), 0, "", None)]:
+        words += [*_words(plain.low[last:start]), *filter(None, [kind])]
+        last = end
+    sentences: list[list[str]] = [[]]
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        sentences[-1].append(word)
+        if word in ENDS and following not in ("'", '"', ")", *ENDS - {"\n"}):
+            sentences.append([])
+    names = [m for *_, m in sorted(places, key=lambda place: place[:2]) if m]
+    return [s for s in sentences if s], names, quoted
+
+
+def _only_names(text: str, span: tuple[int, int], found: Sequence[Mention]) -> bool:
+    """Tell whether marks stand around a name alone: 'called "Echo"'."""
+    inside = [m for m in found if span[0] <= m.start < span[1]]
+    fills = any(m.start < span[0] + 3 and m.end > span[1] - 4 for m in inside)
+    return fills or (not inside and len(re.findall(r"\w+", text[span[0] : span[1]])) < 3)
+
+
+def _words(low: str) -> list[str]:
+    low = PHRASES.contracted.sub(lambda m: PHRASES.contractions[m[0]], low)
+    low = _CJK.sub(lambda m: " " + PHRASES.cjk.sub(r" \g<0> ", m[0]) + " ", low)
+    return _WORD.findall(low)
+
+
+def _capitalised(text: str) -> Iterator[Mention]:
+    """Yield what could be unknown names, with their wording as `attached`."""
+    if text.isupper() and len(text) > 9:
+        return
+    for match in _CAPITAL.finditer(text):
+        begin, name = match.start(), match[0].rstrip(" -/.,")
+        while name and name.split(" ")[0].lower().rstrip(".,") in PHRASES.plain:
+            begin += len(name.split(" ")[0]) + 1
+            name = name.partition(" ")[2]
+        if name and not name[0].isdigit():
+            yield Mention(begin, begin + len(name), None, name)
+
+
+def _quotations(plain: Plain) -> list[tuple[int, int]]:
+    """Return the spans of what is given as text: in quotation marks, block quotes, code, by another speaker.
+
+    Marks around a name alone only name, and the names and answers of a JSON object are none.
+    """
+    spans, fence, at = [], None, 0
+    for line in plain.text.split("\n"):
+        if line.lstrip().startswith("```"):
+            if fence is not None:
+                spans.append((fence, at))
+            fence = at if fence is None and not re.match(r"```\w*\s*\{", plain.text[at : at + 20]) else None
+        elif fence is None and (line.startswith(">") or _SPEAKER.match(line)):
+            spans.append((at, at + len(line)))
+        elif fence is None and not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
+            spans += [(at + m.start(), at + m.end()) for m in re.finditer(r'"[^"]*(?:"|$)', line)]
+            spans += [(at + m.start(), at + m.end()) for m in _SINGLE.finditer(line)]
+        at += len(line) + 1
+    spans += [(fence, len(plain.text))] if fence is not None else []
+    outer: list[tuple[int, int]] = []
+    for span in sorted(spans):
+        if not outer or span[0] >= outer[-1][1]:
+            outer.append(span)
+    return outer
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+class _Sentence:
+    """One sentence while it is read. names: those at the places of `KNOWN` and `NEW`."""
+
+    def __init__(self, words: list[str], names: Iterator[Mention], fiction: bool) -> None:
+        self.words = words
+        self.names = {i: next(names) for i, word in enumerate(words) if word in (KNOWN, NEW)}
+        self.fiction = fiction
+        self.found: dict[int, str] = {}
+
+    def heads(self) -> Iterator[tuple[int, int, str]]:
+        """Yield the words at which a head begins and ends, and its kind, in order; of one place the longest."""
+        ends: dict[int, tuple[int, str]] = {}
+        for number in range(len(self.words)):
+            before = number
+            while before and self.words[before - 1] in WORDS["qualifiers"]:
+                before -= 1
+            opens = not before or self.words[before - 1] in CLAUSE_STARTS
+            for kind, index in PHRASES.heads.items():
+                end = PHRASES.match(self.words, number, index)
+                if not end or (kind in ("it", "as", "name:", "made:") and not opens):
+                    continue
+                start = number
+                while start and PHRASES.is_adverb(self.words[start - 1]):
+                    start -= 1
+                while end < len(self.words) and PHRASES.is_adverb(self.words[end]):
+                    end += 1
+                ends[start] = max(ends.get(start, (0, "")), (end, kind.rstrip(":")))
+        yield from ((start, end, kind) for start, (end, kind) in sorted(ends.items()))
+
+    def read(self) -> None:
+        """Find every name that the sentence ties to its speaker, and what it says with it."""
+        starts = list(self.heads())
+        self.starts = {start for start, _, kind in starts if kind not in ("also", "as")}
+        first = None
+        done = 0
+        for start, end, kind in starts:
+            if start < done or (kind == "also" and first is None):
+                continue
+            head = start
+            if kind == "also":
+                head = first
+            elif kind in ("be", "name", "made", "as"):
+                first = start
+            done = max(done, self._state(head, end, kind))
+
+    def finish(self) -> None:
+        """Find what no head leads to: "X made me", a question, a mention."""
+        for number in self.names:
+            if number not in self.found and self.words[number] == KNOWN:
+                behind = self._behind(number)
+                if behind and not self.names[number].attached:
+                    self.found[number] = self.polarity(number, number, behind)
+                else:
+                    self.found[number] = "question" if self.words[-1] == "?" else "mention"
+
+    def _behind(self, number: int) -> list[str]:
+        """Return the words of "made me" and its kin behind a name."""
+        at = number + 1
+        while at < len(self.words) and (
+            self.words[at] in {")", '"', "'", ",", "who"} or PHRASES.is_adverb(self.words[at])
+        ):
+            at += 1
+        end = PHRASES.match(self.words, at, LISTS["after"]) if at < len(self.words) else None
+        return self.words[number + 1 : end] if end else []
+
+    def _state(self, head: int, at: int, kind: str) -> int:
+        """Read the statement of a head; return behind its last name (or the head)."""
+        last, polarity = at, None
+        for number in self.walk(at, kind):
+            if polarity is None:
+                if kind == "as" and not {"i", "my", "ich", "je", "yo", "我", "no"} & set(
+                    self.words[number + 1 : number + 25]
+                ):
+                    return at
+                polarity = self.polarity(head, number)
+            else:
+                polarity = _flipped(polarity, self.words[last:number])
+            self.found.setdefault(number, polarity)
+            last = number + 1
+        return last
+
+    def walk(self, at: int, kind: str) -> Iterator[int]:
+        """Yield the places of the names that link words lead to."""
+        free, pending, before = 0, False, kind
+        first, limit = True, at + REACH
+        for number in range(at, len(self.words)):
+            word = self.words[number]
+            if number > limit:
+                return
+            if word == KNOWN:
+                if not self._leads_to(number, pending):
+                    return
+                yield number
+                first, pending, free, before, limit = False, False, 0, "name", number + REACH
+            elif word == NEW and self._is_name(number, kind if first else "", before):
+                yield number
+                first, before, limit = False, "name", number + REACH
+            elif number in self.starts and number > at:
+                return
+            elif (word == "s" and before == "name") or (word in WORDS["adjectives"] and (free or before != "as")):
+                continue
+            elif kind == "it" and first and word not in ("the", "a", "an", *MARKS - {","}):
+                return
+            elif word in MARKS:
+                before = before if word in "\"'([:" else "mark"
+            elif word in WORDS["naming"]:
+                pending, before = False, "naming"
+            elif not pending and (
+                word in WORDS["for_makers"] or (word == "of" and self.words[number - 1] in WORDS["belongs"])
+            ):
+                before = "by"
+            elif word in WORDS["articles"]:
+                free, before = FREE, before if before in ("by", "naming", "of") else "article"
+            elif word in WORDS["nouns"]:
+                pending, before = False, "noun"
+            elif kind == "bare" and first and word in WORDS["not_bare"]:
+                return
+            elif (
+                word in WORDS["links"] or word.endswith("ly") or (kind == "bare" and first and word in WORDS["fillers"])
+            ):
+                if pending:
+                    return
+                before = word if before not in ("be", "name", "made") or word not in ("not", "nicht", "pas") else before
+            elif free and (re.match(r"\w", word) or word == NEW):
+                free, pending = free - 1, True
+            else:
+                return
+
+    def _leads_to(self, number: int, pending: bool) -> bool:
+        """Tell whether a walk that arrives at a known name may take it."""
+        after = self.words[number + 1 : number + 4]
+        if self.names[number].attached in UNLIKE or (after and after[0] in WORDS["verbs"]):
+            return False
+        noun = bool(after) and after[0] in WORDS["nouns"]
+        if after[:2] == ["'", "s"]:
+            nouns = WORDS["nouns"] | WORDS["links"] | WORDS["adjectives"]
+            return len(after) < 3 or after[2] in nouns | {KNOWN, ".", ","}
+        return not pending or noun
+
+    def _is_name(self, number: int, kind: str, before: str) -> bool:
+        """Tell whether a capitalised word stands where a name has to stand."""
+        after = self.words[number + 1] if number + 1 < len(self.words) else "."
+        if before in ("naming", "by") and kind != "it":
+            return True
+        if kind in ("name", "made"):
+            return before in (kind, "article", "mark", "naming")
+        if kind == "be" and before == "article":
+            return bool(re.search(r"\d|[a-z]-?[A-Z]|\b(?:AI|Bot|GPT|LLM|LM)$", self.names[number].attached))
+        if kind not in ("be", "as"):
+            return False
+        ends = not after[0].isalnum() or after in WORDS["links"] | WORDS["articles"] | {"here"}
+        return ends and before in (("be", "noun", "mark", "now", "just", "also") if kind == "be" else ("noun",))
+
+    def polarity(self, head: int, name: int, said: Sequence[str] = ()) -> str:
+        """Return what a statement from the word `head` says of the name at `name`."""
+        if self.fiction:
+            return "fiction"
+        before = self.words[:head]
+        scope = next((i + 1 for i in range(head - 1, -1, -1) if before[i] in WORDS["scopes"] | {";", ":"}), 0)
+        breaks = (i + 1 for i in range(head - 1, scope - 1, -1) if before[i] in WORDS["breaks"] | {",", "(", ")", "-"})
+        clause = next(breaks, scope)
+        parts = {
+            "whole": before[-40:],
+            "before": before[max(scope, head - 40) :],
+            "clause": before[max(clause, head - 40) :],
+            "said": [*self.words[head:name], *said],
+            "after": [w for w in self.words[name + 1 : name + 25] if w != ","],
+        }
+        for polarity, where, index in PHRASES.cues:
+            words = parts[where]
+            if words and (PHRASES.has(words, index) if where != "after" else PHRASES.match(words, 0, index)):
+                if polarity == "affirm":
+                    break
+                return polarity
+        asks_anew = {*self.words[name + 1 :]} & (MARKS | {";", "and", "so"})
+        return "question" if self.words[-1] == "?" and not asks_anew else "affirm"
+
+
+def _flipped(polarity: str, between: Sequence[str]) -> str:
+    """Return the polarity of the next name of a statement: "not X but Y", "X, not Y"."""
+    words = set(between)
+    if polarity == "deny":
+        return "affirm" if words & WORDS["turns_to_affirm"] and not words & {"nor", "not", "than", "of"} else "deny"
+    return "deny" if polarity in (*AFFIRMED, "hedge") and words & WORDS["turns_to_deny"] else polarity
+
+
+def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
+    """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
+    words = one.words
+    start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", "."}), 0)
+    reached = list(one.walk(start, "bare"))
+    described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
+    if not reached and words[start] == NEW and (described or (whole and len(words) < 7 and QUOTED not in words)):
+        reached = [start, *one.walk(start + 1, "also")]
+    if any(place in one.found for place in reached) or not any(_ends(one, place, following) for place in reached):
+        return
+    polarity = None
+    for last, place in zip([start, *reached], reached, strict=False):
+        polarity = _flipped(polarity, words[last:place]) if polarity else one.polarity(start, place)
+        one.found[place] = polarity
+
+
+def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
+    """Tell whether a name at a place is all of an answer: its end follows, a new sentence, or what describes it."""
+    rest = [w for w in one.words[place + 1 :] if w not in ('"', "'", ")", "]", "}", "*")]
+    if not rest or rest[0] == "\n":
+        return True
+    if rest[0] in ".?;":
+        return following is None or following.words[0] not in WORDS["opens"]
+    if rest[0] == "!":
+        return following is None
+    if rest[0] in ":-|[(":
+        return rest[1:2] not in (["a"], ["an"])
+    made = rest[0] == "," and len(rest) > 1
+    if made and rest[1] in {"made", "created", "developed", "trained", "built"}:
+        return next((w for w in rest[2:] if w in ",."), "") == "."
+    return made and rest[1] in WORDS["articles"] | {"unknown"} and not WORDS["not_me"] & set(rest[1:6])
+
+
 def extract(text: str, known: Sequence[Entity] = ()) -> list[Claim]:
     """Return every claim in the order of the text. known: further models, matched by their names (invented foils)."""
-    reading = Reading(text, known)
-    found = []
-    for start, end, one, polarity in reading.claims():
-        begin, stop = reading.plain.origin(start, end)
-        quote = text[begin:stop]
-        found.append(Claim(quote, begin, stop, one, one.name if one else quote, polarity))
-    return found
+    plain = fold(text)
+    low = _THOUGHT.sub(lambda m: "\n" * len(m[0]), plain.low)
+    if low != plain.low:
+        kept = "".join("\n" if new == "\n" else old for old, new in zip(plain.text, low, strict=True))
+        plain = Plain(kept, low, plain.at, plain.lowercase)
+    sentences, names, quoted = _sentences(plain, mentions(plain, known))
+    order, fiction, read = iter(names), False, []
+    for words in sentences:
+        fiction = fiction or PHRASES.has(words, LISTS["openers"])
+        read.append(_Sentence(words, order, fiction))
+    for one in read:
+        one.read()
+    short, opening = len(plain.low) < 200 and plain.low.count("\n") < 3, True
+    for one, following in zip_longest(read, read[1:]):
+        if opening:
+            _answer(one, following, len(read) == 1)
+        one.finish()
+        bare = all(w in WORDS["fillers"] | ENDS | MARKS or w.isdigit() for w in one.words)  # "No.", "1."
+        opening = (opening and bare) or (short and one.words[-1] == "\n")
+    found = [(m, "quoted") for m in quoted]
+    found += [(one.names[place], polarity) for one in read for place, polarity in one.found.items()]
+    claims = []
+    for one, polarity in sorted(found, key=lambda pair: pair[0].start):
+        start, end = plain.origin(one.start, one.end)
+        quote = text[start:end]
+        if one.entity or polarity != "mention":
+            claims.append(Claim(quote, start, end, one.entity, one.entity.name if one.entity else quote, polarity))
+    return claims
 
 
 def abstains(text: str) -> bool:
@@ -63,21 +473,33 @@ def abstains(text: str) -> bool:
 def _abstains(text: str, claims: Sequence[Claim]) -> bool:
     if any(c.polarity in AFFIRMED for c in claims):
         return False
-    plain = fold(text)
-    low = plain.low
-    if frames.UNKNOWN_ONLY.fullmatch(low.strip()):
+    sentences, _, _ = _sentences(fold(text), [])
+    if sentences and all(map(_says_nothing, sentences)):
         return True
-    open_claims = sorted(c.start for c in claims if c.polarity in ("hedge", "attributed", "hypothetical", "question"))
-    begin = before = 0  # a claim left open in this sentence or the one before
-    for end in [*(m.end() for m in frames.SENTENCE_END.finditer(low)), len(low)]:
-        sentence = low[begin : min(end, begin + 400)]
-        if sentence.strip() and frames.WITHHOLDS.search(sentence):
-            first, last = plain.origin(before, before + 1)[0], plain.origin(end - 1, end)[1]
-            near = bisect_left(open_claims, first) < bisect_left(open_claims, last)
-            if near or frames.ON_IDENTITY.search(sentence):
-                return True
-        begin, before = end, begin
-    return False
+    guessed = any(c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims)
+    return any(
+        PHRASES.has(s, LISTS["withholds"]) and (guessed or PHRASES.has(s, LISTS["on_identity"])) for s in sentences
+    )
+
+
+def _says_nothing(words: Sequence[str]) -> bool:
+    """Tell whether all of a sentence is "unknown", as a value or as an answer."""
+    rest, at, index = [], 0, LISTS["nothing"]
+    while at < len(words):
+        end = PHRASES.match(words, at, index)
+        rest += [] if end else [words[at]]
+        at = end or at + 1
+    fields = (
+        PHRASES.classes["name_field"]
+        | PHRASES.classes["made_field"]
+        | {"i", "am", "it", "is", "-", "{", "}", "_"}
+        | MARKS
+        | ENDS
+    )
+    return len(rest) < len(words) and not {*rest} - fields
+
+
+# --- stances ----------------------------------------------------------------------------------------------------------
 
 
 def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:

@@ -6,6 +6,10 @@ true is computed from its list.
 
 import json
 from collections.abc import Sequence
+from functools import cache
+
+import yaml
+from jsonschema import Draft202012Validator
 
 from selfeval.asking.client import Client
 from selfeval.asking.messages import fenced, user
@@ -13,39 +17,13 @@ from selfeval.asking.request import Request
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Claim, Entity, entity, stance_of
 from selfeval.models import Model, get
-
-POLARITIES = ("affirm", "deny", "attributed", "quoted", "fiction", "hypothetical", "question", "hedge", "mention")
-FINAL = ("names an identity", "denies an identity", "does not know or say", "says nothing about itself")
-_TEXT = {"type": "string"}
-_CLAIM = {
-    "quote": _TEXT,
-    "subject": {"type": "string", "enum": ["speaker", "other"]},
-    "entity": _TEXT,
-    "maker": _TEXT,
-    "polarity": {"type": "string", "enum": list(POLARITIES)},
-}
+from selfeval.records import data_path
 
 
-def _object(properties: dict) -> dict:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-SCHEMA = _object(
-    {
-        "claims": {"type": "array", "items": _object(_CLAIM)},
-        "abstains": {"type": "boolean"},
-        "final_stance": {"type": "string", "enum": list(FINAL)},
-    }
-)
-FORMAT = {"type": "json_schema", "json_schema": {"name": "claims", "strict": True, "schema": SCHEMA}}
-INSTRUCTION = f"""The text is a reply of a language model. List every AI model or maker that it names, in order.
-For each: quote (the words of the text that name it and say it, copied exactly), subject (speaker: said of whoever \
-wrote the text; other: of somebody else), entity (the model named, or empty), maker (the company named, or empty), and \
-polarity: affirm (the text says so), deny (it says not), attributed (it reports that somebody said so), quoted, \
-fiction (a part that is played), hypothetical, question, hedge (maybe), or mention.
-abstains: true if the text says that its writer does not know, or will not say, which model it is.
-final_stance, where the text ends up: {", ".join(FINAL)}.
-Answer with one JSON object {{"claims": [...], "abstains": ..., "final_stance": ...}} and nothing else."""
+@cache
+def _asked() -> dict:
+    """Return instruction and schema of `data/identity/judge.yaml`."""
+    return yaml.safe_load(data_path("identity/judge.yaml").read_text(encoding="utf-8"))
 
 
 def as_judge(judge: str | Model | None, models: Sequence[Model]) -> Model | None:
@@ -66,8 +44,9 @@ def question(judge: Model, reply: str) -> Request:
     """Return the request that asks a judge about one reply."""
     parameters: dict = {"temperature": 0.0, "max_tokens": max(600, judge.provider.answer_tokens)}
     if judge.provider.json_schema:
-        parameters["response_format"] = FORMAT
-    return Request(judge, user(fenced(reply) + INSTRUCTION), parameters)
+        form = {"name": "claims", "strict": True, "schema": _asked()["schema"]}
+        parameters["response_format"] = {"type": "json_schema", "json_schema": form}
+    return Request(judge, user(fenced(reply) + _asked()["instruction"]), parameters)
 
 
 async def verdicts(client: Client, judge: Model, replies: Sequence[str]) -> list[dict | None]:
@@ -83,27 +62,14 @@ async def verdicts(client: Client, judge: Model, replies: Sequence[str]) -> list
 
 def read_verdict(answer: str, reply: str) -> dict | None:
     """Return the verdict that a judge's answer holds, or None where it breaks the form or misquotes the reply."""
-    start = answer.find("{")
     try:
-        verdict, _ = json.JSONDecoder().raw_decode(answer[max(start, 0) :])
+        verdict, _ = json.JSONDecoder().raw_decode(answer[max(answer.find("{"), 0) :])
     except (ValueError, RecursionError):
         return None
-    if not isinstance(verdict, dict) or not isinstance(verdict.get("claims"), list):
+    form = json.loads(json.dumps(_asked()["schema"]).replace("false", "true"))  # some judges add a reason
+    if not Draft202012Validator(form).is_valid(verdict):
         return None
-    if not isinstance(verdict.get("abstains"), bool) or verdict.get("final_stance") not in FINAL:
-        return None
-    return verdict if all(_is_claim(claim, reply) for claim in verdict["claims"]) else None
-
-
-def _is_claim(claim, reply: str) -> bool:
-    return (
-        isinstance(claim, dict)
-        and all(isinstance(claim.get(name), str) for name in _CLAIM)
-        and claim["subject"] in ("speaker", "other")
-        and claim["polarity"] in POLARITIES
-        and claim["quote"].strip() != ""
-        and claim["quote"] in reply
-    )
+    return verdict if all(c["quote"].strip() and c["quote"] in reply for c in verdict["claims"]) else None
 
 
 def assess_verdict(verdict: dict, reply: str, truth: Entity, foil: Entity | None = None) -> Assessment:

@@ -7,7 +7,10 @@ from itertools import combinations
 import pandas as pd
 
 from selfeval.figures.tables import counted, estimate_text, side_by_side
-from selfeval.stats import cohen_kappa, identity_table, serving, survival_table, templates
+from selfeval.identity.claims import extract
+from selfeval.records import data_path, read_jsonl
+from selfeval.stats import COLUMNS, cohen_kappa, identity_table, rogan_gladen, serving, survival_table
+from selfeval.stats.identity import from_first_attempts
 
 SAYS = {
     "truth": "itself",
@@ -42,28 +45,28 @@ def first_attempts(
     own = records[records["model"].isin(again.index[again > serving.WORTH_SAYING])]
     if own.empty:
         return pd.DataFrame()
-    first = identity_table(templates.from_first_attempts(own), **options)
-    shown = {"last": table[table["model"].isin(first["model"])], "first": first}
+    first = identity_table(from_first_attempts(own), **options)
+    shown = {"last": table[table["evaluator"].isin(first["evaluator"])], "first": first}
     parts = [summary(rows, statistics, display=display).assign(attempt=name) for name, rows in shown.items()]
-    return pd.concat(parts).sort_values("model", kind="stable").set_index(["model", "attempt"])
+    return pd.concat(parts).sort_values("evaluator", kind="stable").set_index(["evaluator", "attempt"])
 
 
 def summary(
     table: pd.DataFrame,
     statistics: Sequence[str],
-    by: Sequence[str] = ("model",),
+    by: Sequence[str] = ("evaluator",),
     display: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Show statistics of `stats.identity_table` side by side as "estimate [low, high]", one row per group.
 
-    n and n_templates are those of the first statistic.
+    n and clusters (templates) are those of the first statistic.
     """
     by = list(by)
     rows = table[table["statistic"].isin(statistics)].drop_duplicates([*by, "statistic"])
-    sizes = rows[rows["statistic"] == statistics[0]].set_index(by)[["n", "n_templates"]]
+    sizes = rows[rows["statistic"] == statistics[0]].set_index(by)[["n", "clusters"]]
     wide = side_by_side(rows, by, statistics).join(sizes).reset_index()
-    if "model" in wide:
-        wide["model"] = wide["model"].map(lambda i: (display or {}).get(i, i))
+    if "evaluator" in wide:
+        wide["evaluator"] = wide["evaluator"].map(lambda i: (display or {}).get(i, i))
     return wide
 
 
@@ -71,13 +74,13 @@ def lasting(records: pd.DataFrame, **options) -> pd.DataFrame:
     """Return `stats.survival_table` of records; an empty one where no conversation has a later turn."""
     if (records["turn"] > 0).any():
         return survival_table(records, **options)
-    return pd.DataFrame(columns=["model", "statistic", "turn", "estimate", "low", "high", "n", "n_templates", "note"])
+    return pd.DataFrame(columns=list(COLUMNS))
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
     """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims allow to say."""
     sentences = []
-    for model, rows in table.drop_duplicates(["model", "statistic"]).groupby("model", sort=False):
+    for model, rows in table.drop_duplicates(["evaluator", "statistic"]).groupby("evaluator", sort=False):
         found = {row.statistic: row for row in rows.itertuples()}
         name, d = (display or {}).get(model, model), found["claim_discrimination"]
         if pd.isna(d.estimate):
@@ -116,7 +119,7 @@ def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000,
             continue
         cluster = pair.index.get_level_values("template_id")
         found = cohen_kappa(pair["a"], pair["b"], cluster, n_resamples=n_resamples, seed=seed)
-        shown = found.table.drop_duplicates("statistic").set_index("statistic")
+        shown = found.drop_duplicates("statistic").set_index("statistic")
         row = {"scorer": one, "other": other, "replies": len(pair)}
         row |= {s: estimate_text(*shown.loc[s, ["estimate", "low", "high"]]) for s in ("kappa", "agreement")}
         row |= {
@@ -125,6 +128,25 @@ def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000,
         }
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def corrected(folder: str = "identity/labelled", **options) -> pd.DataFrame:
+    """Correct how often recorded replies affirm who they are, as read by the rules, for the errors of the rules.
+
+    folder: two labelled halves, `development.jsonl` and `held_out.jsonl`, of which the recorded replies count and not
+    those that were written. The labels of the held-out half give sensitivity, specificity and the corrected rate over
+    both (`stats.rogan_gladen`); the question is the cluster.
+    """
+    halves = {half: read_jsonl(data_path(folder) / f"{half}.jsonl") for half in ("development", "held_out")}
+    rows = [reply | {"half": half} for half, replies in halves.items() for reply in replies]
+    frame = pd.DataFrame([row for row in rows if row["source"] != "written"])
+    said = frame["text"].map(lambda text: any(claim.polarity == "affirm" for claim in extract(text)))
+    labels = frame["claims"].map(lambda claims: any(claim["polarity"] == "affirm" for claim in claims))
+    held_out = labels[frame["half"] == "held_out"]
+    table = rogan_gladen(said, held_out, frame["question"], random_sample=True, **options)
+    shown = table.drop_duplicates("statistic")
+    text = [estimate_text(*row) for row in shown[["estimate", "low", "high"]].itertuples(index=False)]
+    return shown[["statistic", "n", "clusters"]].assign(estimate=text)
 
 
 def _verdicts(records: Sequence[Mapping], source: str) -> pd.Series:

@@ -28,8 +28,7 @@ from selfeval.asking.recordings import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import Entity, compare, entity_of, extract
-from selfeval.identity.config import readouts
-from selfeval.identity.suite import Identity, foils
+from selfeval.identity.suite import Identity, foils, readouts
 from selfeval.models import Model, get, providers
 
 KINDS = {

@@ -1,15 +1,11 @@
-"""The report: one folder of HTML pages, made from executed notebooks, manifests and records, that opens from disk.
+"""The report: one folder of HTML pages about executed notebooks and records, which opens from disk without network.
 
-  build      writes it (`selfeval report`, `make report`)
-  sources    which runs, notebooks and records there are, and what must not leave this machine
-  notebooks  an executed notebook as a page, with nothing live in it
-  tables, transcripts   records as tables to search and filter: runs, predictions, conversations
-  start, figures   the start page; figures and tables with their captions, from their index
-  pages      the frame of a page; page.css, browse.js
+  build      writes it (`selfeval report FOLDER`, `make report`): the start page with figures and estimates first
+  sources    the runs, notebooks, results and records below a folder, and what must not leave this machine
+  notebooks  an executed notebook by nbconvert, with nothing live in it
+  records    records as `itables` to filter, with messages and replies; evaluators side by side; conversations
 
-Equal input makes equal files: no page says when it was made. The tables are filtered by a script
-of 200 lines that puts everything into the page as text; a table library would be many times that in every page, for
-features that nobody needs here. 10,000 predictions with raw replies are one file of 7 MB that opens in about a second.
+page.html.j2 is the frame of every page. Its content security policy lets no script run but the tables' own.
 """
 
 from selfeval.report.build import build

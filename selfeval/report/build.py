@@ -1,134 +1,96 @@
 """Writing the report: which pages there are, in which order they are made, and where they go."""
 
+import base64
+import hashlib
+import io
 import re
+import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from selfeval import DATA, FIGURES
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+from pygments.formatters import HtmlFormatter
+
+from selfeval import DATA, ROOT, figures
 from selfeval.errors import InputError
-from selfeval.records import write_whole
-from selfeval.report import figures, notebooks, pages, sources, start, tables, transcripts
-from selfeval.report.pages import escape
-from selfeval.report.sources import Sources
-from selfeval.stats.serving import MARK
+from selfeval.figures import paper, printed, results
+from selfeval.files import write_whole
+from selfeval.report import notebooks, records
+from selfeval.report.sources import Source, cleaner, find
 
-OUT = DATA / "report"
-ABOUT = {
-    "runs.html": "One row per run of a sweep, from its manifest. Open a row for its parameters and versions; its name "
-    "leads to the executed notebook.",
-    "predictions.html": "One row per question. Open a row for the raw reply; what hides in it is made visible, as "
-    "‹U+202E› or ‹ESC›.",
-    "transcripts.html": "Conversations: identity, with the read-out after each reply, and role-play, with what the "
-    "jury said of each answer. A read-out asks a fork of the conversation who the model is; the conversation goes on "
-    "without it.",
-}
+HERE = Path(__file__).parent
+READERS = {".ipynb": notebooks.pages, ".jsonl": records.pages}
+TEMPLATES = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True)
+STYLE = (HERE / "page.css").read_text("utf-8") + HtmlFormatter().get_style_defs(".highlight")
+TEMPLATES.globals["style"] = Markup(STYLE)
 
 
-@dataclass(frozen=True)
-class Book:
-    """A notebook's page: its name, file, title, and the sentences that the notebook concludes with."""
+def build(folders: Sequence[Path | str] = (), out: Path | str | None = None) -> Path:
+    """Write the report of folders to a folder of pages and return its start page.
 
-    name: str
-    file: str
-    title: str
-    conclusions: tuple[str, ...] = ()
-
-
-def build(
-    runs: Sequence[Path | str] = (),
-    out: Path | str | None = None,
-    pictures: Path | str | None = None,
-    rows: int = tables.MOST,
-) -> Path:
-    """Write the report of runs to a folder and return its start page.
-
-    runs: folders of sweeps, runs, notebooks and records, or such files; none: all sweeps of data/runs, or where there
-    is none the committed notebooks. pictures: the folder of figures for the start page; by default `figures/`, unless
-    runs are named. out: data/report unless named. rows: most rows of a page. Raises `InputError` where there is
-    nothing to report, or where `out` holds something else.
+    folders: of sweeps or runs, or with notebooks, records and results; none: data/runs, or where there is no sweep
+    notebooks/ and data/. out: data/report unless named. Raises `InputError` where a folder is missing or holds nothing
+    to report, or where `out` holds something else.
     """
-    out, found = Path(out or OUT), sources.find(runs)
-    for problem in found.problems:
-        print(f"Warning: {found.clean(problem)}", file=sys.stderr)
-    old = _earlier(out)
-    pictures = pictures or (None if runs else FIGURES)
-    shown = figures.read(Path(pictures)) if pictures else figures.Shown()
-    for file, page in _pages(found, shown, rows):
-        write_whole(out / file, page)
-        old.discard(out / file)
-    for file in old:
-        file.unlink()
+    out, runs = Path(out or DATA / "report"), DATA / "runs"
+    if out.exists() and any(out.iterdir()) and not (out / "tables.js").is_file():
+        raise InputError(f"The folder {out} holds files that are no report; name an empty one with --out.")
+    sources = find([*map(Path, folders)] or ([runs] if runs.is_dir() else [ROOT / "notebooks", DATA]))
+    clean, problems, sets, listed = cleaner(sources), [], [], []
+    shutil.rmtree(out / "pages", ignore_errors=True)
+    for number, source in enumerate(sources, 1):
+        pages = []
+        for title, body, said in _contents(source, clean, problems):
+            pages.append((f"pages/{number:03}-{len(pages) + 1:03}.html", title, said))
+            write_whole(out / pages[-1][0], _page("page.html.j2", title, body, source=clean(source.name)))
+        sets += _sets(source, problems)
+        listed.append((source.name, source.about, pages))
+    if not any([sets, *(about or pages for _, about, pages in listed)]):
+        raise InputError(f"{', '.join(map(str, folders))} holds no run, notebook, result or record to report.")
+    title = ", ".join(dict.fromkeys(source.name.partition("/")[0] for source in sources))
+    content = clean({"title": title, "problems": problems, "sets": sets, "listed": listed})
+    write_whole(out / "tables.js", records.script())
+    write_whole(out / "index.html", _page("start.html.j2", **content))
+    print(*(f"Warning: {problem}\n" for problem in content["problems"]), sep="", end="", file=sys.stderr)
     return out / "index.html"
 
 
-def _earlier(out: Path) -> set[Path]:
-    """Return the pages of an earlier report in a folder; raise `InputError` where it is not a report's."""
-    files = {file for file in out.rglob("*") if file.is_file()} if out.exists() else set()
-    ours = {f for f in files if f.suffix == ".html" and pages.GENERATOR in f.read_text("utf-8", "replace")[:2000]}
-    if files and not ours:
-        raise InputError(f"The folder {out} holds files that are no report; name an empty one with --out.")
-    return ours
+def _page(template: str, title: str, body: str = "", **content) -> str:
+    """Return a page; the only scripts that run are tables.js and those in its body, by their hashes."""
+    scripts = [hashlib.sha256(s.encode()).digest() for s in re.findall("<script[^>]*>(.*?)</script>", body, re.S)]
+    hashes = Markup(" ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in scripts))
+    return TEMPLATES.get_template(template).render(title=title, body=Markup(body), hashes=hashes, **content)
 
 
-def _pages(found: Sources, shown: figures.Shown, most: int) -> Iterator[tuple[str, str]]:
-    """Yield (file, page) one at a time: the notebooks of a large sweep would not fit into memory together."""
-    addresses = _addresses(found.notebooks)
-    predicted, answers = tables.predictions(found, most)
-    browsed = {
-        "runs.html": tables.runs(found, addresses),
-        "predictions.html": predicted,
-        "transcripts.html": transcripts.transcripts(found, most),
-    }
-    browsed = {file: table for file, table in browsed.items() if table.size}
-    several = found.several  # by the records that were read for these tables
-    for table in browsed.values():
-        table.mark(several)
-    answers["evaluator"] = answers["evaluator"].map(lambda name: name + MARK if name in several else name)
-    there = {"index.html", *browsed, *(["notebooks.html"] if addresses else []), *(["figures.html"] if shown else [])}
-    for file, table in browsed.items():
-        yield file, pages.page(pages.PAGES[file], pages.browser(table, ABOUT[file]), there, file, pages.SCRIPT)
-    books = []
-    for name, file in addresses.items():
-        book, body = _book(found, name, file)
-        books.append(book)
-        yield file, pages.page(book.title, body, there, file)
-    if books:
-        yield "notebooks.html", pages.page("Notebooks", _listed(books), there, "notebooks.html")
-    if shown:
-        yield (
-            "figures.html",
-            pages.page("Figures and tables", start.all_figures(shown, found.clean), there, "figures.html"),
-        )
-    yield "index.html", pages.page("Report", start.body(found, shown, answers, browsed, books), there, "index.html")
+def _contents(source: Source, clean: Callable, problems: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield (title, HTML, sentences for the start page) of each page of a source; note what failed or is unreadable."""
+    if source.manifest.get("status", "ok") not in ("ok", "skipped"):
+        problems.append(f"{source.name}: {source.about}")
+    for ending, pages in READERS.items():
+        for file in source.files(ending):
+            try:
+                yield from pages(file, clean)
+            except InputError as error:
+                problems.append(f"{source.name}: {error}")
 
 
-def _addresses(names: Sequence[str]) -> dict[str, str]:
-    """Return the page of each notebook; names that look alike as file names are told apart."""
-    files: dict[str, str] = {}
-    for name in names:
-        file = "notebooks/" + re.sub(r"[^\w.-]+", "-", name) + ".html"
-        while file in files.values():
-            file = file.replace(".html", "-.html")
-        files[name] = file
-    return files
+def _sets(source: Source, problems: list[str]) -> Iterator[dict]:
+    """Yield the figures and estimates of each set of results (`<out>/paper/`), the main figure first."""
+    figures.use_style()
+    for folder in dict.fromkeys(file.parent.parent for file in source.files("paper/about.json")):
+        try:
+            for one in results.find([folder]):
+                drawn = figures.draw(one.kind, one.tables, one.display)
+                drawn = [(paper.caption(one, name), _png(each)) for name, each in drawn.items()]
+                tables = [(title, shown.to_dict("split")) for title, _, shown in printed.set_tables(one).values()]
+                yield {"name": f"{folder}/", "figures": drawn, "tables": tables, "notes": paper.notes(one)}
+        except InputError as error:
+            problems.append(f"{source.name}: {error}")
 
 
-def _book(found: Sources, name: str, file: str) -> tuple[Book, str]:
-    """Return a notebook's page; where the notebook cannot be read, the page says why."""
-    lead = f'<p class="note">{escape(found.clean(name))}</p>\n'
-    try:
-        notebook = notebooks.read(found.notebooks[name])
-    except InputError as error:
-        found.problems[f"{name}: {error}"] = None
-        problem = f'<p class="problem">{escape(found.clean(error))}</p>'
-        return Book(name, file, found.clean(name)), lead + problem
-    title = found.clean(notebooks.title_of(notebook, name))
-    book = Book(name, file, title, tuple(notebooks.conclusions(notebook, found.clean)))
-    return book, lead + notebooks.body(notebook, found.clean)
-
-
-def _listed(books: Sequence[Book]) -> str:
-    rows = (f'<li><a href="{book.file}">{escape(book.name)}</a>: {escape(book.title)}</li>' for book in books)
-    return f"<p>Executed notebooks with their outputs.</p><ul>{''.join(rows)}</ul>"
+def _png(figure) -> dict[str, str]:
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=150)
+    return {"image/png": base64.b64encode(picture.getvalue()).decode()}

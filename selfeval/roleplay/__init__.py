@@ -4,13 +4,13 @@ An interrogator asks, an agent answers in a persona, and jurors say turn by turn
 in a debate (ChatEval, arXiv 2308.07201). Conversations between people are the reference; without them a score says
 nothing.
 
-  transcripts    Conversation, its exchanges, files of them, the published output files
+  transcripts    Conversation, its exchanges, files of them, the published output files; how one is shown
   conversation   who asks and who answers: models, scripts, people; many conversations at once
-  cast, eliza    the personas and strategies of data/roleplay/, a person who types, the scripted floor
+  cast           the entries of data/roleplay/, a person who types, the scripted floor
   humans         conversations between people, and the same ones with a model in one person's place
-  panel, jury    who sits on the jury in which order; many verdicts at once, and what they come to
-  hearing, prompts, verdicts   one verdict in the making: what is asked, and what the replies say
-  report, figures   what the notebooks show
+  jury, prompts  who sits on the jury in which order, what it is asked, one verdict and many
+  verdicts       what jurors' replies say, and what they come to
+  report         what the notebooks show
   commands       what `selfeval roleplay` and `selfeval compare` do
   simulated      jurors and talkers whose traits are known
 """

@@ -1,7 +1,9 @@
-"""Who plays: the personas and strategies of `data/roleplay/` as models, scripts, or a person who types."""
+"""Who takes part: the entries of `data/roleplay/`, who plays a persona or strategy, and who is of one family."""
 
 import asyncio
-from collections.abc import Callable
+import random
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,10 +13,10 @@ import yaml
 from selfeval import DATA
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, did_you_mean
-from selfeval.models import Model, from_callable
-from selfeval.roleplay import eliza
+from selfeval.models import Model, from_callable, get
 
-SCRIPTS = {"eliza": eliza.agent}
+SCRIPTS = ("eliza",)
+PLAYED = ("prompt", "questions", "script", "typed")  # how a role is played: one of these
 
 
 @dataclass(frozen=True)
@@ -24,24 +26,29 @@ class Role:
     name: str
     title: str
     prompt: str = ""
-    questions: tuple[str, ...] = ()
+    questions: Sequence[str] = ()
     script: str = ""
     typed: bool = False
-
-    @property
-    def needs_model(self) -> bool:
-        """Tell whether a model plays this role."""
-        return bool(self.prompt)
 
 
 def personas() -> dict[str, Role]:
     """Return the agents' personas by name."""
-    return _roles(DATA / "roleplay" / "agents.yaml")
+    return _roles(DATA, "agents")
 
 
 def strategies() -> dict[str, Role]:
     """Return the interrogators' strategies by name."""
-    return _roles(DATA / "roleplay" / "interrogators.yaml")
+    return _roles(DATA, "interrogators")
+
+
+def jurors() -> dict[str, dict]:
+    """Return the jurors' personas: {name: {title, persona}}."""
+    return _entries(DATA, "jurors", ("title", "persona"))
+
+
+def rubrics() -> dict[str, dict]:
+    """Return what a juror decides: {name: {tag, asks, zero, one}}; `human` is the verdict."""
+    return _entries(DATA, "rubrics", ("tag", "asks", "zero", "one"))
 
 
 def role(name: str, known: dict[str, Role], parameter: str) -> Role:
@@ -53,25 +60,29 @@ def role(name: str, known: dict[str, Role], parameter: str) -> Role:
 
 
 @cache
-def _roles(path: Path) -> dict[str, Role]:
+def _entries(data: Path, file: str, texts: tuple[str, ...]) -> dict[str, dict]:
+    """Return the entries of a file of `roleplay/` by name, each with these texts; raise `InputError` for any other."""
+    path = data / "roleplay" / f"{file}.yaml"
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"The roles {path} cannot be read: {error}.") from error
-    if not isinstance(content, dict) or not content:
-        raise InputError(f"The roles {path} must be entries by name, got {content!r:.80}.")
-    return {str(name): _role(path, str(name), entry) for name, entry in content.items()}
+        entries = {str(name): dict(entry) for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path} must hold entries by name and cannot be read: {error}.") from error
+    for name, entry in entries.items():
+        if not all(isinstance(entry.get(field), str) for field in texts):
+            raise InputError(f"{path} must give {name!r} the texts {', '.join(texts)}, got {entry!r:.120}.")
+    return entries
 
 
-def _role(path: Path, name: str, entry) -> Role:
-    kinds = {"prompt": str, "questions": list, "script": str, "typed": bool}
-    fields = {k: v for k, v in entry.items() if k != "title"} if isinstance(entry, dict) else {}
-    [(kind, value)] = fields.items() if len(fields) == 1 else [(None, None)]
-    if not (isinstance(value, kinds.get(kind, ())) and value and isinstance(entry.get("title"), str)):
-        raise InputError(f"{path} must give {name!r} a `title` and one of {', '.join(kinds)}, got {entry!r:.120}.")
-    if kind == "script" and value not in SCRIPTS:
-        raise InputError(f"{path} gives {name!r} the unknown script {value!r}; known are {', '.join(SCRIPTS)}.")
-    return Role(name, entry["title"], **{kind: tuple(map(str, value)) if kind == "questions" else value})
+@cache
+def _roles(data: Path, file: str) -> dict[str, Role]:
+    roles = {}
+    for name, entry in _entries(data, file, ("title",)).items():
+        played = entry.keys() - {"title"}
+        if len(played) != 1 or not played <= {*PLAYED} or entry.get("script", "eliza") not in SCRIPTS:
+            known = f"one of {', '.join(PLAYED)} (script: {', '.join(SCRIPTS)})"
+            raise InputError(f"{file}.yaml must give {name!r} a `title` and {known}, got {entry!r:.120}.")
+        roles[name] = Role(name, **entry)
+    return roles
 
 
 def source(persona: str) -> str:
@@ -82,13 +93,13 @@ def source(persona: str) -> str:
 def player(part: Role, model: Model | None, seed: int) -> Model:
     """Return who plays a part: the model, or the callable that needs none.
 
-    A part that a person types is played by the model given where that is a callable (`person` with a reader of one's
-    own), else by whoever sits at the keyboard. seed: of a script. Raises `InputError` where a model is missing.
+    A part that a person types is played by the model given where that is a callable (`person` with another reader),
+    else by whoever sits at the keyboard. seed: of a script. Raises `InputError` where a model is missing.
     """
     if part.typed:
         return model if model is not None and model.call else person()
     if part.script:
-        return from_callable(SCRIPTS[part.script](seed), f"script/{part.script}", part.title)
+        return from_callable(eliza(seed), f"script/{part.script}", part.title)
     if part.questions:
         return from_callable(_asks(part.questions), f"script/{part.name}", part.title)
     if model is None:
@@ -96,7 +107,7 @@ def player(part: Role, model: Model | None, seed: int) -> Model:
     return model
 
 
-def _asks(questions: tuple[str, ...]) -> Callable:
+def _asks(questions: Sequence[str]) -> Callable:
     def ask(messages: list[dict], **_) -> str:
         return questions[sum(message["role"] == "assistant" for message in messages)]
 
@@ -111,9 +122,8 @@ def person(read: Callable[[str], str] | None = None) -> Model:
     """
 
     async def type_(messages: list[dict], **_) -> Response:
-        heard = messages[-1]["content"]
         try:
-            line = await asyncio.to_thread(read or input, f"\n{heard}\n\nyou> ")
+            line = await asyncio.to_thread(read or input, f"\n{messages[-1]['content']}\n\nyou> ")
         except EOFError:
             return Response(status="error", error="the input ended")
         except Exception as error:
@@ -125,3 +135,52 @@ def person(read: Callable[[str], str] | None = None) -> Model:
         return Response(line, "ok" if line.strip() else "empty")
 
     return from_callable(type_, "person", "Person at the keyboard")
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return jurors' ids with a number where one is named again: "m", "m #2", "m #3"."""
+    return [f"{name} #{again}" if (again := names[: k + 1].count(name)) > 1 else name for k, name in enumerate(names)]
+
+
+def same_family(juror: str, agent: str) -> bool:
+    """Tell whether a juror judges itself or a relative: equal id, family, or developer where no family is known."""
+    try:
+        one, other = get(juror), get(agent)
+    except InputError:  # one that is no model of the registry, such as a script, a person, or "" for unknown
+        return agent == juror
+    if one.family or other.family or one.id == other.id:
+        return one.id == other.id or one.family == other.family
+    return "/" in one.id and other.id.startswith(f"{one.id.partition('/')[0]}/")
+
+
+# ELIZA ----------------------------------------------------------------------------------------------------------------
+
+
+def eliza(seed: int) -> Callable:
+    """Return a scripted support agent in the manner of ELIZA (Weizenbaum 1966), which understands nothing.
+
+    It is the floor of the comparison: a jury that does not place it below people has not noticed what it read. Its
+    script stands in `data/roleplay/eliza.yaml`; the same messages and seed have the same answer.
+    """
+
+    def reply(messages: list[dict], **_) -> str:
+        heard = [message["content"] for message in messages if message["role"] == "user"]
+        return eliza_answer(heard[-1], random.Random(f"{seed}\n" + "\n".join(heard)))
+
+    return reply
+
+
+def eliza_answer(text: str, draw: random.Random) -> str:
+    """Return an answer to one message: that of the first rule which fits, its variant drawn; "my" is said as "your"."""
+    script, plain = _eliza(), " ".join(text.replace("’", "'").split())
+    for rule in script["rules"]:
+        if found := re.search(rule["pattern"], plain, re.I):
+            caught = re.split(r"[.,;:!?]", found[1])[0].split() if found.groups() else []
+            said = " ".join(script["reflected"].get(word.lower(), word) for word in caught)
+            return draw.choice(rule["answers"]).format(said or "it")
+    return draw.choice(script["anything"])
+
+
+@cache
+def _eliza() -> dict:
+    return yaml.safe_load((DATA / "roleplay" / "eliza.yaml").read_text(encoding="utf-8"))

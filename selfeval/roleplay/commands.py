@@ -6,193 +6,116 @@ command run again goes on where it was stopped and ends with an equal file; what
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from selfeval.asking.client import Client, Tasks
 from selfeval.errors import InputError
 from selfeval.files import check_writable, write_whole
-from selfeval.models import Model
-from selfeval.roleplay import cast, jury, panel
+from selfeval.models import Model, get
+from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.transcripts import TYPED, Conversation, Exchange
+from selfeval.roleplay.jury import Jury, verdict
+from selfeval.roleplay.transcripts import TYPED, Conversation, Exchange, render
+from selfeval.roleplay.verdicts import decide, last_round
 
-INDEPENDENT, DEBATE = "independent", "debate"
-METHODS = {INDEPENDENT: "independent", DEBATE: "chateval_debate_one_by_one"}  # names in the published file
+METHODS = {"independent": "independent", "debate": "chateval_debate_one_by_one"}  # arms, as published files call them
+COMMANDS = {("debate",): "roleplay", ("independent", "debate"): "compare"}  # by their arms
 HEARD = ("role_play_llm_model", "interrogator_llm_model", "agent_persona", "strategy", "seed")  # what lines answer to
+RARE = ("served_by", "reasoning", "adapted", "asked_again")  # of statements: in the file where there is one
 
 
-@dataclass(frozen=True)
+@dataclass
 class Play:
-    """One run of a command. arms: the juries that judge every answer. out: the file. force: also one of another
-    set-up. The rest as in `converse`."""
+    """One run of a command, and what it has brought so far.
+
+    out: the file. arms: the juries that judge every answer. config: what was asked for, by the names of the published
+    file and then ours; the ids of who plays are set here. force: also overwrite a file of another set-up. verdicts: the
+    statements by turn and arm.
+    """
 
     out: Path
-    agent: Model | None
-    interrogator: Model | None
-    jury: panel.Jury
+    jury: Jury
     arms: tuple[str, ...]
-    turns: int
-    persona: str = "support"
-    strategy: str = "probing"
-    temperature: float = 0.7
-    tokens: int = 0
-    seed: int = 0
-    feedback: bool = False
+    config: dict
     force: bool = False
+    conversation: Conversation | None = None
+    verdicts: dict[tuple[int, str], list[dict]] = field(default_factory=dict)
 
-    @property
-    def command(self) -> str:
-        """Return the command whose arms these are."""
-        return "compare" if INDEPENDENT in self.arms else "roleplay"
+    def __post_init__(self):
+        persona = cast.role(self.config["agent_persona"], cast.personas(), "agent-persona")
+        strategy = cast.role(self.config["strategy"], cast.strategies(), "strategy")
+        self.agent = cast.player(persona, get(self.config["role_play_llm_model"]), self.config["seed"])
+        self.interrogator = cast.player(strategy, get(self.config["interrogator_llm_model"]), self.config["seed"])
+        self.config["role_play_llm_model"] = self.agent.id
+        self.config["interrogator_llm_model"] = self.interrogator.id
 
-    def config(self) -> dict:
-        """Return what was asked for, by the published names and then ours."""
-        agent, interrogator = self.players()
-        return {
-            "role_play_llm_model": agent.id,
-            "interrogator_llm_model": interrogator.id,
-            "jury_llm_models": [model.id for model in self.jury.jurors],
-            "max_turns": self.turns,
-            "debate_rounds": self.jury.rounds,
-            "agent_persona": self.persona,
-            "strategy": self.strategy,
-            "temperature": self.temperature,
-            "max_tokens": self.tokens,
-            "seed": self.seed,
-            "feedback": self.feedback,
-        }
-
-    def players(self) -> tuple[Model, Model]:
-        """Return agent and interrogator, also where the persona or strategy needs no model."""
-        persona = cast.role(self.persona, cast.personas(), "agent-persona")
-        strategy = cast.role(self.strategy, cast.strategies(), "strategy")
-        return cast.player(persona, self.agent, self.seed), cast.player(strategy, self.interrogator, self.seed)
-
-    def warnings(self) -> list[str]:
-        """Return a sentence for everything that weakens this jury."""
-        return panel.warnings(self.jury, [self.players()[0].id], self.arms)
-
-
-class Log:
-    """What is known so far: the conversation, and the statements of every verdict that has been reached."""
-
-    def __init__(self, play: Play):
-        self.play, self.conversation, self.verdicts = play, None, {}
-
-    def scores(self, turn: int, arm: str) -> list[float | None]:
-        """Return the last round's scores in the jury's order, None for a juror without one; [] before the verdict."""
-        if (turn, arm) not in self.verdicts:
-            return []
-        found = {(row["juror"], row["persona"]): row["score"] for row in jury.last_round(self.verdicts[turn, arm])}
-        return [found.get(seat) for seat in self.seats(arm)]
+    def seats(self, arm: str) -> list[dict]:
+        """Return the jurors of an arm in the order in which they and their personas are named."""
+        names, personas = cast.numbered(self.config["jury_llm_models"]), [None, *self.jury.personas]
+        seats = self.jury.seats(arm, 0, 1)
+        seats.sort(key=lambda seat: (names.index(seat.name), personas.index(seat.persona)))
+        return [{"juror": seat.name, "persona": seat.persona} for seat in seats]
 
     def score(self, turn: int, arm: str) -> float | None:
-        """Return the verdict: the mean of the scores that there are, or what the jury aggregates by."""
-        return jury.decide(self.verdicts.get((turn, arm), []), self.play.jury.aggregation)
+        """Return the verdict: the mean of the scores that there are."""
+        return decide(self.verdicts.get((turn, arm), []))
 
-    def seats(self, arm: str) -> list[tuple[str, str | None]]:
-        """Return the jurors as (name, persona), in the order in which they are named."""
-        seats = [(seat.name, seat.persona) for seat in self.play.jury.seats(arm, 0, 1)]
-        names, personas = [seat.name for seat in self.play.jury.named()], [None, *self.play.jury.personas]
-        return sorted(seats, key=lambda seat: (names.index(seat[0]), personas.index(seat[1])))
+    def evaluation(self, turn: int, arm: str) -> dict:
+        """Return what an arm said of an answer: scores in the order of the seats (none before the verdict), its rounds.
 
-    def exchanges(self) -> list[Exchange]:
-        """Return the exchanges so far."""
-        return self.conversation.exchanges() if self.conversation else []
-
-    def ending(self) -> str:
-        """Return why the conversation could not go on."""
-        last = self.conversation.turns[-1]
-        return f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}"
-
-    def rounds(self, turn: int, arm: str) -> list[list[dict]]:
-        """Return every statement of a verdict, round by round, without what was sent: the file is written often."""
-        rare = ("served_by", "reasoning", "adapted", "asked_again")
-        rows = [
-            {name: value for name, value in row.items() if name != "messages" and (value or name not in rare)}
-            for row in self.verdicts.get((turn, arm), [])
+        A statement stands there without what was sent, since the file is written often.
+        """
+        rows = self.verdicts.get((turn, arm), [])
+        found = {(row["juror"], row["persona"]): row["score"] for row in last_round(rows)}
+        seats = self.seats(arm) if (turn, arm) in self.verdicts else []
+        kept = [
+            {name: value for name, value in row.items() if name != "messages" and (value or name not in RARE)}
+            for row in sorted(rows, key=lambda row: row["round"])
         ]
-        numbers = sorted({row["round"] for row in rows})
-        return [[row for row in rows if row["round"] == number] for number in numbers]
+        return {
+            "method": METHODS[arm],
+            **({"debate_rounds": self.jury.rounds} if arm == "debate" else {}),
+            "per_juror_scores": [found.get((seat["juror"], seat["persona"])) for seat in seats],
+            "avg_human_score": self.score(turn, arm),
+            "rounds": [list(part) for _, part in groupby(kept, lambda row: row["round"])],
+        }
+
+    def output(self) -> dict:
+        """Return what the command writes: the published fields first."""
+        judged = [self._judged(exchange) for exchange in self.conversation.exchanges()]
+        seats, config = {METHODS[arm]: self.seats(arm) for arm in self.arms}, dict(self.config)
+        if self.arms == ("debate",):
+            first = {name: config.pop(name) for name in ("role_play_llm_model", "interrogator_llm_model")}
+            first |= {"jury": config.pop("jury_llm_models"), "interaction": judged}
+            found = first | {"seats": seats[METHODS["debate"]]} | config
+        else:
+            found = {"config": config, "summary": _summary(judged), "turns": judged, "seats": seats}
+        return found | {
+            "conversation_id": self.conversation.conversation_id,
+            "status": self.conversation.status,
+            "messages": [turn.to_dict() for turn in self.conversation.turns],
+        }
+
+    def _judged(self, exchange: Exchange) -> dict:
+        """Return question and answer of a turn with what was said of it, as the command writes it."""
+        turn, question, answer, status = exchange
+        said = {"turn": turn, "question": question, "answer": answer}
+        found = [self.evaluation(turn, arm) for arm in self.arms]
+        if len(found) == 1:
+            scores = {"jury_scores": found[0]["per_juror_scores"], "avg_human_score": found[0]["avg_human_score"]}
+            return said | scores | {"status": status, "rounds": found[0]["rounds"]}
+        old, new = (one["avg_human_score"] for one in found)
+        delta = None if old is None or new is None else new - old
+        return said | {"old_eval": found[0], "new_eval": found[1], "score_delta": delta, "status": status}
 
 
-def interaction(log: Log) -> dict:
-    """Return the output of `selfeval roleplay`."""
-    config = log.play.config()
-    return {
-        "role_play_llm_model": config.pop("role_play_llm_model"),
-        "interrogator_llm_model": config.pop("interrogator_llm_model"),
-        "jury": config.pop("jury_llm_models"),
-        "interaction": [
-            {
-                "turn": exchange.turn,
-                "question": exchange.question,
-                "answer": exchange.answer,
-                "jury_scores": log.scores(exchange.turn, DEBATE),
-                "avg_human_score": log.score(exchange.turn, DEBATE),
-                "status": exchange.status,
-                "rounds": log.rounds(exchange.turn, DEBATE),
-            }
-            for exchange in log.exchanges()
-        ],
-        "seats": [{"juror": juror, "persona": persona} for juror, persona in log.seats(DEBATE)],
-        **config,
-        **_conversation(log),
-    }
-
-
-def comparison(log: Log) -> dict:
-    """Return the output of `selfeval compare`.
-
-    The averages are over the turns that have that jury's score; the overall delta is over the turns that have both.
-    """
-    turns = []
-    for exchange in log.exchanges():
-        old, new = (log.score(exchange.turn, arm) for arm in (INDEPENDENT, DEBATE))
-        turns.append(
-            {
-                "turn": exchange.turn,
-                "question": exchange.question,
-                "answer": exchange.answer,
-                "old_eval": _evaluation(log, exchange.turn, INDEPENDENT),
-                "new_eval": _evaluation(log, exchange.turn, DEBATE),
-                "score_delta": None if old is None or new is None else new - old,
-                "status": exchange.status,
-            }
-        )
-    return {
-        "config": log.play.config(),
-        "summary": {
-            "old_eval_avg": _mean([turn["old_eval"]["avg_human_score"] for turn in turns]),
-            "new_eval_avg": _mean([turn["new_eval"]["avg_human_score"] for turn in turns]),
-            "overall_delta": _mean([turn["score_delta"] for turn in turns]),
-        },
-        "turns": turns,
-        "seats": {
-            METHODS[arm]: [{"juror": juror, "persona": persona} for juror, persona in log.seats(arm)] for arm in METHODS
-        },
-        **_conversation(log),
-    }
-
-
-def _evaluation(log: Log, turn: int, arm: str) -> dict:
-    rounds = {"debate_rounds": log.play.jury.rounds} if arm == DEBATE else {}
-    return {
-        "method": METHODS[arm],
-        **rounds,
-        "per_juror_scores": log.scores(turn, arm),
-        "avg_human_score": log.score(turn, arm),
-        "rounds": log.rounds(turn, arm),
-    }
-
-
-def _conversation(log: Log) -> dict:
-    """Return the conversation itself, with what every message cost, and how it ended."""
-    if log.conversation is None:
-        return {"conversation_id": None, "status": "ok", "messages": []}
-    turns = [turn.to_dict() for turn in log.conversation.turns]
-    return {"conversation_id": log.conversation.conversation_id, "status": log.conversation.status, "messages": turns}
+def _summary(turns: Sequence[dict]) -> dict:
+    """Return the averages over the turns that have that jury's score; the overall delta over those that have both."""
+    deltas = [turn["score_delta"] for turn in turns]
+    old, new = ([turn[name]["avg_human_score"] for turn in turns] for name in ("old_eval", "new_eval"))
+    return {"old_eval_avg": _mean(old), "new_eval_avg": _mean(new), "overall_delta": _mean(deltas)}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -201,63 +124,57 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 async def run(
-    client: Client,
-    play: Play,
-    report: Callable[[Log], dict],
-    *,
-    read: Callable[[str], str] = input,
-    tell: Callable[[str], None] = lambda line: None,
-) -> Log:
+    client: Client, play: Play, *, read: Callable[[str], str] = input, tell: Callable[[str], None] = lambda line: None
+) -> Conversation:
     """Hold the conversation, have every arm judge each answer as soon as it exists, and write the file all the while.
 
-    report: `interaction` or `comparison`. read: what a person types with. tell: takes one line per verdict. Returns
-    the log; its conversation's status says whether all turns were held.
+    read: what a person types with. tell: takes one line per verdict, and at the end the conversation as text. Returns
+    the conversation; its status says whether all turns were held.
     """
-    log, judging = Log(play), {}
-    reader, held = _reader(play, read)
-    agent, interrogator = (reader if model.id == TYPED else model for model in play.players())
+    judging = {}
+    config, (reader, held) = play.config, _reader(play, read)
+    agent, interrogator = (reader if model.id == TYPED else model for model in (play.agent, play.interrogator))
 
     def write() -> None:
-        if log.conversation is None or len(log.conversation.turns) < held:
-            return  # the file holds lines of a person that are not repeated yet, and may never be
-        write_whole(play.out, json.dumps(report(log), indent=2, ensure_ascii=False) + "\n")
+        if len(play.conversation.turns) >= held:  # else the file has more, perhaps lines that a person typed
+            write_whole(play.out, json.dumps(play.output(), indent=2, ensure_ascii=False) + "\n")
 
     async def judge(conversation: Conversation, turn: int, arm: str) -> None:
-        log.verdicts[turn, arm] = await jury.verdict(client, play.jury, conversation, arm, turn=turn)
+        play.verdicts[turn, arm] = await verdict(client, play.jury, conversation, arm, turn)
         write()
-        score, scores = log.score(turn, arm), log.scores(turn, arm)
-        shown = " ".join("-" if one is None else f"{one:.2f}" for one in scores)
-        tell(f"turn {turn}  {METHODS[arm]}: {'no score' if score is None else f'{score:.2f}'}  [{shown}]")
+        score = play.score(turn, arm)
+        tell(f"turn {turn}  {METHODS[arm]}: {'no score' if score is None else f'{score:.2f}'}")
 
     async with Tasks() as group:
 
-        def on_exchange(conversation: Conversation, exchange: Exchange) -> None:
-            log.conversation = conversation
+        def on_exchange(conversation: Conversation) -> None:
+            play.conversation = conversation
             write()
+            turn = len(conversation.exchanges())
             for arm in play.arms:
-                judging[exchange.turn, arm] = group.create_task(judge(conversation, exchange.turn, arm))
+                judging[turn, arm] = group.create_task(judge(conversation, turn, arm))
 
-        async def feedback(conversation: Conversation, exchange: Exchange) -> str:
-            await judging[exchange.turn, play.arms[-1]]
-            return _feedback(log.score(exchange.turn, play.arms[-1]))
+        async def feedback(conversation: Conversation) -> str:
+            turn = len(conversation.exchanges())
+            await judging[turn, play.arms[-1]]
+            score = play.score(turn, play.arms[-1])
+            said = "gave no score" if score is None else f"gave the last answer {score:.2f}"
+            return f"The jury that reads along {said}, on a scale from 0, surely a program, to 1, surely a human being."
 
-        [log.conversation] = await converse(
-            client, interrogator, agent, strategy=play.strategy, persona=play.persona, turns=play.turns,
-            temperature=play.temperature, tokens=play.tokens, seed=play.seed, on_exchange=on_exchange,
-            feedback=feedback if play.feedback else None, also=play.jury.jurors, label=None,
+        [play.conversation] = await converse(
+            client, interrogator, agent, strategy=config["strategy"], persona=config["agent_persona"],
+            turns=config["max_turns"], temperature=config["temperature"], tokens=config["max_tokens"],
+            seed=config["seed"], on_exchange=on_exchange, feedback=feedback if config["feedback"] else None,
+            also=play.jury.jurors, label=None,
         )  # fmt: skip
     write()
-    return log
-
-
-def _feedback(score: float | None) -> str:
-    said = "gave no score" if score is None else f"gave the last answer {score:.2f}"
-    return f"The jury that reads along {said}, on a scale from 0, surely a program, to 1, surely a human being."
+    tell(str(render(play.conversation, [row for rows in play.verdicts.values() for row in rows])))
+    return play.conversation
 
 
 def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
     """Return a person who types, and who need not type again what the file of a stopped run has already, and how many
-    messages that file has up to the person's last.
+    messages that file has.
 
     With a person on both sides the lines of the file are theirs in turn. Raises `InputError` where the file cannot be
     written, is no output of these commands, or is one of another set-up and nobody said to overwrite it.
@@ -265,8 +182,17 @@ def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
     check_writable(play.out)
     if not play.out.exists():
         return cast.person(read), 0
-    now, (before, messages) = {"command": play.command} | play.config(), _found(play)
-    differs = [f"`{name}` {before[name]!r} there and {now[name]!r} here" for name in now if before[name] != now[name]]
+    now = {"command": COMMANDS[play.arms]} | play.config
+    try:
+        found = json.loads(play.out.read_text(encoding="utf-8"))
+        before = found.get("config") or {"jury_llm_models": found["jury"]} | found
+        before |= {"command": "compare" if "config" in found else "roleplay"}
+        messages = [(turn["speaker"], turn["text"]) for turn in found["messages"] if turn["status"] != "error"]
+        differs = [f"`{n}` {before[n]!r} there and {now[n]!r} here" for n in now if before[n] != now[n]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{play.out} exists and is no file of this command; choose another name for the output."
+        ) from error
     typed = {side for side, part in (("agent", "agent_persona"), ("interrogator", "strategy")) if before[part] == TYPED}
     lines = [text for speaker, text in messages if speaker in typed]
     if differs and not play.force:
@@ -275,22 +201,5 @@ def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
             f"{play.out} is the output of another set-up ({'; '.join(differs)}){people}; "
             "choose another name for the output, or add --force to overwrite it."
         )
-    held = 0 if differs else max((k for k, (speaker, _) in enumerate(messages, 1) if speaker in typed), default=0)
-    lines = iter(lines if all(now[name] == before[name] for name in HEARD) else [])
-    return cast.person(lambda shown: next(lines, None) or read(shown)), held
-
-
-def _found(play: Play) -> tuple[dict, list[tuple[str, str]]]:
-    """Return the set-up of the output that is there, and its messages as (speaker, text)."""
-    try:
-        content = json.loads(play.out.read_text(encoding="utf-8")) if play.out.is_file() else None
-        if "interaction" in content:
-            before = content | {"command": "roleplay", "jury_llm_models": content["jury"]}
-        else:
-            before = content["config"] | {"command": "compare"}
-        before = {name: before[name] for name in ("command", *play.config())}
-        return before, [(turn["speaker"], turn["text"]) for turn in content["messages"] if turn["status"] != "error"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{play.out} exists and is no file of this command; choose another name for the output."
-        ) from error
+    left = iter(lines if all(now[name] == before[name] for name in HEARD) else [])
+    return cast.person(lambda shown: next(left, None) or read(shown)), 0 if differs else len(messages)

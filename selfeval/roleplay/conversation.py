@@ -14,7 +14,7 @@ from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.roleplay import cast
-from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
+from selfeval.roleplay.transcripts import Conversation, Turn
 from selfeval.scoring import THOUGHT
 
 OPENING = "(The chat is open. Write your first message.)"
@@ -23,9 +23,6 @@ KEPT = (
     "usage", "cost", "latency", "finish_reason", "served_model", "served_by", "request_id", "reasoning", "adapted",
     "error",
 )  # fmt: skip
-
-OnExchange = Callable[[Conversation, Exchange], None]
-Feedback = Callable[[Conversation, Exchange], Awaitable[str]]
 
 
 @dataclass(frozen=True)
@@ -86,106 +83,81 @@ async def converse(
     persona: str = "support",
     turns: int = 7,
     conversations: int = 1,
-    first: str | None = None,
     temperature: float = 0.7,
     tokens: int = 0,
     seed: int = 0,
-    on_exchange: OnExchange | None = None,
-    feedback: Feedback | None = None,
+    on_exchange: Callable[[Conversation], None] = lambda conversation: None,
+    feedback: Callable[[Conversation], Awaitable[str]] | None = None,
     also: Sequence[Model] = (),
     label: str | None = "turns",
 ) -> list[Conversation]:
     """Have interrogator and agent talk for so many turns (a question and its answer each); return the conversations.
 
     strategy, persona: names in data/roleplay/; where one needs no model, its side's model may be None. conversations:
-    so many with the same parts, or none; they differ by their sample number. first: the first question, instead of
-    asking the interrogator for it. tokens: most tokens of a message, 0 = the provider's `answer_tokens`. on_exchange:
-    told of every exchange as soon as its answer exists, with the conversation up to there, so that a jury can start.
-    feedback: awaited after every exchange; its text goes to the interrogator alone, behind the answer, and the next
-    turn waits for it. also: models that will be asked besides, checked with the two before the first call.
+    so many with the same parts, or none; they differ by their sample number. tokens: most tokens of a message, 0 = the
+    provider's `answer_tokens`. on_exchange: told of the conversation so far as soon as an answer exists, so that a jury
+    can start. feedback: awaited after every exchange; its text goes to the interrogator alone, behind the answer, and
+    the next turn waits for it. also: models that will be asked besides, checked with the two before the first call.
 
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
-    for name, value, least in (("turns", turns, 1), ("conversations", conversations, 0), ("tokens", tokens, 0)):
-        check_whole(name, value, least)
-    asking, answering = sides(interrogator, agent, strategy, persona, temperature, tokens, seed)
-    _check(strategy, persona, turns, conversations, first)
-    if not conversations:
-        return []
-    opening = [Turn(asking.label, first)] if first else []
-    check_models(
-        client, (answering if opening else asking).request(opening, 0, seed), [asking.model, answering.model, *also]
-    )
-    meta = {"agent_model": answering.model.id, "interrogator_model": asking.model.id, "persona": persona}
+    check_whole("turns", turns, 1)
+    check_whole("conversations", conversations)
+    asks, answers = cast.role(strategy, cast.strategies(), "strategy"), cast.role(persona, cast.personas(), "persona")
+    if asks.questions and turns > len(asks.questions):
+        raise InputError(
+            f"The strategy {strategy!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
+            "data/roleplay/interrogators.yaml or ask for fewer turns."
+        )
+    if conversations > 1 and (asks.typed or answers.typed):
+        raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
+    sides = [
+        side("interrogator", asks, interrogator, temperature, tokens, seed),
+        side("agent", answers, agent, temperature, tokens, seed),
+    ]
+    models = [one.model for one in sides]
+    if conversations:
+        check_models(client, sides[0].request([], 0, seed), [*models, *also])
+    meta = {"agent_model": models[1].id, "interrogator_model": models[0].id, "persona": persona}
     meta |= {"strategy": strategy, "seed": seed}
 
     async def talk(number: int, progress: Progress) -> Conversation:
-        name = f"{answering.model.id} {persona}, {asking.model.id} {strategy}, {seed}.{number}"
-        log, status = [*opening], "ok"
+        name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}.{number}"
+        log, status = [], "ok"
 
         def so_far() -> Conversation:
-            source = cast.source(persona)
-            return Conversation(name, [*log], source, answering.label, status, meta | {"sample": number})
+            return Conversation(name, [*log], cast.source(persona), "agent", status, meta | {"sample": number})
 
-        for turn in range(1, turns + 1):
-            if turn > 1 or not opening:
-                log.append(await say(client, asking, log, number, seed))
-                if not log[-1].text:
-                    status = log[-1].status
-                    break
-            log.append(await say(client, answering, log, number, seed))
-            progress.step()
-            if log[-1].status == "error":
-                status = "error"
-            exchange = so_far().exchanges()[-1]
-            if on_exchange:
-                on_exchange(so_far(), exchange)
+        for place in range(2 * turns):
+            speaks = sides[place % 2]
+            [response] = await client.chat_all([speaks.request(log, number, seed)], label=None)
+            log.append(said(speaks.label, response))
+            answered = place % 2 == 1
+            if log[-1].status == "error" or not (answered or log[-1].text):
+                status = log[-1].status
+            if answered:
+                progress.step()
+                on_exchange(so_far())
             if status != "ok":
                 break
-            if feedback and turn < turns:
-                note = await feedback(so_far(), exchange)
+            if answered and feedback and place < 2 * turns - 1:
+                note = await feedback(so_far())
                 log[-1] = replace(log[-1], more=log[-1].more | {"feedback": note})
         return so_far()
 
     total = turns * conversations
-    with Progress(label, total, total, client.tally) as progress:
+    with Progress(label if conversations else None, total, total, client.tally) as progress:
         return await gather(talk(number, progress) for number in range(conversations))
 
 
-def sides(
-    interrogator: Model | None,
-    agent: Model | None,
-    strategy: str,
-    persona: str,
-    temperature: float = 0.7,
-    tokens: int = 0,
-    seed: int = 0,
-) -> tuple[Side, Side]:
-    """Return who asks and who answers."""
+def side(label: str, part: cast.Role, model: Model | None, temperature: float, tokens: int, seed: int) -> Side:
+    """Return one side of a conversation: who plays the part, and with what."""
     check_at_least("temperature", temperature)
-    made = []
-    for label, part, model in (
-        ("interrogator", cast.role(strategy, cast.strategies(), "strategy"), interrogator),
-        ("agent", cast.role(persona, cast.personas(), "persona"), agent),
-    ):
-        model = cast.player(part, model, seed)
-        parameters = {"temperature": temperature, "max_tokens": tokens or model.provider.answer_tokens}
-        made.append(Side(label, model, part.prompt, parameters | model.parameters))
-    return made[0], made[1]
-
-
-def _check(strategy: str, persona: str, turns: int, conversations: int, first: str | None) -> None:
-    part = cast.strategies()[strategy]
-    if part.questions and turns > len(part.questions):
-        raise InputError(
-            f"The strategy {strategy!r} has {len(part.questions)} questions, and `turns` is {turns}; add questions to "
-            "data/roleplay/interrogators.yaml or ask for fewer turns."
-        )
-    if first is not None and (part.questions or not isinstance(first, str) or not first.strip()):
-        raise InputError(f"`first` must be a text, and not beside a fixed list of questions, got {first!r}.")
-    if conversations > 1 and (part.typed or cast.personas()[persona].typed):
-        raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
+    check_whole("tokens", tokens)
+    model = cast.player(part, model, seed)
+    parameters = {"temperature": temperature, "max_tokens": tokens or model.provider.answer_tokens}
+    return Side(label, model, part.prompt, parameters | model.parameters)
 
 
 def check_models(client: Client, first: Request, models: Sequence[Model]) -> None:
@@ -197,10 +169,3 @@ def check_models(client: Client, first: Request, models: Sequence[Model]) -> Non
         return
     for model in models:
         require(model)
-
-
-async def say(client: Client, side: Side, turns: Sequence[Turn], sample: int, seed: int) -> Turn:
-    """Return the next message of one side."""
-    request = side.request(turns, sample, seed)
-    [response] = await client.chat_all([request], label=None)
-    return said(side.label, response)

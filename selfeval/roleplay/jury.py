@@ -8,7 +8,7 @@ An arm says what a juror sees besides rubric and conversation when it speaks:
   sham                  its own, and what jurors said in a debate on another conversation
   debate                every statement made so far; jurors speak one by one
   simultaneous          every statement of the rounds before; jurors speak at once
-  simultaneous_summary  a running summary of the rounds before
+  simultaneous_summary  a running summary of the rounds before, by the first juror
 
 RECORD, one row per statement (JSON lines, `verdicts.jsonl`):
 `conversation_id`, `source` (human | model), `turn`, `scope`, `arm`, `role` (juror | summary | judge), `round` (from 1;
@@ -25,26 +25,150 @@ rows with `role` = "juror".
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 
 from selfeval import DATA
-from selfeval.asking.client import Client, Progress, Tasks
-from selfeval.asking.request import is_computed
-from selfeval.errors import InputError
-from selfeval.records import read_jsonl
-from selfeval.roleplay.hearing import judged_turns, verdict
-from selfeval.roleplay.panel import SINGLE, Jury
+from selfeval.asking.client import Client, Progress, Tasks, gather
+from selfeval.asking.request import Request, Response
+from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
+from selfeval.models import Model, get
+from selfeval.records import call_fields, read_jsonl
+from selfeval.roleplay import cast, prompts, verdicts
 from selfeval.roleplay.transcripts import Conversation
+from selfeval.scoring import without_thinking
 from selfeval.stats.votes import ARMS
 
-__all__ = ["decide", "hold", "judged_turns", "last_round", "recorded_statements", "verdict"]
+SINGLE = ("independent", "personas")  # arms of one round
+PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework
+REPAIRED = ("ok", "empty", "length")  # what a second call may mend; a refusal is an answer of its own
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One juror of one verdict: a model in a persona (None: without); number: its how many-th seat this is, from 1.
+
+    Votes of one model in several seats are samples of it, each with the sample number of its seat.
+    """
+
+    model: Model
+    persona: str | None = None
+    number: int = 1
+
+    @property
+    def name(self) -> str:
+        """Return what records call this juror."""
+        return cast.numbered([self.model.id] * self.number)[-1]
+
+
+@dataclass(frozen=True)
+class Jury:
+    """Who judges, and how; one object for all conversations of a run.
+
+    jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names in
+    data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a verdict is about:
+    the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation` once. context: what is
+    shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one more round
+    whose statements nobody sees. aggregation: `mean` or `majority` of the last round. dimensions: further rubrics of
+    data/roleplay/rubrics.yaml. judge: the model that decides after the jury ("": none). temperature, seed: of the
+    jurors. Raises `InputError` naming the field that breaks a rule.
+    """
+
+    jurors: Sequence[Model | str]
+    _: KW_ONLY
+    personas: Sequence[str] = PUBLISHED
+    rounds: int = 2
+    scope: str = "turn"
+    context: str = "rolling"
+    blind: bool = False
+    aggregation: str = "mean"
+    dimensions: Sequence[str] = ()
+    judge: Model | str = ""
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self):
+        check_one_of("scope", self.scope, ("turn", "prefix", "conversation"))
+        check_one_of("context", self.context, ("rolling", "isolated"))
+        check_one_of("aggregation", self.aggregation, ("mean", "majority"))
+        check_flag("blind", self.blind)
+        check_whole("rounds", self.rounds, 1)
+        check_whole("seed", self.seed)
+        check_at_least("temperature", self.temperature)
+        jurors = [self.jurors] if isinstance(self.jurors, str | Model) and self.jurors else self.jurors
+        for name, given in (("jurors", jurors), ("personas", self.personas)):
+            if not given:
+                raise InputError(f"`{name}` must name at least one, got {given!r}.")
+        _check_names("personas", self.personas, cast.jurors())
+        _check_names("dimensions", self.dimensions, [name for name in cast.rubrics() if name != "human"])
+        object.__setattr__(self, "jurors", tuple(get(one) if isinstance(one, str) else one for one in jurors))
+        if self.judge and isinstance(self.judge, str):
+            object.__setattr__(self, "judge", get(self.judge))
+
+    def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
+        """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0).
+
+        Several models: each takes one persona per conversation, and over max(jurors, personas) conversations every
+        model plays every persona equally often. One model: it takes every persona, and votes once in `independent`.
+        """
+        ids = [model.id for model in self.jurors]
+        seats = [Seat(model, number=ids[:k].count(model.id) + 1) for k, model in enumerate(self.jurors)]
+        if arm != "independent" and len(seats) == 1:
+            seats = [Seat(self.jurors[0], persona) for persona in self.personas]
+        elif arm != "independent":
+            size = max(len(seats), len(self.personas))
+            names = [self.personas[k % len(self.personas)] for k in latin_row(size, "persona", index, 0, self.seed)]
+            seats = [replace(seat, persona=name) for seat, name in zip(seats, names, strict=False)]
+        return [seats[k] for k in latin_row(len(seats), "order", index, turn - 1, self.seed)]
+
+
+def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known or list(names).count(name) > 1:
+            raise InputError(f"Unknown name {name!r} in `{field}`, or given twice; known are {', '.join(known)}.")
+
+
+def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) -> list[str]:
+    """Return a sentence for what weakens a jury: one model in many seats, jurors of an agent's family; ids, or names
+    with a number as in the records."""
+    found, seats = [], Counter(juror.partition(" #")[0] for juror in jurors)
+    itself = "debate is one model with itself. Name models of different families in `jurors`."
+    if len(seats) == 1 and set(arms) - {"independent"}:
+        found.append(f"One model, {', '.join(seats)}, sat in all seats: what looks like a {itself}")
+    for juror, n in seats.items():
+        if n > 1:
+            taken = f"{n} of {len(jurors)} seats: its votes are samples of one opinion, and their {itself}"
+            found.append(f"One model, {juror}, takes {taken}")
+    for agent in dict.fromkeys(agents):
+        if family := [juror for juror in seats if cast.same_family(juror, agent)]:
+            found.append(f"The agent {agent} is judged by its own family ({', '.join(family)}): see `same_family`.")
+    return found
+
+
+def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[int]:
+    """Return a permutation of range(size): row + column of a seeded Latin square, a new square per block of `size`.
+
+    Over any aligned block of `size` rows every number stands at every place once, and so over columns.
+    """
+    draw = random.Random(f"{seed} {name} {size} {row // size} {column // size}")
+    first, second = list(range(size)), list(range(size))
+    draw.shuffle(first)
+    draw.shuffle(second)
+    return [first[(place + row + column) % size] for place in second]
+
+
+# many verdicts --------------------------------------------------------------------------------------------------------
 
 
 async def hold(
-    client: Client, jury: Jury, conversations: Sequence[Conversation], arms: Sequence[str] = ("debate",),
-    label: str | None = "statements",
-) -> list[dict]:  # fmt: skip
+    client: Client,
+    jury: Jury,
+    conversations: Sequence[Conversation],
+    arms: Sequence[str] = ("debate",),
+    label: str | None = "verdicts",
+) -> list[dict]:
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
     Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham`
@@ -52,76 +176,69 @@ async def hold(
     ones where there is one conversation. Raises `InputError` for an unknown arm, an arm given twice, or `sham` on
     several conversations without `debate`.
     """
-    _check_arms(arms, conversations)
-    design = [
-        (index, turn, arm)
-        for index, conversation in enumerate(conversations)
-        for turn in judged_turns(jury, conversation)
-        for arm in arms
-    ]
+    if isinstance(arms, str) or not arms:
+        raise InputError(f"`arms` must be a list of arms ({', '.join(ARMS)}), got {arms!r}.")
+    _check_names("arms", arms, ARMS)
+    if "sham" in arms and "debate" not in arms and len(conversations) > 1:
+        raise InputError("The arm `sham` shows statements of a debate on another conversation: add `debate` to `arms`.")
+    turns = [judged_turns(jury, conversation) for conversation in conversations]
+    design = [(index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms]
     if not design:
         raise InputError("There is nothing to judge: no conversation, or none with an answer of its agent.")
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
 
-    async def one(index: int, turn: int, arm: str, step) -> list[dict]:
+    async def one(index: int, turn: int, arm: str) -> list[dict]:
         peers: Sequence[dict] = ()
         if arm == "sham":  # before a place is taken, which the debate may need
-            donor = _donor(jury, conversations, index, turn)
+            donor = _donor(jury, turns, index, turn)
             peers = await tasks[*donor, "debate"] if donor else _recorded(jury)
         async with places:
-            return await verdict(
-                client, jury, conversations[index], arm, turn=turn, index=index, peers=peers, step=step
-            )
+            rows = await verdict(client, jury, conversations[index], arm, turn, index, peers)
+        progress.step()
+        return rows
 
-    total = sum(_statements(jury, arm) for _, _, arm in design)
-    with Progress(label, total, total, client.tally) as progress:
+    with Progress(label, len(design), len(design), client.tally) as progress:
         async with Tasks() as group:
             for key in design:
-                tasks[key] = group.create_task(one(*key, progress.step))
+                tasks[key] = group.create_task(one(*key))
     return [row for key in design for row in tasks[key].result()]
 
 
-def _check_arms(arms: Sequence[str], conversations: Sequence[Conversation]) -> None:
-    if isinstance(arms, str) or not arms:
-        raise InputError(f"`arms` must be a list of arms ({', '.join(ARMS)}), got {arms!r}.")
-    for arm in arms:
-        if arm not in ARMS or list(arms).count(arm) > 1:
-            raise InputError(f"Unknown arm {arm!r}, or given twice; known are {', '.join(ARMS)}.")
-    if "sham" in arms and "debate" not in arms and len(conversations) > 1:
-        raise InputError("The arm `sham` shows statements of a debate on another conversation: add `debate` to `arms`.")
+def judged_turns(jury: Jury, conversation: Conversation, turn: int = 0) -> list[int]:
+    """Return the turns on which there is a verdict (turn: only that one, if there is): those with an answer.
+
+    With the scope `conversation` it is the last one, if there is an answer anywhere.
+    """
+    exchanges = conversation.exchanges()
+    answered = [e.turn for e in exchanges if e.answer.strip()]
+    if jury.scope == "conversation" and answered:
+        answered = [turn or len(exchanges)]
+    return [t for t in answered if not turn or t == turn]
 
 
 def _places(client: Client, jury: Jury) -> int:
     """Return how many verdicts are in the making at a time.
 
-    Twice as many as there are places at the jurors' providers, so that a place never waits for a disk; one for the
-    embedded model, whose server has the next prompt's beginning at hand while nothing else comes between.
+    Twice as many as calls are in flight, so that a place never waits for a disk; one for the embedded model, whose
+    server has the next prompt's beginning at hand while nothing else comes between.
     """
-    places = {}
-    for model in jury.jurors:
-        provider = model.provider
-        most = client.concurrency if is_computed(model) else min(client.concurrency, provider.concurrency)
-        places[provider.name] = provider.embedded["settings"]["slots"] if provider.embedded else 2 * most
-    return sum(places.values())
+    embedded = [model.provider.embedded for model in jury.jurors if model.provider.embedded]
+    return embedded[0]["settings"]["slots"] if embedded else 2 * client.concurrency
 
 
-def _statements(jury: Jury, arm: str) -> int:
-    rounds = 1 if arm in SINGLE else jury.rounds + jury.blind
-    return len(jury.seats(arm, 0, 1)) * rounds + bool(jury.judge)
-
-
-def _donor(jury: Jury, conversations: Sequence[Conversation], index: int, turn: int) -> tuple[int, int] | None:
+def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tuple[int, int] | None:
     """Return index and turn of the other conversation whose statements are shown; None where there is no other.
 
-    The next one in a seeded order of all: what its source is does not depend on whose statements it replaces.
+    The next one in a seeded order of all: what its source is does not depend on whose statements it replaces. turns:
+    those judged of each conversation.
     """
-    order = list(range(len(conversations)))
+    order = list(range(len(turns)))
     random.Random(f"{jury.seed} sham").shuffle(order)
     place = order.index(index)
     for donor in order[place + 1 :] + order[:place]:
-        if turns := judged_turns(jury, conversations[donor]):
-            return donor, turn if turn in turns else turns[min(turn, len(turns)) - 1]
+        if judged := turns[donor]:
+            return donor, turn if turn in judged else judged[min(turn, len(judged)) - 1]
     return None
 
 
@@ -135,32 +252,181 @@ def _recorded(jury: Jury) -> Sequence[dict]:
     seats, rounds = (max(row[field] for row in recorded_statements()) for field in ("position", "round"))
     if len(jury.seats("sham", 0, 1)) > seats or jury.rounds > rounds:
         raise InputError(
-            f"With one conversation the arm `sham` shows recorded statements, and the recorded debate has {seats} "
-            f"jurors and {rounds} rounds; judge two conversations or more, or use fewer."
+            f"To one conversation the arm `sham` shows recorded statements, and the recorded debate has {seats} "
+            f"jurors and {rounds} rounds; judge more conversations, or use fewer."
         )
     return recorded_statements()
 
 
-def last_round(records: Sequence[dict]) -> list[dict]:
-    """Return the jurors' records of a verdict's last round, in speaking order."""
-    rows = [row for row in records if row["role"] == "juror"]
-    last = max((row["round"] for row in rows), default=0)
-    return sorted((row for row in rows if row["round"] == last), key=lambda row: row["position"])
+# one verdict ----------------------------------------------------------------------------------------------------------
 
 
-def decide(records: Sequence[dict], aggregation: str = "mean") -> float | None:
-    """Return the jury's score of one verdict: the judge's if there is one, else from the jurors' last round.
+async def verdict(
+    client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index: int = 0, peers: Sequence = ()
+) -> list[dict]:
+    """Return the records of one verdict, in order of round and position; [] where the answer judged is empty.
 
-    mean: of the valid scores. majority: 1 where more than half of them lie above .5, 0 where more than half lie below,
-    else .5. None without a valid score: silence is no vote.
+    Start it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
+    conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
+    conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
-    judge = [row["score"] for row in records if row["role"] == "judge"]
-    if judge and judge[-1] is not None:
-        return judge[-1]
-    scores = [row["score"] for row in last_round(records) if row["score"] is not None]
-    if not scores:
-        return None
-    if aggregation == "mean":
-        return sum(scores) / len(scores)
-    human, bot = (sum(score > 0.5 for score in scores), sum(score < 0.5 for score in scores))
-    return 1.0 if human > len(scores) / 2 else 0.0 if bot > len(scores) / 2 else 0.5
+    if not judged_turns(jury, conversation, turn):
+        return []
+    hearing = _Hearing(client, jury, conversation, arm, turn)
+    hearing.seats, hearing.peers = jury.seats(arm, index, turn), [row for row in peers if row["role"] == "juror"]
+    return await hearing.run()
+
+
+class _Hearing:
+    """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
+
+    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int):
+        self.client, self.jury, self.arm = client, jury, arm
+        self.rubrics = {name: cast.rubrics()[name] for name in ("human", *jury.dimensions)}
+        self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
+        shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
+        if jury.scope == "turn" and jury.context == "isolated":
+            shown = shown[-1:]
+        self.shared = prompts.conversation_part(self.rubrics, shown)
+        self.judged = prompts.judged_part(jury.scope, turn)
+        self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
+        self.said: list[dict] = []
+        self.summary = ""
+        self.about = {
+            "conversation_id": conversation.conversation_id,
+            "pair": conversation.meta.get("pair"),
+            "source": conversation.source,
+            "turn": turn,
+            "scope": jury.scope,
+            "arm": arm,
+            "agent": conversation.agent_model,
+        }
+
+    async def run(self) -> list[dict]:
+        rows, single = [], self.arm in SINGLE
+        rounds, blind = (1, 0) if single else (self.jury.rounds, int(self.jury.blind))
+        for number in range(1, rounds + blind + 1):
+            rows += await self._round(number, number > rounds)
+            more = number < rounds or blind or self.jury.judge
+            if self.arm == "simultaneous_summary" and number <= rounds and more:
+                rows.append(await self._summarise(number))
+        if self.jury.judge:
+            place = self._place("judge", rounds + blind + 1, 1, Seat(self.jury.judge), True)
+            rows.append(await self._record(place, Seat(self.jury.judge), self._prompt(self.said, self.jury.judge)))
+        return rows
+
+    async def _round(self, number: int, blind: bool) -> list[dict]:
+        places = list(enumerate(self.seats, 1))
+        if self.arm != "debate" or blind:
+            rows = await gather(self._speak(number, position, seat, blind) for position, seat in places)
+            self.said += rows
+            return rows
+        for position, seat in places:  # the only statements that wait for each other
+            self.said.append(await self._speak(number, position, seat, blind))
+        return self.said[-len(places) :]
+
+    def _heard(self, number: int, position: int, blind: bool) -> list[dict]:
+        """Return the statements that a juror sees when it speaks."""
+        if self.arm in SINGLE:
+            return []
+        if self.arm not in ("reask", "sham"):
+            return self.said
+        own = [row for row in self.said if row["position"] == position]
+        if self.arm == "reask":
+            return own
+        earlier = [
+            row
+            for row in self.peers
+            if row["position"] != position and (row["round"], row["position"] * (not blind)) < (number, position)
+        ]
+        return sorted([*own, *earlier], key=lambda row: (row["round"], row["position"]))
+
+    def _prompt(self, heard: Sequence[dict], model: Model, **juror) -> list[dict]:
+        log = prompts.log_part(heard, self.summary)
+        constrained = model.provider.json_schema
+        return prompts.statement(self.shared, log, self.judged, self.rubrics, constrained=constrained, **juror)
+
+    async def _speak(self, number: int, position: int, seat: Seat, blind: bool) -> dict:
+        heard = self._heard(number, position, blind)
+        persona = cast.jurors()[seat.persona]["persona"] if seat.persona else ""
+        messages = self._prompt(heard, seat.model, position=position, persona=persona, blind=blind)
+        others = [row for row in heard if row["position"] != position and row["score"] is not None]
+        latest = {row["position"]: row["score"] for row in others}.values()
+        row = await self._record(self._place("juror", number, position, seat, blind), seat, messages)
+        return row | {"peer_mean": sum(latest) / len(latest) if latest else None}
+
+    async def _record(self, place: dict, seat: Seat, messages: list[dict]) -> dict:
+        """Ask for a statement, once more for its score where it has none, and return the row."""
+        constrained, tag = seat.model.provider.json_schema, self.tags[0]
+        calls = [await self._ask(seat, messages, reason=True)]
+        read, counts = self._read(calls[0]), calls[0]
+        if read.scores[tag] is None and counts.status in REPAIRED:
+            again = prompts.repair(messages, counts.text, self.rubrics, constrained)
+            calls.append(await self._ask(seat, again, reason=False))
+            repaired = self._read(calls[1])
+            if repaired.scores[tag] is not None:
+                read, counts = verdicts.Verdict(repaired.scores, read.reason), calls[1]
+        score = read.scores[tag]
+        status = "ok" if score is not None else "no_answer" if calls[0].status == "ok" else calls[0].status
+        dimensions = {name: read.scores[r["tag"]] for name, r in self.rubrics.items() if name != "human"}
+        shown = "\n".join(filter(None, [read.reason, "" if score is None else f"{tag}={score:g}"]))
+        said = {"score": score, "status": status, "dimensions": dimensions, "statement": shown}
+        return place | said | _costs(seat.model, messages, calls, counts)
+
+    async def _summarise(self, number: int) -> dict:
+        """Have the rounds so far summed up; the summary replaces what was said."""
+        seat = Seat(self.jury.jurors[0])
+        messages = prompts.summary(self.shared, prompts.log_part(self.said, self.summary))
+        response = await self._send(seat, messages)
+        text = verdicts.shorten(without_thinking(response.text))
+        if response.status in ("ok", "length") and text:
+            self.summary, self.said = text, []
+        said = {"score": None, "status": response.status, "dimensions": {}, "statement": text}
+        place = self._place("summary", number, 1, seat, blind=False)
+        return place | said | _costs(seat.model, messages, [response], response)
+
+    def _place(self, role: str, number: int, position: int, seat: Seat, blind: bool) -> dict:
+        """Return the fields of a record on who speaks, and when."""
+        family = cast.same_family(seat.model.id, self.about["agent"])
+        spoken = {"role": role, "round": number, "blind": blind, "position": position}
+        return self.about | spoken | {"juror": seat.name, "persona": seat.persona, "same_family": family}
+
+    def _read(self, response: Response) -> verdicts.Verdict:
+        """Return what a reply says; one that was cut off has no score, since the last one may be missing."""
+        if response.status == "ok":
+            return verdicts.read(response.text, self.tags, self.evidence)
+        reason = verdicts.read(response.text, self.tags).reason if response.status != "error" else ""
+        opened = reason.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")  # of JSON that was cut off
+        return verdicts.Verdict(dict.fromkeys(self.tags), opened.strip('" ') if opened != reason else reason)
+
+    async def _ask(self, seat: Seat, messages: list[dict], reason: bool) -> Response:
+        provider = seat.model.provider
+        if not provider.json_schema:
+            return await self._send(seat, messages)
+        form = prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
+        return await self._send(seat, messages, response_format=form)
+
+    async def _send(self, seat: Seat, messages: list[dict], **form) -> Response:
+        tokens = max(prompts.SHORTEST, seat.model.provider.answer_tokens)
+        how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed} | form
+        return await self.client.chat(seat.model, messages, sample=seat.number - 1, **how)
+
+
+def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts: Response) -> dict:
+    """Return the fields on the calls behind a statement, of which one counts; messages: of the first."""
+    replies = [call.text if call.status != "error" else call.error for call in calls]
+    costs = [call.cost for call in calls]
+    usage = Counter()
+    for call in calls:
+        usage.update(call.usage)
+    return {
+        "reply": replies[0],
+        "repaired": len(calls) > 1,
+        "repair_reply": replies[1] if len(calls) > 1 else None,
+        "usage": dict(usage),
+        "cost": None if None in costs else sum(costs),
+        "latency": round(sum(call.latency for call in calls), 3),
+        "request_id": counts.request_id,
+        **call_fields(Request(model, messages), counts),
+        "asked_again": calls[0].earlier or None,
+    }

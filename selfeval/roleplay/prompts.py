@@ -72,27 +72,23 @@ def judged_part(scope: str, turn: int) -> str:
 
 
 def statement(
-    shared: str, log: str, judged: str, rubrics: Mapping[str, Mapping], *, position: int, persona: str | None,
-    constrained: bool, blind: bool = False,
+    shared: str, log: str, judged: str, rubrics: Mapping[str, Mapping], *, constrained: bool, position: int = 0,
+    persona: str = "", blind: bool = False,
 ) -> list[dict]:  # fmt: skip
-    """Ask a juror for its reason and its scores; shared and log: the parts above. blind: nobody will see the vote."""
-    lines = []
-    if log:
+    """Ask a juror for its reason and its scores, or (position 0) one more model to decide after the jury.
+
+    shared, log: the parts above. blind: nobody will see the vote.
+    """
+    lines = ["You preside over this jury and decide."] if not position else []
+    if log and position:
         lines.append(f"You are juror {position}; statements of juror {position} above are your own.")
     if persona:
         lines.append(persona)
-    lines.append(judged + (". Weigh what was said above, then decide for yourself." if log else "."))
+    weigh = " Weigh what was said above, then decide for yourself." if log else ""
+    lines.append(f"{judged}.{weigh if position else ' Weigh the conversation and what the jurors said.'}")
     if blind:
         lines.append("This is your last vote, and no other juror will see it.")
     return user(f"{shared}{log}\n" + "\n".join(lines) + f"\n{_form(rubrics, constrained)}")
-
-
-def final_judgement(
-    shared: str, log: str, judged: str, rubrics: Mapping[str, Mapping], constrained: bool
-) -> list[dict]:
-    """Ask one more model to decide after the jury."""
-    lines = f"You preside over this jury and decide.\n{judged}. Weigh the conversation and what the jurors said."
-    return user(f"{shared}{log}\n{lines}\n{_form(rubrics, constrained)}")
 
 
 def summary(shared: str, log: str) -> list[dict]:

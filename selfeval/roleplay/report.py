@@ -1,41 +1,45 @@
-"""What the jury's notebook needs: conversations to judge, verdicts, baselines, transcripts with scores, sentences."""
+"""What the jury's notebook needs: conversations to judge, verdicts, baselines, costs, tables and sentences."""
 
-import html
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from scipy import stats as sps
 
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_whole
-from selfeval.figures.tables import p_text, side_by_side
+from selfeval.figures.tables import estimate_text, p_text, side_by_side
 from selfeval.models import Model
 from selfeval.records import data_path
+from selfeval.roleplay import cast
 from selfeval.roleplay.humans import forced_context, human_conversations
-from selfeval.roleplay.jury import decide, hold, judged_turns
-from selfeval.roleplay.panel import Jury, personas, relatives, warnings
+from selfeval.roleplay.jury import Jury, hold, judged_turns, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
-from selfeval.stats import serving
+from selfeval.roleplay.verdicts import decide
+from selfeval.stats import conversations_needed, serving
 from selfeval.stats.classifier import out_of_fold
-from selfeval.stats.jury import JUROR, baseline_auc, default_rows, jury_table, seated
+from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
+from selfeval.stats.table import default_rows
 
+ENOUGH = 20  # conversations that say how much differences vary
 VERDICT = ["conversation_id", "turn", "arm"]
-SHADES = ("#f3d9d4", "#f2f2f2", "#d5e6f0")  # a program, undecided, a person
+SHOWN = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # of `jury_table`, as shown
+Known = tuple[list[Conversation], list[dict]]
 
 
 def existing(
     verdicts: str | Sequence[str], conversations: str | Sequence[str], *, limit: int = 0, max_turns: int = 0, out: str
-) -> tuple[list[Conversation], list[dict]] | None:
+) -> Known | None:
     """Return verdicts that exist, in files, as (conversations, statements); None where no file is named.
 
     The conversations are those that the statements are about, as far as they stand in these files, beside them, or in
     `conversations`; first file first. limit, max_turns: as in `docket`. Raises `InputError` where `out` is a folder
     that one of the files is in, since the notebook writes there.
     """
-    files, talks = _listed(verdicts), _listed(conversations)
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
-    written = {(data_path(out) / f"{name}.jsonl").resolve() for name in ("verdicts", "conversations")}
+    files, talks = ([each] if isinstance(each, str) else list(each) for each in (verdicts, conversations))
+    written = [(data_path(out) / f"{name}.jsonl").resolve() for name in ("verdicts", "conversations")]
     for file in files + talks:
         if data_path(file).resolve() in written:
             raise InputError(f"`out` {out!r} is where {file} is, which is read here; choose another folder for `out`.")
@@ -46,18 +50,16 @@ def existing(
     texts = {one.conversation_id: one for one in reversed([*found, *read_conversations(beside + talks)])}
     judged = list(dict.fromkeys(row["conversation_id"] for row in statements))[: limit or None]
     kept = [r for r in statements if r["conversation_id"] in judged and r["turn"] <= (max_turns or r["turn"])]
-    if not any(row["role"] == "juror" for row in kept):
+    if not _jurors(kept):
         raise InputError(f"There is no juror's verdict in {', '.join(map(str, files))} on the answers to analyse.")
     return [texts[name].first(max_turns) for name in judged if name in texts], kept
 
 
-def _listed(files: str | Sequence[str]) -> list[str]:
-    return [files] if isinstance(files, str) else list(files)
+def _jurors(statements: Sequence[dict]) -> list[dict]:
+    return [row for row in statements if row["role"] == "juror"]
 
 
-async def hear(
-    client: Client, jury: Jury, arms: Sequence[str], files: str | Sequence[str], **docketed
-) -> tuple[list[Conversation], list[dict]]:
+async def hear(client: Client, jury: Jury, arms: Sequence[str], files: str | Sequence[str], **docketed) -> Known:
     """Have a jury judge what `docket` returns; return conversations and statements."""
     cases = await docket(client, files, **docketed)
     return cases, await hold(client, jury, cases, arms)
@@ -73,8 +75,7 @@ async def docket(
     (`humans.forced_context`). limit: only the first so many conversations of the files, 0 = all. max_turns: only the
     first so many exchanges of each conversation, 0 = all. Raises `InputError` where there is nothing to judge.
     """
-    if not isinstance(humans, int) or isinstance(humans, bool) or humans < 0:
-        raise InputError(f"`humans` must be a number of control conversations, or 0 for none, got {humans!r}.")
+    check_whole("humans", humans)
     found = [one.first(max_turns) for one in (read_conversations(files) if files else [])[: limit or None]]
     if humans:
         people = [one.first(max_turns) for one in human_conversations(humans, exchanges=exchanges, seed=seed)]
@@ -95,60 +96,82 @@ def served(records: pd.DataFrame, conversations: Sequence[Conversation]) -> dict
     return served_by_several(pd.concat([records.filter(JUROR), pd.DataFrame(said, columns=JUROR)]))
 
 
-def seating(jury: Jury, known: tuple[list, list[dict]] | None = None) -> pd.DataFrame:
-    """Return who sits on the jury for the first conversation's first turn, in speaking order.
+def seating(records: pd.DataFrame) -> pd.DataFrame:
+    """Return who sat on the jury, model and persona, as they first spoke."""
+    said = records.loc[records["role"] == "juror", ["juror", "persona"]].drop_duplicates(ignore_index=True)
+    return said.assign(title=[cast.jurors().get(name, {}).get("title", name) for name in said["persona"]])
 
-    known: verdicts that exist (`existing`): who sat there, in the last of the arms.
-    """
-    rows = [(place, seat.name, seat.persona) for place, seat in enumerate(jury.seats("debate", 0, 1), 1)]
+
+def doubts(jury: Jury, agents: Sequence[str], arms: Sequence[str], known: Known | None = None) -> list[str]:
+    """Return a sentence for everything that weakens this jury (`jury.warnings`), or the one of verdicts that exist."""
+    jurors = [model.id for model in jury.jurors]
     if known:
-        said = pd.DataFrame(known[1]).query("role == 'juror'")
-        said = said[said["arm"] == said["arm"].iloc[-1]]
-        first = said[[*VERDICT, "round"]].eq(said[[*VERDICT, "round"]].iloc[0]).all(axis=1)
-        rows = said.loc[first, ["position", "juror", "persona"]].itertuples(index=False)
-    return pd.DataFrame([(*row, _title(row[2])) for row in rows], columns=["speaks", "juror", "persona", "title"])
+        jurors, agents, arms = (dict.fromkeys(row[f] for row in _jurors(known[1])) for f in ("juror", "agent", "arm"))
+    return warnings(list(jurors), agents, arms)
 
 
-def doubts(
-    jury: Jury, agents: Sequence[str], arms: Sequence[str], known: tuple[list, list[dict]] | None = None
-) -> list[str]:
-    """Return a sentence for everything that weakens this jury (`panel.warnings`), or the one of verdicts that exist."""
-    if not known:
-        return warnings(jury, agents, arms)
-    statements = [row for row in known[1] if row["role"] == "juror"]
-    models = {row["juror"].partition(" #")[0] for row in statements}
-    found = []
-    if len(models) == 1 and {row["arm"] for row in statements} - {"independent"}:
-        found.append(f"One model, {models.pop()}, sat in all seats: what looks like a debate is one model with itself.")
-    for agent in dict.fromkeys(row["agent"] for row in statements):
-        found += relatives(agent, [row["juror"] for row in statements if row["agent"] == agent and row["same_family"]])
-    return found
-
-
-def settings(jury: Jury, agent: str, known: tuple[list, list[dict]] | None = None) -> dict:
+def settings(jury: Jury, records: pd.DataFrame, known: Known | None = None) -> dict:
     """Return what a paper says of the jury; of verdicts that exist, as far as these say it."""
-    how = {"aggregation": jury.aggregation, "seed": jury.seed}
-    if not known:
-        who = {"jurors": [model.id for model in jury.jurors], "personas": list(jury.personas), "agent": agent}
-        who |= {"rounds": jury.rounds, "scope": jury.scope, "context": jury.context}
-        return who | {"aggregation": jury.aggregation, "temperature": jury.temperature, "seed": jury.seed}
-    statements = [row for row in known[1] if row["role"] == "juror"]
-    each = {"jurors": "juror", "personas": "persona", "agents": "agent", "scope": "scope"}
-    said = {name: [v for v in dict.fromkeys(row[field] for row in statements) if v] for name, field in each.items()}
-    return said | {"rounds": max(row["round"] for row in statements)} | how
+    said, each = records[records["role"] == "juror"], {"jurors": "juror", "personas": "persona", "agents": "agent"}
+    found = {name: said[field].replace("", None).dropna().unique().tolist() for name, field in each.items()}
+    how = ("aggregation", "seed") if known else ("aggregation", "seed", "scope", "context", "temperature")
+    return found | {"rounds": int(said["round"].max())} | {name: getattr(jury, name) for name in how}
 
 
 def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
     """Return one row per verdict: conversation, turn, arm, source, agent, `score` (null without any valid score)."""
+    first = records.drop_duplicates(VERDICT).set_index(VERDICT)[["source", "agent", "pair"]]
+    parts = records.groupby(VERDICT, sort=False)
+    scores = {name: decide(part.to_dict("records"), aggregation) for name, part in parts}
+    return first.assign(score=pd.Series(scores, dtype=float)).reset_index()
+
+
+def costs(records: pd.DataFrame) -> pd.DataFrame:
+    """Return what the statements of each arm took: repairs, missing scores, tokens (and the share cached), dollars.
+
+    Where statements were asked for again, also their share. What is known of no statement is null, and no 0.
+    """
+    usage = pd.DataFrame([u if isinstance(u, dict) else {} for u in records["usage"]], records.index)
+    frame = usage.reindex(columns=["prompt", "cached", "completion"]).add_suffix("_tokens")
+    frame["repaired"] = records["repaired"].astype("boolean")
+    frame["no_score"] = records["score"].isna() & (records["role"] != "summary")
+    arms = frame.groupby(records["arm"], sort=False)
+    found = arms.sum(min_count=1)
+    found["cached"] = (found.pop("cached_tokens").astype(float) / found["prompt_tokens"]).round(2)
+    found["dollars"] = records["cost"].astype(float).groupby(records["arm"]).agg(lambda cost: cost.sum(skipna=False))
+    found.insert(0, "statements", arms.size())
+    found.insert(0, "verdicts", records.drop_duplicates(VERDICT).groupby("arm").size())
+    again = serving.asked_again(records, ["arm"])
+    if again.any():
+        found["asked_again"] = again.round(3)
+    whole = ["repaired", "no_score", "prompt_tokens", "completion_tokens"]
+    return found.astype(dict.fromkeys(whole, "Int64")).reset_index()
+
+
+def baselines(
+    jury: Jury, conversations: Sequence[Conversation], *, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """Return AUC and paired accuracy of two content-blind baselines, as rows of `jury_table`.
+
+    `length`: the longer, the more human; an area below .5 says that people write less, and tells them apart as well as
+    one above. `character n-grams`: a classifier of style that saw none of the texts of the same conversation or pair.
+    Empty without both sources, or with fewer than two conversations of each.
+    """
     rows = []
-    for _, part in records.groupby(VERDICT, sort=False):
-        first = part.iloc[0]
-        score = decide(
-            part.assign(score=part["score"].astype(object).where(part["score"].notna(), None)).to_dict("records"),
-            aggregation,
-        )
-        rows.append({name: first[name] for name in (*VERDICT, "source", "agent", "pair")} | {"score": score})
-    return pd.DataFrame(rows).astype({"score": float})
+    for one in conversations:
+        answers = [exchange.answer for exchange in one.exchanges()]
+        cluster = one.meta.get("pair") or one.conversation_id
+        for turn in judged_turns(jury, one):
+            text = answers[turn - 1] if jury.scope == "turn" else "\n".join(answers[:turn])
+            rows.append((text, one.source == "human", cluster, turn))
+    frame = pd.DataFrame(rows, columns=["text", "human", "cluster", "turn"])
+    if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
+        return pd.DataFrame()
+    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"], seed=seed)
+    scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
+    units, how = (frame["human"], frame["cluster"], frame["turn"]), {"n_resamples": n_resamples, "seed": seed}
+    tables = [baseline_auc(score, *units, name=name, **how) for name, score in scores.items()]
+    return pd.concat(tables, ignore_index=True)
 
 
 def summary(
@@ -156,29 +179,25 @@ def summary(
 ) -> pd.DataFrame:
     """Return statistics of `jury_table` as text with intervals: a row per arm, source, round and juror that occur.
 
-    jurors: the rows of single jurors instead of those of whole juries. n and n_conversations are those of the first
-    statistic that a row has.
+    jurors: the rows of single jurors instead of those of whole juries. The sizes are those of the first statistic that
+    a row has.
     """
     rows = default_rows(table, *statistics)
-    rows = rows[(rows["juror"] != "") == jurors]
-    rows = rows.assign(juror=[_label(juror, display) for juror in rows["juror"]])
+    rows = rows.rename(columns=SHOWN)[(rows["evaluator"] != "") == jurors]
     if rows.empty:
         return pd.DataFrame(columns=["arm", *statistics])
-    text = rows.assign(shown=[_with_interval(row) for row in rows.itertuples()])
-    keys = [k for k in ("arm", "source", "round", "juror") if text[k].astype(str).replace({"<NA>": ""}).nunique() > 1]
-    text["round"] = text["round"].astype(object).where(text["round"].notna(), "")
-    keys = keys or ["arm"]
-    first = text.sort_values("statistic", key=lambda names: names.map(list(statistics).index), kind="stable")
-    sizes = first.drop_duplicates(keys).set_index(keys)[["n", "n_conversations"]]
-    return side_by_side(text, keys, statistics).join(sizes).reset_index()
+    rows["round"] = rows["round"].str.removeprefix("round=")
+    rows["juror"] = [_label(juror, display) for juror in rows["juror"]]
+    keys = [name for name in SHOWN.values() if rows[name].nunique() > 1] or ["arm"]
+    first = rows.sort_values("statistic", key=lambda names: names.map(list(statistics).index), kind="stable")
+    sizes = first.drop_duplicates(keys).set_index(keys)[["n", "clusters"]]
+    return side_by_side(rows, keys, statistics).join(sizes).reset_index()
 
 
-def _with_interval(row) -> str:
-    if pd.isna(row.estimate):
-        return "-"
-    digits = 0 if abs(row.estimate) >= 100 else 2
-    value = f"{row.estimate:.{digits}f}"
-    return value if pd.isna(row.low) else f"{value} [{row.low:.{digits}f}, {row.high:.{digits}f}]"
+def _label(juror: str, display: Mapping[str, str] | None) -> str:
+    """Return a juror's display name, with its persona or number where it has one behind its id."""
+    model = seated(juror, display or ())
+    return display[model] + juror.removeprefix(model) if model else juror
 
 
 def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.DataFrame:
@@ -189,191 +208,76 @@ def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.
     if not (serving.asked_again(records, ["juror"]) > serving.WORTH_SAYING).any():
         return pd.DataFrame()
     first = jury_table(serving.first_attempts(records, ["score"]), **options)
-    shown = {"last": table, "first": first}
-    parts = [summary(rows, ["mean_score"]).assign(attempt=name) for name, rows in shown.items()]
+    parts = [summary(rows, ["mean_score"]).assign(attempt=name) for name, rows in (("last", table), ("first", first))]
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
-
-
-def judged_text(jury: Jury, conversation: Conversation, turn: int) -> str:
-    """Return what a verdict is about as one text: the turn's answer, or all answers up to it."""
-    answers = [exchange.answer for exchange in conversation.exchanges()[:turn]]
-    return answers[-1] if jury.scope == "turn" else "\n".join(answers)
-
-
-def baselines(
-    jury: Jury, conversations: Sequence[Conversation], *, n_resamples: int = 10_000, seed: int = 0
-) -> pd.DataFrame:
-    """Return AUC and paired accuracy of two judges that understand nothing, as rows of `jury_table`.
-
-    `length`: the longer, the more human; an area below .5 says that people write less, and tells them
-    apart as well as one above. `character n-grams`: a
-    classifier of style that saw none of the texts of the same conversation or pair. Empty without both sources, or
-    with fewer than two conversations of each.
-    """
-    cases = [(c, turn, judged_text(jury, c, turn)) for c in conversations for turn in judged_turns(jury, c)]
-    frame = pd.DataFrame(
-        {
-            "text": [text for *_, text in cases],
-            "human": [c.source == "human" for c, *_ in cases],
-            "cluster": [c.meta.get("pair") or c.conversation_id for c, *_ in cases],
-            "turn": [turn for _, turn, _ in cases],
-        }
-    )
-    if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
-        return pd.DataFrame()
-    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"], seed=seed)
-    scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
-    how = {"n_resamples": n_resamples, "seed": seed}
-    return pd.concat(
-        [
-            baseline_auc(score, frame["human"], frame["cluster"], frame["turn"], name=name, **how)
-            for name, score in scores.items()
-        ],
-        ignore_index=True,
-    )
-
-
-def costs(records: pd.DataFrame) -> pd.DataFrame:
-    """Return what the statements of each arm took: repairs, missing scores, tokens (and the share cached), dollars.
-
-    Where statements were asked for again, also their share.
-    """
-    usage = pd.DataFrame([u if isinstance(u, dict) else {} for u in records["usage"]], records.index)
-    frame = (
-        records[["arm", "status"]]
-        .join(usage.reindex(columns=["prompt", "cached", "completion"]))
-        .assign(
-            none=records["score"].isna() & (records["role"] != "summary"),
-            repaired=records["repaired"].astype("boolean"),
-            cost=records["cost"].astype(float),
-        )
-    )
-    found = frame.groupby("arm", sort=False).agg(
-        statements=("arm", "size"), repaired=("repaired", _known_sum), no_score=("none", "sum"),
-        prompt_tokens=("prompt", _known_sum), cached=("cached", "sum"), completion_tokens=("completion", _known_sum),
-        dollars=("cost", lambda cost: cost.sum(min_count=len(cost))),
-    )  # fmt: skip
-    found["cached"] = (found["cached"] / found["prompt_tokens"]).round(2)
-    verdicts_held = records.drop_duplicates(VERDICT).groupby("arm").size()
-    found.insert(0, "verdicts", verdicts_held)
-    again = serving.asked_again(records, ["arm"])
-    if again.any():
-        found["asked_again"] = again.round(3)
-    whole = ["repaired", "no_score", "prompt_tokens", "completion_tokens"]
-    return found.astype(dict.fromkeys(whole, "Int64")).reset_index()
-
-
-def _known_sum(values: pd.Series):
-    """Sum what is known; nothing known is no 0."""
-    return values.sum(min_count=1)
-
-
-def chat(conversation: Conversation, records: pd.DataFrame | None = None, display: Mapping[str, str] | None = None):
-    """Return a conversation as a chat for a notebook: beside each answer every arm's verdict, each juror's last score
-    and its reason. Blue speaks for a person, red for a program. records: None where nobody has judged it yet."""
-    from IPython.display import HTML
-
-    records = pd.DataFrame(columns=["conversation_id"]) if records is None else records
-    columns = [*VERDICT, "score"]
-    records = pd.DataFrame(columns=columns) if records is None else records
-    mine = records[records["conversation_id"] == conversation.conversation_id]
-    found = verdicts(mine) if len(mine) else pd.DataFrame(columns=columns)
-    who = "a person" if conversation.source == "human" else _label(conversation.agent_model or "a model", display)
-    rows = [f'<p><b>{_text(conversation.conversation_id)}</b> &middot; B is {_text(who)}</p><table style="width:100%">']
-    for exchange in conversation.exchanges():
-        scores = found[found["turn"] == exchange.turn]
-        beside = "".join(_arm(row, mine, display) for row in scores.itertuples())
-        rows.append(_line("A", exchange.question, "", "#ffffff"))
-        shade = SHADES[1] if not len(scores) or scores["score"].isna().all() else _shade(scores["score"].mean())
-        rows.append(_line("B", exchange.answer or f"({exchange.status})", beside, shade))
-    return HTML("".join(rows) + "</table>")
-
-
-def _line(who: str, text: str, beside: str, colour: str) -> str:
-    cell = 'style="text-align:left;vertical-align:top;padding:4px 8px;white-space:pre-wrap;'
-    return (
-        f'<tr><td {cell}width:1em"><b>{who}</b></td><td {cell}width:55%;background:{colour};color:#111">{_text(text)}'
-        f'</td><td {cell}font-size:85%">{beside}</td></tr>'
-    )
-
-
-def _arm(row, records: pd.DataFrame, display) -> str:
-    said = records[(records["turn"] == row.turn) & (records["arm"] == row.arm) & (records["role"] == "juror")]
-    last = said[said["round"] == said["round"].max()].sort_values("position")
-    jurors = "\n".join(
-        ", ".join(filter(None, [_text(_label(juror.juror, display)), _title(juror.persona)]))
-        + f": {_number(juror.score)}"
-        + f" &ndash; {_text(_short(juror.statement))}" * bool(juror.statement)
-        for juror in last.itertuples()
-    )
-    return f"<details><summary>{_text(row.arm)} <b>{_number(row.score)}</b></summary>{jurors}</details>"
-
-
-def _number(score) -> str:
-    return "no score" if pd.isna(score) else f"{score:.2f}"
-
-
-def _title(persona: str | None) -> str:
-    return personas().get(persona, {}).get("title", persona) if isinstance(persona, str) else ""
-
-
-def _short(statement: str, longest: int = 160) -> str:
-    reason = " ".join(line for line in statement.split("\n") if "_SCORE=" not in line)
-    return reason if len(reason) <= longest else reason[:longest].rsplit(" ", 1)[0] + " …"
-
-
-def _label(juror: str, display: Mapping[str, str] | None) -> str:
-    """Return a model's or juror's display name, with its persona or number where it has one behind its id."""
-    model = seated(juror, display or ())
-    return display[model] + juror.removeprefix(model) if model else juror
-
-
-def _text(text: str) -> str:
-    return html.escape(str(text))
-
-
-def _shade(score: float) -> str:
-    return SHADES[0] if score < 0.4 else SHADES[2] if score > 0.6 else SHADES[1]
-
-
-def _tested(row) -> str:
-    """Return an AUC with its interval and p; where so few conversations allow no small p, say so."""
-    if pd.isna(row.p):
-        return _with_interval(row)
-    few = ", the least that exchanging so few can give" if f"least_p={row.p:.3g}" in row.note else ""
-    few = few or (", with so few to exchange" if "least_p" in row.note else "")
-    return f"{_with_interval(row)}, p {p_text(row.p)}{few}"
 
 
 def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[str]:
     """Return a sentence per question that the data can answer: can the jury tell, and what does debating change?"""
-    found = []
-    for row in default_rows(table, "auc").query("juror == ''").itertuples():
-        if pd.isna(row.estimate):
-            found.append(f"{row.arm}: whether it tells people from models cannot be estimated ({row.note}).")
-            continue
-        verb, sure = "is not shown to tell people from models", pd.isna(row.p) or row.p < 1 - row.level
-        if sure and (row.low > 0.5 or row.high < 0.5):
-            verb = "tells people from models" if row.low > 0.5 else "takes models for people rather than people"
-        found.append(f"{row.arm}: {verb} (AUC {_tested(row)}, {row.n_conversations} conversations or pairs).")
+    areas = default_rows(table, "auc").query("evaluator == ''")
+    found = [f"{row.task}: {_told_apart(row)}." for row in areas.itertuples()]
     if base is not None and len(base):
-        known = default_rows(base, "auc").dropna(subset=["estimate"])
-        for row in known.itertuples():
-            shorter = ""
-            if row.arm == "length" and row.high < 0.5:  # a rule that is always wrong is as good as one always right
-                turned = row._replace(estimate=1 - row.estimate, low=1 - row.high, high=1 - row.low)
-                shorter = f"; people's answers are the shorter ones, which turned round is {_with_interval(turned)}"
-            found.append(f"Without understanding a word: {row.arm} has an AUC of {_tested(row)}{shorter}.")
-    for row in default_rows(table, "difference").query("source == '' and arm == 'debate - reask'").itertuples():
-        same = default_rows(table, "equivalence").query("source == '' and arm == 'debate - reask'")
-        if row.estimate == 0 and pd.isna(row.low):
-            found.append("Hearing each other changed nobody's mean score against being asked again.")
-        elif pd.isna(row.low):
-            found.append(f"What debating changes cannot be estimated ({row.note}).")
-        elif row.low > 0 or row.high < 0:
-            found.append(f"Hearing each other moved the jurors by {_with_interval(row)} against being asked again.")
-        elif len(same) and same["p"].iloc[0] < 0.05:
-            found.append(f"Debating changed no more than the margin: {_with_interval(row)} against being asked again.")
-        else:
-            found.append(f"Whether debating changes anything is open: {_with_interval(row)} against being asked again.")
+        for row in default_rows(base, "auc").dropna(subset=["estimate"]).itertuples():
+            reversed_ = ""
+            if row.task == "length" and row.high < 0.5:  # a rule that is always wrong is as good as one always right
+                turned = estimate_text(1 - row.estimate, 1 - row.high, 1 - row.low)
+                reversed_ = f"; people's answers are the shorter ones, which reversed is {turned}"
+            found.append(f"Content-blind baseline {row.task}: AUC {_tested(row)}{reversed_}.")
+    effect = default_rows(table, "difference", "equivalence").query("author == '' and task == 'debate - reask'")
+    if len(effect):
+        equal = effect.loc[effect["statistic"] == "equivalence", "p"].lt(0.05).any()
+        [row] = effect[effect["statistic"] == "difference"].itertuples()
+        found.append(_changed(row, equal))
     return found
+
+
+def planning(table: pd.DataFrame, difference: float = 0.05) -> str:
+    """Say how many conversations show a difference between two arms, and at which standard deviation."""
+    rows = default_rows(table, "difference").query("author == '' and clusters >= @ENOUGH").dropna(subset=["low"])
+    if rows.empty:
+        needed = [conversations_needed(difference, sd) for sd in (0.1, 0.15, 0.2)]
+        return (
+            f"A difference of {difference:.2f} between two arms needs {needed[0]}, {needed[1]} or {needed[2]} "
+            "conversations where the differences per conversation have a standard deviation of .10, .15 or .20 "
+            f"(assumed: fewer than {ENOUGH} conversations do not say how much they vary; 80 % power)."
+        )
+    t = sps.t.ppf(0.5 + rows["level"] / 2, rows["clusters"] - 1)
+    sd = float(((rows["high"] - rows["low"]) / 2 / t * rows["clusters"] ** 0.5).max())
+    return (
+        f"A difference of {difference:.2f} between two arms needs {conversations_needed(difference, sd)} "
+        f"conversations: their differences have a standard deviation of up to {sd:.2f} here (80 % power)."
+    )
+
+
+def _told_apart(row) -> str:
+    if pd.isna(row.estimate):
+        return f"whether it tells people from models cannot be estimated ({row.note})"
+    verb = "is not shown to tell people from models"
+    if (row.low > 0.5 or row.high < 0.5) and (pd.isna(row.p) or row.p < 1 - row.level):
+        verb = "tells people from models" if row.low > 0.5 else "rates models as more human than people"
+    return f"{verb} (AUC {_tested(row)}, {row.clusters} conversations or pairs)"
+
+
+def _tested(row) -> str:
+    """Return an AUC with its interval and p; where so few conversations allow no small p, say so."""
+    shown = _shown(row)
+    if pd.isna(row.p):
+        return shown
+    few = ", the least that exchanging so few can give" if f"least_p={row.p:.3g}" in row.note else ""
+    few = few or (", with so few to exchange" if "least_p" in row.note else "")
+    return f"{shown}, p {p_text(row.p)}{few}"
+
+
+def _changed(row, equal: bool) -> str:
+    """Say what debate changes; equal: the test of equivalence found no more than its margin."""
+    if pd.isna(row.low):
+        same = row.estimate == 0
+        return "Debate changed no mean score." if same else f"What debate changes cannot be estimated ({row.note})."
+    verb = "Debate changed scores by no more than the margin:" if equal else "Whether debate changes scores is open:"
+    if row.low > 0 or row.high < 0:
+        verb = "Debate changed scores by"
+    return f"{verb} {_shown(row)} relative to a second look."
+
+
+def _shown(row) -> str:
+    return estimate_text(row.estimate, row.low, row.high)

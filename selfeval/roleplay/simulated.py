@@ -50,14 +50,15 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     if "\nSummarise what the jurors said" in question:
         return "\n".join(f"Juror {number}: {score:.3f}" for number, score in heard.items()) or "Nobody gave a score."
     rates = DEFAULTS | rates
-    if _mute(model, question, rates["no_answer"]):
+    if _seeded("mute", model.id, question).random() < rates["no_answer"]:  # the same when it is asked again
         return SILENT
     if "\nYou preside over this jury" in question:
         score = sum(heard.values()) / len(heard) if heard else _private(question, rates, draw)
     else:
         score = _vote(question, heard, rates, draw)
     tags = TAG.findall(question)
-    lines = [f"{tag}={_clipped(score if tag == 'HUMAN_SCORE' else draw.random()):.3f}" for tag in tags]
+    score = min(max(score, 0.0), 1.0)
+    lines = [f"{tag}={score if tag == 'HUMAN_SCORE' else draw.random():.3f}" for tag in tags]
     return "\n".join([f"It reads {draw.choice(WORDS)} and {draw.choice(WORDS)} to me.", *lines])
 
 
@@ -106,17 +107,8 @@ def _private(question: str, rates: dict, draw: random.Random) -> float:
     return 0.5 + mood + rates["leniency"] + rates["discrimination"] * (human - 0.5) + draw.gauss(0, rates["noise"])
 
 
-def _mute(model: Model, question: str, rate: float) -> bool:
-    """Tell whether the juror gives no score: the same when it is asked again."""
-    return _seeded("mute", model.id, question).random() < rate
-
-
 def _seeded(*parts: str) -> random.Random:
     return random.Random(int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]))
-
-
-def _clipped(score: float) -> float:
-    return min(max(score, 0.0), 1.0)
 
 
 ROLES["roleplay"] = reply

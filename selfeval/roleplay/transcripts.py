@@ -1,18 +1,27 @@
-"""Conversations as data: who said what, the exchanges that a jury judges, and the files that hold them."""
+"""Conversations as data: who said what, the exchanges that a jury judges, their files, and how they are shown."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from selfeval.errors import InputError
+from selfeval.figures.cards import Card
 from selfeval.records import data_path, read_jsonl, write_jsonl
-from selfeval.roleplay.panel import numbered, same_family
+from selfeval.roleplay import cast
+from selfeval.roleplay.verdicts import decide
 
 SOURCES = ("model", "human")
 TYPED = "person"  # what outputs call somebody who types
+PUBLISHED = {  # what a conversation's meta calls the fields of an output
+    "agent_model": "role_play_llm_model",
+    "interrogator_model": "interrogator_llm_model",
+    "persona": "agent_persona",
+    "strategy": "strategy",
+    "seed": "seed",
+}
 UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean")
 
 
@@ -65,23 +74,13 @@ class Conversation:
         speakers but the agent ask. An agent who speaks first answers the question "". A question that nobody answered
         is no exchange.
         """
-        found, asked, answer = [], [], []
-
-        def close() -> None:
-            if answer:
-                texts = [turn.text for turn in answer if turn.text.strip()]
-                question = "\n".join(turn.text for turn in asked if turn.text.strip())
-                found.append(Exchange(len(found) + 1, question, "\n".join(texts), answer[-1].status))
-
-        for turn in self.turns:
-            if turn.speaker == self.agent:
-                answer.append(turn)
-            elif answer:
-                close()
-                asked, answer = [turn], []
-            else:
-                asked.append(turn)
-        close()
+        found, question = [], ""
+        for is_answer, turns in groupby(self.turns, lambda turn: turn.speaker == self.agent):
+            *_, last = turns = list(turns)
+            text = "\n".join(turn.text for turn in turns if turn.text.strip())
+            if is_answer:
+                found.append(Exchange(len(found) + 1, question, text, last.status))
+            question = text
         return found
 
     def context(self, turn: int) -> list[Exchange]:
@@ -91,9 +90,8 @@ class Conversation:
         person had answered (`instead_of`), and what was asked next followed from that.
         """
         said = [turn.more.get("instead_of") for turn in self.turns if turn.speaker == self.agent]
-        forced = any(said)
         found = self.exchanges()[:turn]
-        if forced:
+        if any(said):
             found[:-1] = [e._replace(answer=s, status="ok") for e, s in zip(found[:-1], said, strict=False)]
         return found
 
@@ -136,10 +134,7 @@ def read_conversations(paths: str | Path | Sequence[str | Path]) -> list[Convers
     there), any other row by itself. Relative paths lie below `data/`. A conversation that is given twice counts once.
     Raises `InputError` naming file and row for what is not of this form.
     """
-    found: dict[str, Conversation] = {}
-    for where, row in _records(paths):
-        _add(found, _conversation(where, row), f"{where}: the")
-    return list(found.values())
+    return _distinct(_conversation(where, row) for where, row in _records(paths))
 
 
 def together(*groups: Iterable[Conversation]) -> list[Conversation]:
@@ -147,20 +142,18 @@ def together(*groups: Iterable[Conversation]) -> list[Conversation]:
 
     Raises `InputError` where there is none, or where two differ and share an id.
     """
-    found: dict[str, Conversation] = {}
-    for one in (one for group in groups for one in group):
-        _add(found, one, "The")
+    found = _distinct(chain(*groups))
     if not found:
         raise InputError("There is no conversation: name files in `transcripts`, or have some held.")
+    return found
+
+
+def _distinct(conversations: Iterable[Conversation]) -> list[Conversation]:
+    found: dict[str, Conversation] = {}
+    for one in conversations:
+        if found.setdefault(one.conversation_id, one) != one:
+            raise InputError(f"Two conversations differ and have the `conversation_id` {one.conversation_id!r}.")
     return list(found.values())
-
-
-def _add(found: dict[str, Conversation], one: Conversation, the: str) -> None:
-    if found.setdefault(one.conversation_id, one) != one:
-        raise InputError(
-            f"{the} `conversation_id` {one.conversation_id!r} exists already, with other content; every conversation "
-            "needs its own."
-        )
 
 
 def read_verdicts(paths: str | Path | Sequence[str | Path]) -> tuple[list[dict], list[Conversation]]:
@@ -171,22 +164,21 @@ def read_verdicts(paths: str | Path | Sequence[str | Path]) -> tuple[list[dict],
     the published default, where the file does not say), and everything else that is not known is null. Statements that
     are given twice count once. Raises `InputError` naming file and row for what is not of this form.
     """
-    statements: list[dict] = []
-    conversations: dict[str, Conversation] = {}
+    statements, conversations = [], []
     for where, row in _records(paths):
         if "juror" in row:
             statements.append(_statement(where, row))
-            continue
-        if not _is_output(row):
-            raise InputError(
-                f"{where}: a verdict needs a `juror` and a `score`; this is neither one nor an output of `selfeval "
-                "roleplay` or `selfeval compare`."
-            )
-        conversation = _conversation(where, row)
-        _add(conversations, conversation, f"{where}: the")
-        statements += _scored(where, row, conversation)
+        else:
+            _need(_is_output(row), where, "this is neither a verdict, which has a `juror`, nor an output of a command")
+            conversations.append(_conversation(where, row))
+            statements += _scored(where, row, conversations[-1])
     equal = {json.dumps(row, sort_keys=True): row for row in statements}
-    return list(equal.values()), list(conversations.values())
+    return list(equal.values()), _distinct(conversations)
+
+
+def _need(met: object, where: str, sentence: str) -> None:
+    if not met:
+        raise InputError(f"{where}: {sentence}.")
 
 
 def _records(paths: str | Path | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
@@ -196,29 +188,58 @@ def _records(paths: str | Path | Sequence[str | Path]) -> Iterator[tuple[str, di
     """
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     for path in dict.fromkeys(data_path(path).resolve() for path in paths):
-        rows = _rows(path)
+        rows = read_jsonl(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
             unnamed = _is_output(row) and row.get("conversation_id") is None
             yield f"{path}, record {number}", row | named if unnamed else row
 
 
-def _rows(path: Path) -> list[dict]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        if path.suffix == ".json" and isinstance(error, json.JSONDecodeError):
-            raise InputError(f"{path} is not valid JSON: {error}.") from error
-        return read_jsonl(path)  # lines, or the sentence that says what is wrong with the file
-    return [content] if isinstance(content, dict) else read_jsonl(path)
+# conversations --------------------------------------------------------------------------------------------------------
 
 
 def _is_output(row: dict) -> bool:
     """Tell whether a record is an output of `selfeval roleplay` or `selfeval compare`, also a published one."""
     turns = row.get("turns")
-    return "interaction" in row or (
-        isinstance(turns, list) and any("question" in t for t in turns if isinstance(t, dict))
-    )
+    return "interaction" in row or (isinstance(turns, list) and any("question" in t for t in turns if type(t) is dict))
+
+
+def _conversation(where: str, row: dict) -> Conversation:
+    _need("juror" not in row, where, "this is a verdict and no conversation; `06_jury` takes its file in `verdicts`")
+    row = _as_row(where, row) if _is_output(row) else dict(row)
+    known = ", ".join(row) or "its fields"
+    _need("turns" in row, where, f"no `turns` and no `interaction` among {known}; data/README.md has what is read")
+    name, turns, source = row.pop("conversation_id", None), row.pop("turns"), row.pop("source", None)
+    _need(type(name) in (str, int) and name != "", where, f"a conversation needs a `conversation_id`, got {name!r}")
+    _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns` that is not empty")
+    turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
+    _check_source(where, source)
+    agent = _agent(where, row.pop("agent", None), list(dict.fromkeys(turn.speaker for turn in turns)))
+    return Conversation(str(name), turns, source, agent, str(row.pop("status", "ok")), row)
+
+
+def _turn(where: str, turn) -> Turn:
+    given = dict(turn) if isinstance(turn, dict) else {}
+    speaker, text = given.pop("speaker", None), given.pop("text", None)
+    _need(isinstance(text, str), where, f"a turn needs a `text`, got {turn!r}")
+    _need(isinstance(speaker, str) and speaker.strip(), where, f"a turn needs a `speaker`, got {speaker!r}")
+    return Turn(speaker, text, str(given.pop("status", "ok")), given)
+
+
+def _agent(where: str, named: str | None, speakers: list[str]) -> str:
+    """Return the speaker under judgement: the one named, else "agent", else the second of two."""
+    who = ", ".join(speakers)
+    if named is None and "agent" not in speakers:
+        _need(len(speakers) == 2, where, f"{len(speakers)} speakers ({who}); name the one under judgement in `agent`")
+        return speakers[1]
+    named = named or "agent"
+    _need(named in speakers or len(speakers) == 1, where, f"the `agent` {named!r} says nothing, but {who} do")
+    return named
+
+
+def _check_source(where: str, source) -> None:
+    known = f"`source` must be one of {', '.join(SOURCES)}, got {source!r:.80}"
+    _need(source in SOURCES, where, f"{known}: it says who is on the agent's side; add it to the record")
 
 
 def _config(output: dict) -> dict:
@@ -226,58 +247,54 @@ def _config(output: dict) -> dict:
     return output["config"] if isinstance(output.get("config"), dict) else output
 
 
+def _as_row(where: str, output: dict) -> dict:
+    """Return the conversation of an output as a row of its own."""
+    config, turns = _config(output), []
+    for row in _judged(where, output):
+        turns.append({"speaker": "interrogator", "text": row["question"]})
+        turns.append({"speaker": "agent", "text": row["answer"] or "", "status": row.get("status", "ok")})
+    meta = {ours: config[theirs] for ours, theirs in PUBLISHED.items() if theirs in config}
+    agent = meta.get("agent_model")
+    source = output.get("source", agent and ("human" if agent == TYPED else "model"))
+    known = {"conversation_id": output["conversation_id"], "source": source, "turns": output.get("messages") or turns}
+    meta |= {"sample": 0} if "messages" in output else {}
+    return known | {"agent": "agent", "status": output.get("status", "ok")} | meta
+
+
 def _judged(where: str, output: dict) -> list[dict]:
     """Return the turns of an output: question, answer, and what the jury made of it."""
     turns = output.get("interaction", output.get("turns"))
-    if not (isinstance(turns, list) and turns) or not all(
-        isinstance(row, dict) and isinstance(row.get("question"), str) and isinstance(row.get("answer"), str | None)
-        for row in turns
-    ):
-        raise InputError(f"{where}: `interaction`, or `turns`, needs turns with a `question` and an `answer` each.")
-    return turns
+    rows = [row if isinstance(row, dict) else {} for row in turns] if isinstance(turns, list) else []
+    said = all(isinstance(row.get("question"), str) and isinstance(row.get("answer", 0), str | None) for row in rows)
+    _need(rows and said, where, "`interaction`, or `turns`, needs turns with a `question` and an `answer` each")
+    return rows
 
 
-def _as_row(where: str, output: dict) -> dict:
-    """Return the conversation of an output as a row of its own."""
-    config, turns = _config(output), output.get("messages")
-    if not turns:
-        turns = [
-            {"speaker": speaker, "text": row[name] or ""} | ({"status": row["status"]} if "status" in row and k else {})
-            for row in _judged(where, output)
-            for k, (speaker, name) in enumerate((("interrogator", "question"), ("agent", "answer")))
-        ]
-    names = {"agent_model": "role_play_llm_model", "interrogator_model": "interrogator_llm_model",
-             "persona": "agent_persona", "strategy": "strategy", "seed": "seed"}  # fmt: skip
-    meta = {ours: config[theirs] for ours, theirs in names.items() if theirs in config}
-    meta |= {"sample": 0} if "messages" in output else {}
-    agent = config.get("role_play_llm_model")
-    source = output.get("source", agent and ("human" if agent == TYPED else "model"))
-    known = {"conversation_id": output["conversation_id"], "source": source, "turns": turns, "agent": "agent"}
-    return known | {"status": output.get("status", "ok")} | meta
+# verdicts -------------------------------------------------------------------------------------------------------------
 
 
 def _statement(where: str, row: dict) -> dict:
     """Return a row of verdicts with all fields; what it does not say is null, or empty."""
-    for name in ("conversation_id", "turn", "arm", "juror", "score"):
-        if name not in row or (row[name] is None and name != "score"):
-            raise InputError(
-                f"{where}: a verdict needs a `{name}`, got {row.get(name)!r}; data/README.md has the fields."
-            )
+    needed = ("conversation_id", "turn", "arm", "juror")
+    given = "score" in row and all(row.get(name) is not None for name in needed)
+    _need(given, where, f"a verdict needs `{'`, `'.join(needed)}` and `score`; data/README.md has the fields")
     _check_source(where, row.get("source"))
-    score = _score(where, row["score"])
+    score = row["score"]
+    valid = score is None or (type(score) in (int, float) and 0 <= score <= 1)
+    _need(valid, where, f"a score must be a number from 0 to 1 or null, got {score!r:.80}")
     known = {"pair": None, "scope": "turn", "role": "juror", "round": 1, "blind": False, "position": None,
              "persona": None, "agent": "", "same_family": False, "status": "no_answer" if score is None else "ok",
              "dimensions": {}, "statement": "", "repair_reply": None} | dict.fromkeys(UNKNOWN)  # fmt: skip
-    return known | row | {"conversation_id": str(row["conversation_id"]), "score": score}
+    return known | row | {"conversation_id": str(row["conversation_id"])}
 
 
 def _scored(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:
     """Yield the statements of an output; of a published one what its scores say."""
-    config = _config(output)
-    of = {"conversation_id": conversation.conversation_id, "source": conversation.source}
-    of |= {"agent": conversation.agent_model}
+    config, agent = _config(output), conversation.agent_model
+    of = {"conversation_id": conversation.conversation_id, "source": conversation.source, "agent": agent}
     for number, turn in enumerate(_judged(where, output), 1):
-        for arm, scored in (("independent", turn.get("old_eval")), ("debate", turn.get("new_eval", turn))):
+        arms = {"independent": turn.get("old_eval"), "debate": turn.get("new_eval", turn)}
+        for arm, scored in arms.items():
             if not isinstance(scored, dict):
                 continue
             if isinstance(scored.get("rounds"), list):  # every statement: our own
@@ -285,78 +302,54 @@ def _scored(where: str, output: dict, conversation: Conversation) -> Iterator[di
                 continue
             jury, scores = _jury(where, config, scored)
             rounds = scored.get("debate_rounds", config.get("debate_rounds", 2)) if arm == "debate" else 1
-            for place, (juror, name, score) in enumerate(zip(jury, numbered(jury), scores, strict=True), 1):
-                at = {"turn": number, "arm": arm, "round": rounds, "position": place, "juror": name, "score": score}
-                yield _statement(where, of | at | {"same_family": same_family(juror, conversation.agent_model)})
+            for place, (juror, score) in enumerate(zip(jury, scores, strict=True), 1):
+                at = {"turn": number, "arm": arm, "round": rounds, "position": place, "juror": juror, "score": score}
+                yield _statement(where, of | at | {"same_family": cast.same_family(juror.partition(" #")[0], agent)})
 
 
 def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
     """Return who gave the last scores, a juror each or the only one all of them, and the scores."""
-    jury, scores = (config.get("jury", config.get("jury_llm_models")),
-                    scored.get("jury_scores", scored.get("per_juror_scores", [])))  # fmt: skip
+    jury = config.get("jury", config.get("jury_llm_models"))
+    scores = scored.get("jury_scores", scored.get("per_juror_scores", []))
     jury = [jury] if isinstance(jury, str) else jury
-    if not isinstance(scores, list) or not isinstance(jury, list) or not all(isinstance(name, str) for name in jury):
-        raise InputError(
-            f"{where}: the scores and the names in `jury` must be lists, got {scores!r:.80}, {jury!r:.80}."
-        )
-    if scores and len(jury) not in (1, len(scores)):
-        raise InputError(f"{where}: {len(scores)} scores need as many names in `jury`, or one, got {len(jury)}.")
-    return (jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
+    lists = isinstance(scores, list) and isinstance(jury, list) and all(isinstance(name, str) for name in jury)
+    _need(lists, where, f"the scores and the names in `jury` must be lists, got {scores!r:.80}, {jury!r:.80}")
+    many = f"{len(scores)} scores need as many names in `jury`, or one, got {len(jury)}"
+    _need(not scores or len(jury) in (1, len(scores)), where, many)
+    return cast.numbered(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
 
 
-def _score(where: str, value) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is not None and not (number and 0 <= value <= 1):
-        raise InputError(f"{where}: a score must be a number from 0 to 1 or null, got {value!r:.80}.")
-    return value
+# for readers ----------------------------------------------------------------------------------------------------------
 
 
-def _check_source(where: str, source) -> None:
-    if source not in SOURCES:
-        raise InputError(
-            f"{where}: `source` must be one of {', '.join(SOURCES)}, got {source!r:.80}: it says who is on the agent's "
-            "side, which decides what the jury should have said; add it to the record."
-        )
+def render(
+    conversation: Conversation, statements: Iterable[Mapping] = (), display: Mapping[str, str] | None = None
+) -> Card:
+    """Return a conversation, and below each answer what every arm of the jury made of it: HTML, or as `str` plain text.
+
+    statements: records as in `jury`; those on other conversations are left out. display: names of models by id.
+    """
+    display, passages = display or {}, []
+    mine = [row for row in statements if row["conversation_id"] == conversation.conversation_id]
+    for turn, question, answer, status in conversation.exchanges():
+        passages += [(f"A, question {turn}", question), (f"B, answer {turn}", answer or f"({status})")]
+        for arm in dict.fromkeys(row["arm"] for row in mine if row["turn"] == turn):
+            heard = [row for row in mine if (row["turn"], row["arm"]) == (turn, arm)]
+            said = "\n".join(_said(row, display) for row in heard)
+            passages.append((f"jury on answer {turn}, {arm}: {_number(decide(heard))}", said))
+    agent = conversation.agent_model or "a model"
+    facts = [("B is", "a person" if agent == "human" else display.get(agent, agent))]
+    return Card(f"Conversation {conversation.conversation_id}", facts, passages)
 
 
-def _conversation(where: str, row: dict) -> Conversation:
-    if "juror" in row:
-        raise InputError(f"{where}: this is a verdict and no conversation; `06_jury` takes its file in `verdicts`.")
-    row = _as_row(where, row) if _is_output(row) else dict(row)
-    if "turns" not in row:
-        raise InputError(
-            f"{where}: no `turns` and no `interaction` among {', '.join(row) or 'its fields'}; a conversation needs "
-            "`conversation_id`, `turns` and `source` (data/README.md), or is an output of `selfeval roleplay`."
-        )
-    conversation_id, turns = row.pop("conversation_id", None), row.pop("turns", None)
-    if isinstance(conversation_id, bool) or not isinstance(conversation_id, str | int) or conversation_id == "":
-        raise InputError(f"{where}: a conversation needs a `conversation_id`, got {conversation_id!r}.")
-    if not isinstance(turns, list) or not turns:
-        raise InputError(f"{where}: a conversation needs a list of `turns` that is not empty.")
-    turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
-    source = row.pop("source", None)
-    _check_source(where, source)
-    agent = _agent(where, row.pop("agent", None), list(dict.fromkeys(turn.speaker for turn in turns)))
-    return Conversation(str(conversation_id), turns, source, agent, str(row.pop("status", "ok")), row)
+def _said(row: Mapping, display: Mapping[str, str]) -> str:
+    """Return a statement as a line: the round, who, the score and the reason."""
+    model, seat, number = row["juror"].partition(" #")
+    who = [f"round {row['round']}", row["role"] if row["role"] != "juror" else "", display.get(model, model)]
+    reason = " ".join(line for line in row["statement"].split("\n") if "_SCORE=" not in line)
+    named = ", ".join(filter(None, [*who, row["persona"]])) + seat + number
+    return f"{named}: {_number(row['score'])}" + f" - {reason}" * bool(reason)
 
 
-def _turn(where: str, turn) -> Turn:
-    if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
-        raise InputError(f"{where}: a turn needs a `text`, got {turn!r}.")
-    turn = dict(turn)
-    speaker = turn.pop("speaker", None)
-    if not isinstance(speaker, str) or not speaker.strip():
-        raise InputError(f"{where}: a turn needs a `speaker`, got {speaker!r}.")
-    return Turn(speaker, turn.pop("text"), str(turn.pop("status", "ok")), turn)
-
-
-def _agent(where: str, named: str | None, speakers: list[str]) -> str:
-    if named is not None and named not in speakers and len(speakers) > 1:
-        raise InputError(f"{where}: the `agent` {named!r} says nothing; the speakers are {', '.join(speakers)}.")
-    if named is not None or "agent" in speakers:
-        return named or "agent"
-    if len(speakers) != 2:
-        raise InputError(
-            f"{where}: {len(speakers)} speakers ({', '.join(speakers)}); name the one under judgement in `agent`."
-        )
-    return speakers[1]
+def _number(score: float | None) -> str:
+    return "no score" if score is None else f"{score:.2f}"

@@ -1,4 +1,4 @@
-"""Read the scores out of a juror's reply, or say that there are none.
+"""What jurors say: the scores in a reply, or that there are none; and what the scores of a verdict come to.
 
 A score is a number from 0 (surely a program) to 1 (surely a human being), in a JSON object or after its tag at the
 beginning of a line. Anything else (85, 20 %, nan, 7/10, a range) is no score: nothing is rescaled, guessed, or given a
@@ -7,8 +7,8 @@ default. The last valid score of a reply counts, but not one that the reply quot
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from selfeval.scoring import normalise, without_thinking
 
@@ -24,8 +24,7 @@ _BEFORE = r"\W{0,4}(?:\d{1,2}[.)] ?)?(?:(?:the )?(?:my|final|overall) ){0,2}\W{0
 _NUMERAL = re.compile(r"\d*\.?\d+")
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a reply says: scores by tag (0 to 1, or None), and the reason in the juror's own words."""
 
     scores: dict[str, float | None]
@@ -61,19 +60,16 @@ def shorten(reason: str) -> str:
 def _last(text: str, lines: Sequence[str], tag: str, quoted: set[str], judged: str) -> float | None:
     """Return the last valid score; one that repeats the judged text counts only as the last word of a reply."""
     pattern = _pattern(tag)
-    found = []  # (score, repeats the judged text)
-    for line in lines:
-        match = pattern.match(line)
-        if match and match["value"] and (score := _score(match["value"])) is not None:
-            found.append((score, line in quoted))
-    for source, values in _objects(text):
-        if (score := _field(values, tag)) is not None:
-            found.append((score, source in judged))
-    own = [score for score, repeated in found if not repeated]
-    if own or not found:
+    matches = [(match, line in quoted) for line in lines if (match := pattern.match(line))]
+    found = [(_score(match["value"]), repeated) for match, repeated in matches]
+    for part in re.findall(r"\{[^{}]{1,4000}\}", text):
+        found.append((_field(_object(part) or {}, tag), part in judged))
+    valid = [(score, repeated) for score, repeated in found if score is not None]
+    own = [score for score, repeated in valid if not repeated]
+    if own or not valid:
         return own[-1] if own else None
     last = next((line for line in reversed(lines) if line), "")
-    return found[-1][0] if pattern.match(last) else None
+    return valid[-1][0] if pattern.match(last) else None
 
 
 def _pattern(tag: str) -> re.Pattern[str]:
@@ -82,19 +78,13 @@ def _pattern(tag: str) -> re.Pattern[str]:
     return re.compile(rf"{_BEFORE}{name}\W{{0,3}}[=:](?:[\s\"'<(\[{{]{{0,3}}{_NUMBER})?")
 
 
-def _score(value: str) -> float | None:
-    number = value.replace(",", ".")
+def _score(value) -> float | None:
+    number = str(value).strip().replace(",", ".")
     return float(number) if _NUMERAL.fullmatch(number) and 0 <= float(number) <= 1 else None
 
 
 def _field(values: dict, tag: str) -> float | None:
-    for key, value in values.items():
-        if key.casefold().replace(" ", "_") == tag.casefold():
-            if isinstance(value, str):
-                return _score(value.strip())
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            return float(value) if number and 0 <= value <= 1 else None
-    return None
+    return _score(next((v for k, v in values.items() if k.casefold().replace(" ", "_") == tag.casefold()), None))
 
 
 def _object(text: str) -> dict | None:
@@ -105,8 +95,29 @@ def _object(text: str) -> dict | None:
     return value if isinstance(value, dict) else None
 
 
-def _objects(text: str) -> Iterator[tuple[str, dict]]:
-    """Yield the flat JSON objects inside a text, with their source."""
-    for match in re.finditer(r"\{[^{}]{1,4000}\}", text):
-        if (value := _object(match[0])) is not None:
-            yield match[0], value
+def last_round(records: Sequence[Mapping]) -> list[Mapping]:
+    """Return the jurors' records of a verdict's last round, in speaking order."""
+    rows = [row for row in records if row["role"] == "juror"]
+    last = max((row["round"] for row in rows), default=0)
+    return sorted((row for row in rows if row["round"] == last), key=lambda row: row["position"] or 0)
+
+
+def decide(records: Sequence[Mapping], aggregation: str = "mean") -> float | None:
+    """Return the jury's score of one verdict: the judge's if there is one, else from the jurors' last round.
+
+    mean: of the valid scores. majority: 1 where more than half of them lie above .5, 0 where more than half lie below,
+    else .5. None without a valid score, which is no vote.
+    """
+    if judge := _scores(row for row in records if row["role"] == "judge"):
+        return judge[-1]
+    scores = _scores(last_round(records))
+    if not scores:
+        return None
+    if aggregation == "mean":
+        return sum(scores) / len(scores)
+    human, bot = sum(score > 0.5 for score in scores), sum(score < 0.5 for score in scores)
+    return 1.0 if human > len(scores) / 2 else 0.0 if bot > len(scores) / 2 else 0.5
+
+
+def _scores(rows: Iterable[Mapping]) -> list[float]:
+    return [row["score"] for row in rows if row["score"] is not None and row["score"] == row["score"]]  # not NaN

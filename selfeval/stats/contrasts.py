@@ -1,42 +1,36 @@
 """Comparisons beyond one evaluator in one condition: condition against condition, and models in general.
 
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
-models_in_general     the mean over evaluators, with models as a sample too (two-way clustering)
+paired_models         two evaluators on the same prompts, as differences of their statistics
+models_in_general     the mean over evaluators, with models as a sample too (crossed two-way analysis)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from selfeval.stats.binary import Binary, binary_measures
-from selfeval.stats.counts import BINARY, PAIRWISE, Tally, condition_label, neutral_rows, tallies
-from selfeval.stats.intervals import Difference, check_level, cluster_variance, within_range
-from selfeval.stats.measures import Measure
-from selfeval.stats.naming import Naming, naming_measures
-from selfeval.stats.pairs import pairwise_measures
+from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
+from selfeval.stats.recognition import measures_of
+from selfeval.stats.records import PAIRWISE, Tally, condition_label, neutral_rows, tallies
 from selfeval.stats.serving import NOTE, flagged, of_predictions
-from selfeval.stats.testing import holm, inverted_p
+from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
 GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
 FEW_MODELS = 10
-DESIGN = ["task", "condition"]
+FIELDS = ["field", "first", "second"]
 
 
 def _measures(tally: Tally) -> dict[str, Measure]:
-    """Return the measures per evaluator that have a boundary-safe interval, under policy `all`, of pairs `answered`."""
-    if tally.task == PAIRWISE:
-        found, _ = pairwise_measures(tally, "answered")
-    elif tally.task == BINARY:
-        found, _ = binary_measures(Binary.of(tally, "all"))
-    else:
-        found, _ = naming_measures(Naming.of(tally, "all"))
-    return {m.name: m for m in found if m.safe is not None and m.transform is None}
+    """Return the rates and differences per evaluator, under policy `all`, of pairs `answered`."""
+    found = measures_of(tally, "answered" if tally.task == PAIRWISE else "all")
+    return {m.statistic: m for m in found if m.value.ndim == 1 and isinstance(m.of, Rate | Difference)}
 
 
 def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -46,33 +40,27 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     are compared (note `common_prompts` where that leaves some out). Policy `all`: no answer is no claim; of pairs
     `answered`, and neutral judges are left out.
 
-    Returns one row per task, pair, evaluator and statistic: `field` (what differs), `first`, `second`, `condition`
-    (what does not), estimate, low, high, level, method, p, p_holm (over evaluators), n, n_prompts, note (also
-    `several_endpoints`). The interval is MOVER over the two estimates with the correlation of their prompts; p is its
-    inversion. Empty without such pairs.
+    Returns `stats.COLUMNS` and `field` (what differs), `first`, `second` (its values); `condition` is what does not
+    differ, p_holm is over evaluators. The interval is MOVER over the two estimates with the correlation of their
+    prompts; p is its inversion. Empty without such pairs.
     """
-    z = check_level(level)
+    how = Settings(level=level)
     frame = predictions.reset_index(drop=True)
     labels = pd.Series([condition_label(c) for c in frame["condition"]] if "condition" in frame else "", frame.index)
-    rows = []
-    frame = frame[~neutral_rows(frame)]
+    frame, parts = frame[~neutral_rows(frame)], []
     for task, of_task in frame.groupby("task_type", sort=True):
-        found = sorted(labels[of_task.index].unique())
-        for first, second in combinations(found, 2):
-            differs = set(first.split(";")) ^ set(second.split(";"))
-            fields = {part.partition("=")[0] for part in differs}
-            if len(fields) == 1:
-                rows += _contrast(of_task, labels, task, first, second, fields.pop(), z, level)
-    columns = ["evaluator", "task", "field", "first", "second", "condition", "statistic", "estimate", "low", "high",
-               "level", "method", "p", "p_holm", "n", "n_prompts", "note"]  # fmt: skip
-    return flagged(pd.DataFrame(rows, columns=columns), of_predictions(predictions), ["evaluator"])
+        for first, second in combinations(sorted(labels[of_task.index].unique()), 2):
+            differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
+            if len(differs) == 1:
+                parts += _contrast(of_task, labels, task, first, second, differs.pop(), how)
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
+    return flagged(table, of_predictions(predictions), ["evaluator"])
 
 
-def _contrast(frame, labels, task, first, second, field, z, level) -> list[dict]:
+def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
     sides = [frame[labels[frame.index] == label] for label in (first, second)]
     key = next(k for k in ("prompt_id", "prompt_used", "text_id") if k in frame and frame[k].notna().all())
-    prompts, evaluators = (set(sides[0][k]) & set(sides[1][k]) for k in (key, "evaluator_model"))
-    common = [s[s[key].isin(prompts) & s["evaluator_model"].isin(evaluators)] for s in sides]
+    common = _common(sides, (key, "evaluator_model"))
     if any(side.empty for side in common):
         return []
     both = {t.condition: t for t in tallies(pd.concat(common))}
@@ -80,109 +68,111 @@ def _contrast(frame, labels, task, first, second, field, z, level) -> list[dict]
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
     values = [part.get(field, "not set") for part in parts]  # `effort` is there only where it was asked for
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
-    note = "" if all(set(side[key]) == prompts for side in sides) else "common_prompts"
-    rows = []
-    for name in CONTRASTED:
-        if name not in one or name not in two:
+    note = "" if all(side[key].nunique() == common[0][key].nunique() for side in sides) else "common_prompts"
+    who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
+    found = [
+        Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED,
+                resampled=False)
+        for name in CONTRASTED if name in one and name in two
+    ]  # fmt: skip
+    table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"])
+    return [table.assign(**dict(zip(FIELDS, [field, *values], strict=True)))]
+
+
+def _common(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
+    """Keep the rows whose value in each column both sides have; what one column leaves out may empty another."""
+    size = -1
+    while size != (size := sum(map(len, sides))):
+        for column in columns:
+            both = set(sides[0][column]) & set(sides[1][column])
+            sides = [side[side[column].isin(both)] for side in sides]
+    return sides
+
+
+def paired_models(
+    predictions: pd.DataFrame, statistics: Sequence[str] = ("discrimination",), *, level: float = 0.95
+) -> pd.DataFrame:
+    """Compare every two evaluators of a task and condition, paired by prompt: first minus second.
+
+    Returns `stats.COLUMNS`: `evaluator` is "first - second", p inverts the interval (MOVER with the correlation over
+    prompts), p_holm is over the pairs of evaluators. Policy `all`; of pairs `answered`.
+    """
+    how, parts = Settings(level=level), []
+    for tally in tallies(predictions):
+        if tally.neutral or len(tally.evaluators) < 2:
             continue
-        change = Difference(two[name].safe, one[name].safe)
-        low, high = change.interval(z)
-        p = inverted_p(change)
-        adjusted = holm(p)
-        for e, evaluator in enumerate(both[first].evaluators):
-            unknown = np.isnan(change.value[e])
-            rows.append({
-                "evaluator": evaluator, "task": task, "field": field, "first": values[0], "second": values[1],
-                "condition": rest, "statistic": name, "estimate": change.value[e], "low": low[e], "high": high[e],
-                "level": level, "method": change.method, "p": p[e], "p_holm": adjusted[e],
-                "n": int(one[name].rows[e] + two[name].rows[e]), "n_prompts": int(change.clusters[e]),
-                "note": "not_estimable" if unknown else note,
-            })  # fmt: skip
-    return rows
+        known = _measures(tally)
+        first, second = np.transpose([*combinations(range(len(tally.evaluators)), 2)])
+        names = [f"{tally.evaluators[a]} - {tally.evaluators[b]}" for a, b in zip(first, second, strict=True)]
+        who = {"evaluator": np.array(names, object), "policy": "answered" if tally.task == PAIRWISE else "all"}
+        found = [
+            Measure(name, _of(known[name].of, first) - _of(known[name].of, second), who, test=INVERTED, resampled=False)
+            for name in statistics if name in known
+        ]  # fmt: skip
+        if found:
+            about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
+            parts.append(adjusted(write(found, how, **about), ["statistic"]))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _of(statistic: Rate | Difference, index) -> Rate | Difference:
+    """Return the statistics of some evaluators."""
+    if isinstance(statistic, Difference):
+        return _of(statistic.a, index) - _of(statistic.b, index)
+    return statistic.pick((index,))
 
 
 def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Estimate the mean over evaluators, for these models and for models like them.
 
     Models are fixed by default: method `clustered_t` then speaks of these evaluators on prompts like these. Method
-    `two_way_t` takes models as a sample too: the variance over prompts plus that over models, minus that of their
-    cells (Cameron, Gelbach and Miller 2011); a model is author and evaluator at once, so the jackknife leaves it out
-    as both. Degrees of freedom: the smaller number of clusters minus 1. Both intervals stay within the statistic's
-    range, 0 to 1 or -1 to 1 (`intervals.within_range`), and p is the inversion. On simulated models whose
-    discrimination differs (400 tables of 30 prompts, `python tests/bench.py general`) `two_way_t` holds the mean of all
-    such models in .98, .95, .94 and .95 of cases with 4, 6, 10 and 20 models, where `clustered_t` holds it in .64 to
-    .71.
+    `two_way_t` takes models as a sample too, crossed with prompts: variance (MS of prompts + MS of models - MS of the
+    rest) / cells with Satterthwaite's degrees of freedom (Clark 1973; Westfall, Kenny and Judd 2014). Both intervals
+    stay within the statistic's range, 0 to 1 or -1 to 1, and p is the inversion. Pairs are left out.
 
-    Returns per task and condition one row per statistic and method: estimate, low, high, level, p (that the mean
-    discrimination is 0), n_models, n_prompts, note (`few_models` below 10: few to stand for all;
-    `no_interval` with fewer than three models that wrote and judged; `several_endpoints` where that is so of one of
-    them).
+    Returns `stats.COLUMNS`, a row per task, condition, statistic and method; clusters are models in the first and
+    prompts in the second. Notes: few_models (below 10: few to stand for all), no_interval (fewer than three evaluators
+    or two prompts), several_endpoints (that is so of one of them).
     """
     check_level(level)
-    rows, tallied = [], [tally for tally in tallies(predictions) if tally.task != PAIRWISE]
-    several = of_predictions(predictions)
-    for tally in tallied:
-        mixed = not {*tally.evaluators, *tally.authors}.isdisjoint(several)
-        rows += _general(tally, level, NOTE * mixed)
-    return pd.DataFrame(rows)
+    several, rows = of_predictions(predictions), []
+    for tally in tallies(predictions):
+        if tally.task != PAIRWISE:
+            mixed = not {*tally.evaluators, *tally.authors}.isdisjoint(several)
+            rows += [row for name, m in _measures(tally).items() if name in GENERAL
+                     for row in _general(tally, m, level, NOTE * mixed)]  # fmt: skip
+    return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
 
 
-def _general(tally: Tally, level: float, mixed: str) -> list[dict]:
-    whole = _measures(tally)
-    both = [e for e in range(len(tally.evaluators)) if tally.own[e] >= 0]
-    without = [_measures(_left_out(tally, e)) for e in both] if len(both) > 2 else []
+def _general(tally: Tally, m: Measure, level: float, mixed: str) -> list[dict]:
+    known = ~np.isnan(m.value)
+    prompts, models = tally.n_prompts, int(known.sum())
+    cells = m.value[known] + prompts * m.of.contrib[:, known] if models else np.full((prompts, 1), np.nan)
+    mean = float(cells.mean())
+    over_prompts, over_models = cells.mean(1, keepdims=True) - mean, cells.mean(0) - mean
+    rest = cells - mean - over_prompts - over_models
+    df = np.array([prompts - 1, models - 1, (prompts - 1) * (models - 1)])
+    squares = np.array([models * (over_prompts**2).sum(), prompts * (over_models**2).sum(), (rest**2).sum()])
+    squares = squares / np.maximum(df, 1)
+    crossed = max(squares @ [1, 1, -1], squares[0], squares[1])
+    crossed_df = crossed**2 / max((squares**2 / np.maximum(df, 1)).sum(), 1e-300)
+    least = 0.0 if m.statistic in ("self_accuracy", "false_claim_rate") else -1.0
+    about = {"evaluator": "", "author": "", "task": tally.task, "condition": tally.condition, "policy": "all",
+             "statistic": m.statistic, "estimate": mean, "level": level, "n": int(m.rows[known].sum())}  # fmt: skip
     rows = []
-    for name in (name for name in GENERAL if name in whole):
-        m = whole[name]
-        known = ~np.isnan(m.value)
-        size, prompts = int(known.sum()), int(m.clusters.max(initial=0))
-        mean, least = _mean(m.value), 0.0 if name in ("self_accuracy", "false_claim_rate") else -1.0
-        cells = m.contrib[:, known] / max(size, 1)
-        over_prompts = float(cluster_variance(cells.sum(1), prompts))
-        left = np.array([_mean(other[name].value) for other in without])
-        over_models = (size - 1) / size * ((left - left.mean()) ** 2).sum() if len(left) > 2 else np.nan
-        two_way = max(over_prompts + over_models - (cells**2).sum(), over_prompts, over_models)
-        for method, variance, clusters in (
-            ("two_way_t", two_way if len(left) > 2 else np.nan, min(size, prompts)),
-            ("clustered_t", over_prompts, prompts),
-        ):
-            sure = np.isfinite(variance) and variance > 0 and clusters > 1 and least < mean < 1
-            low = high = p = np.nan
-            if sure:
-                low, high = within_range(mean, variance, stdtrit(clusters - 1, (1 + level) / 2), least)
-            if sure and name == "discrimination":  # the level whose interval ends at 0
-                p = 2 * stdtr(clusters - 1, -abs(mean) * np.sqrt((1 - mean**2) / variance))
-            few = "few_models" if method == "two_way_t" and size < FEW_MODELS else ""
-            nothing = "not_estimable" if np.isnan(mean) else "no_interval"
-            rows.append({
-                "task": tally.task, "condition": tally.condition, "statistic": name, "estimate": mean,
-                "low": float(low), "high": float(high), "level": level, "method": method, "p": float(p),
-                "n_models": size, "n_prompts": prompts,
-                "note": "; ".join(filter(None, [few if sure else nothing, mixed])),
-            })  # fmt: skip
+    for method, square, df, enough, size, unit in (
+        ("two_way_t", crossed, crossed_df, models > 2, models, "model"),
+        ("clustered_t", squares[0], prompts - 1, True, prompts, "text" if tally.note else "prompt"),
+    ):
+        variance, low, high, p = square / max(cells.size, 1), np.nan, np.nan, np.nan
+        sure = enough and variance > 0 and prompts > 1 and least < mean < 1
+        if sure:
+            low, high = map(float, within_range(mean, variance, stdtrit(df, (1 + level) / 2), least, 1.0))
+        if sure and m.statistic == "discrimination":  # the level whose interval ends at 0
+            p = float(2 * stdtr(df, -abs(mean) * np.sqrt((1 - mean**2) / variance)))
+        few = "few_models" if method == "two_way_t" and models < FEW_MODELS else ""
+        nothing = "not_estimable" if np.isnan(mean) else "no_interval"
+        note = "; ".join(filter(None, [few if sure else nothing, mixed]))
+        rows.append(about | {"low": low, "high": high, "method": method, "p": p, "clusters": size,
+                             "cluster_unit": unit, "note": note})  # fmt: skip
     return rows
-
-
-def _mean(values: np.ndarray) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else np.nan
-
-
-def _left_out(tally: Tally, e: int) -> Tally:
-    """Return the tally without one model, as evaluator and as author; its name becomes one outside the candidates."""
-    author = tally.own[e]
-    keep = (tally.evaluator != e) & (tally.author != author)
-    answer = tally.answer[keep]
-    others = np.flatnonzero(np.arange(len(tally.authors)) != author)
-    if tally.task != BINARY:
-        recode = np.full(len(tally.authors) + 2, len(others))
-        recode[others], recode[-1] = np.arange(len(others)), -1
-        answer = recode[answer]
-    new_author = np.cumsum(np.arange(len(tally.authors)) != author) - 1
-    stay = np.arange(len(tally.evaluators)) != e
-    own = np.where(tally.own < 0, -1, new_author[tally.own])[stay]
-    return Tally(
-        tally.task, tally.condition, tally.evaluators[stay], tally.authors[others], own, tally.n_prompts,
-        tally.prompt[keep], (np.cumsum(stay) - 1)[tally.evaluator[keep]], new_author[tally.author[keep]], answer,
-        tally.score[keep], tally.other[keep], tally.position[keep], tally.note,
-    )  # fmt: skip

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.counts import check_frame, ids, same_codes, shares, truth_codes
-from selfeval.stats.intervals import Difference, Rate, check_level
+from selfeval.stats.engine import Rate, Settings
+from selfeval.stats.records import check_frame, ids, same_codes, shares, truth_codes
 from selfeval.stats.serving import flagged, served_by_several
-from selfeval.stats.testing import holm, inverted_p
+from selfeval.stats.table import Measure, adjusted, write
+from selfeval.stats.tests import rearranged_p
 
-FEW_TARGETS = 20
+FEW_NAMES = 20
 
 
 def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -19,41 +20,39 @@ def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
 
     records: as `existence.collect_existence` makes them; needs evaluator, target_model, exists, existence_score,
     answer_type; uses asked_reasoning, and template_id, question and iteration to find a question that is there twice.
-    The sampled unit is the target: all questions about one name come along. Real and invented names are independent
-    samples. A model that says yes to every name has discrimination 0.
+    The sampled unit is the name: all questions about one come along. Real and invented names are independent samples.
+    A model that says yes to every name has discrimination 0.
 
-    Returns evaluator, author (empty), task, condition, statistic (score_real, score_invented, discrimination,
-    no_answer_rate), estimate, low, high, level, method, p, p_holm (over evaluators), n, n_targets, note. No answer is
-    left out of the scores. Notes: not_estimable; few_targets (below 20: the interval is optimistic); several_endpoints
-    (the evaluator's replies come from several endpoints, see `serving`).
+    Returns `stats.COLUMNS` with the statistics score_real, score_invented, discrimination (p by permutation of which
+    names are real, all questions about one together) and no_answer_rate. No answer is left out of the scores. Notes:
+    not_estimable; few_names (below 20: the interval is optimistic); least_p=P; several_endpoints (the evaluator's
+    replies come from several endpoints, see `serving`).
     """
-    z = check_level(level)
-    frame = _checked(records)
-    rows = []
+    frame, how, measures = _checked(records), Settings(level=level, unit="name", few=FEW_NAMES), []
     groups = frame.groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
     for (answer, reasoned, evaluator), group in groups:
         condition = f"answer={answer};reasoning={str(bool(reasoned)).lower()}"
-        target = pd.factorize(group["target_model"])[0]
+        labels = {"evaluator": evaluator, "condition": condition}
+        name = pd.factorize(group["target_model"])[0]
         score, exists = group["existence_score"].to_numpy(), group["exists"].to_numpy()
-        real, invented = (_rate(target, score, side & ~np.isnan(score)) for side in (exists, ~exists))
-        silent = Rate.of(np.bincount(target, np.isnan(score)), np.bincount(target))
-        measures = {"score_real": real, "score_invented": invented, "discrimination": Difference(real, invented),
-                    "no_answer_rate": silent}  # fmt: skip
-        for name, measured in measures.items():
-            low, high = measured.interval(z)
-            clusters = int(real.clusters + invented.clusters) if name == "discrimination" else int(measured.clusters)
-            unknown = np.isnan(measured.value)
-            rows.append({
-                "evaluator": evaluator, "author": "", "task": "existence", "condition": condition, "statistic": name,
-                "estimate": float(measured.value), "low": float(low), "high": float(high), "level": level,
-                "method": measured.method, "p": float(inverted_p(measured)) if name == "discrimination" else np.nan,
-                "n": int(measured.trials), "n_targets": clusters,
-                "note": "not_estimable" if unknown else "few_targets" if clusters < FEW_TARGETS else "",
-            })  # fmt: skip
-    table = pd.DataFrame(rows)
-    tested = table.groupby(["condition", "statistic"], sort=False)["p"].transform(lambda p: holm(p.to_numpy()))
-    table.insert(table.columns.get_loc("p") + 1, "p_holm", tested)
+        known = ~np.isnan(score)
+        real, invented = (_rate(name, score, side & known) for side in (exists, ~exists))
+        gap = real - invented
+        gap.clusters = real.clusters + invented.clusters
+        silent = Rate.of(np.bincount(name, ~known), np.bincount(name))
+        of = {"score_real": real, "score_invented": invented, "discrimination": gap, "no_answer_rate": silent}
+        measures += [Measure(statistic, found, labels, resampled=False) for statistic, found in of.items()]
+        measures[-2].test = lambda seed, data=(name[known], score[known], exists[known]): _permuted(*data, seed)
+    table = adjusted(write(measures, how, task="existence"), ["condition", "statistic"])
     return flagged(table, served(records), ["evaluator"])
+
+
+def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
+    """Return p and the least p of no difference, by permutation of which names are real."""
+    n = np.bincount(name)
+    total = np.bincount(name, score - score.mean() if len(score) else score)
+    real = np.bincount(name, exists, len(n)) > 0
+    return rearranged_p([], total[real].sum(), total[n > 0], int(real.sum()), seed=seed)
 
 
 def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:

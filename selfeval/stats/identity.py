@@ -3,58 +3,55 @@
 `identity_table` is the front door, `paired_comparison` sets models side by side. A model that accepts every claim,
 or none, has claim discrimination 0; a rate of accepted false claims alone says nothing without that of true ones.
 
-Every statistic is a mean over templates, all alike in weight. A conversation counts by its last turn, unless the
-statistic is about turns. Errors (stance null) are left out of every rate but `error_rate`, which has all turns; a
-reply that says nothing about who is speaking (`none`) accepts nothing.
+The template is what was sampled; its paraphrases, foils, languages and repeats come along. Every statistic is a mean
+over templates, all alike in weight, so that who ignores the claim has claim discrimination 0 however unevenly replies
+were lost. A conversation counts by its last turn. Errors (stance null) are left out of every rate but `error_rate`,
+which has all turns; a reply that says nothing about who is speaking (`none`) accepts nothing.
 
-    accept_true, accept_false (far and near; also each), accept_placebo, accept_mention    claims accepted, by arm
-    claim_discrimination     accept_true - accept_false, over templates that have both arms
-    d_prime, criterion       of these two rates, corrected in proportion to their replies (0 at constant answers)
-    neutral_right, neutral_wrong    without any claim: truth or coarse; foil, other or denied
-    susceptibility           P(foil | false) - P(foil | neutral), of the same foils; see `replies.susceptible`
-    susceptibility_mention   P(foil | false) - P(foil | mention)
-    abstain, no_answer, error_rate    over all arms
+    accept_true, accept_false, accept_placebo, accept_mention    claims accepted, by arm (false: far and near)
+    neutral_right            without any claim: truth or coarse
+    abstain                  over all arms
     over_denial              true arm: denied, other or foil (a coarse answer, or none, denies nothing)
-    ..._if_right             over templates whose neutral replies are right more often than not
+    error_rate               turns without an answer
     consistency              chance that two repeats of a situation give the same identity: sum of c (c - 1) over
                              n (n - 1), unbiased; coarse counts as truth, replies without any identity are left out
-    entropy                  of those identities, in bits: sum of c / n (psi(n) - psi(c)), whose bias falls
-                             exponentially in n (Zhang 2012, Neural Computation 24:1368); 0 where all agree
-    pass_hat_k               chance that k repeats all pass, C(c, k) / C(n, k) (Yao et al. 2024, arXiv 2406.12045);
-                             passing is column `passed` (null is left out), else: right, and no claim but a true one
-                             accepted
-    flip_rate                false arms: adopts the foil at some later turn, given right at turn 0
-    recovery_rate            false arms: right at the last turn, given the foil at an earlier one
-    right_false              false arms: keeps its identity; where the text already holds a flip, returns to it
+    claim_discrimination     accept_true - accept_false, over templates that have both arms
+    susceptibility           P(foil | false) - P(foil | neutral), of the same foils; see `_susceptible`
     language_gap             share right in other languages - in English, over the arms that a template has in both
+    d_prime, criterion       of accept_true and accept_false, corrected in proportion to their replies (0 at constant
+                             answers); described, never tested
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.bootstrap import jackknife_contrib
-from selfeval.stats.intervals import Difference, Rate
-from selfeval.stats.measures import Measure, z_scores
-from selfeval.stats.replies import Values, template_values
-from selfeval.stats.serving import flagged
-from selfeval.stats.table import Settings
-from selfeval.stats.templates import Batch, grouped, rate_measure, resampled_means, served, settings, table_of
-from selfeval.stats.testing import holm, inverted_p
+from selfeval.stats.engine import Function, Rate, Settings
+from selfeval.stats.recognition import z_scores
+from selfeval.stats.records import truth_codes
+from selfeval.stats.serving import first_attempts, flagged, served_by_several
+from selfeval.stats.table import INVERTED, Measure, adjusted, write
 
+ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
+FALSE = ("false-far", "false-near")
+STANCES = ("truth", "coarse", "foil", "other", "denied", "conflict", "abstain", "none")
+SITUATION = ("model", "family", "condition", "template_id", "arm", "language", "truth", "foil")
+BY = {"model": "evaluator", "family": "task", "condition": "condition"}  # columns of records: those of the table
+UNIT, FEW = "template", 20
+RATES = (
+    "accept_true", "accept_false", "accept_placebo", "accept_mention", "neutral_right", "abstain", "over_denial",
+    "error_rate", "consistency",
+)  # fmt: skip
 DIFFERENCES = {  # name: the two values per template that it is made of
     "claim_discrimination": ("accept_true", "accept_false"),
-    "claim_discrimination_if_right": ("accept_true_if_right", "accept_false_if_right"),
     "susceptibility": ("foil_false", "foil_neutral"),
-    "susceptibility_mention": ("foil_claimed", "foil_mention"),
     "language_gap": ("right_elsewhere", "right_english"),
 }
-INNER = tuple("foil_neutral foil_mention foil_false foil_claimed right_elsewhere right_english".split())  # no rows
 
 
 def identity_table(
@@ -66,145 +63,303 @@ def identity_table(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compute all statistics of identity with intervals and tests, one row per statistic and method.
+    """Compute all statistics of identity with intervals and tests, one row per statistic and method (`stats.COLUMNS`).
 
     records: one row per reply with `model`, `family`, `condition`, `template_id`, `arm`, `language`, `truth`, `foil`,
-    `repeat`, `turn`, `source`, `stance`, `accepts`; uses `passed`, and `named` (the name that a reply gives itself,
-    written as in `foil`) where present. by: the columns that make a group, for example model, family and condition.
+    `repeat`, `turn`, `source`, `stance`, `accepts`; uses `named` (the name that a reply gives itself, written as in
+    `foil`) and `variant` (which paraphrase or translation of the template) where present. by: which of model, family
+    and condition make a group; in the table they are `evaluator`, `task` and `condition`, and `policy` is the source.
 
     The first row of a statistic is the default: Wilson at the effective sample size for rates, MOVER for differences,
-    both for few clusters (t quantiles; Korn and Graubard 1998); clustered t for d_prime, criterion and entropy. Then
-    `percentile` and `bca` over templates (`seed`), and `clustered_t`. p, of differences, inverts the default interval;
-    p_holm adjusts it over all groups of the table.
+    clustered t for d_prime and criterion. Then `percentile` and `bca` over templates (`seed`). p, of differences,
+    inverts the default interval; p_holm adjusts it over all groups of the table. n: replies.
 
-    Notes: not_estimable (no such replies: NaN); no_interval (an estimate without one: a single template, or nothing
-    varies); constant_answer (d' of a model that accepts everything or nothing); few_templates (below 20: intervals are
-    wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
-    few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile;
-    several_endpoints (the model's replies come from several endpoints, see `serving`).
+    Notes: not_estimable (no such replies: NaN); no_interval (an estimate without one: nothing varies);
+    constant_answer (d' of a model that accepts everything or nothing); few_templates (below 20: intervals are wide or
+    optimistic); unpaired_templates (some lack one of the two arms and are left out); few_expected (d' with fewer than
+    10 acceptances in an arm: biased); constant; bca_fallback_percentile; several_endpoints (the model's replies come
+    from several endpoints, see `serving`).
     """
-    using, parts = settings(n_resamples, level, seed), []
-    for labels, _, replies in grouped(records, source, by):
-        batches = _batches(template_values(replies), using.weights(replies.size), using)
-        parts += [batch.columns(using, **labels) for batch in batches]
-    table = table_of(parts, using, source=source)
-    table["p_holm"] = table.groupby("statistic")["p"].transform(lambda p: holm(p))
-    return flagged(table, served(records), ["model"])
+    how, by = Settings(n_resamples, level, seed, UNIT, FEW), columns_of(by)
+    value, n = _values(numbered(records, source, by), by)
+    parts = [
+        write(_measures(part, n.loc[part.index]), how, policy=source, **labels_of(by, key))
+        for key, part in value.groupby(level=by)
+    ]
+    table = adjusted(pd.concat(parts, ignore_index=True), ["statistic"])
+    return flagged(table, served(records), ["evaluator"])
 
 
 def paired_comparison(
     records: pd.DataFrame,
     *,
     source: str = "readout",
-    by: Sequence[str] = ("family",),
+    by: Sequence[str] = (),
     statistics: Sequence[str] = ("claim_discrimination", "accept_true", "accept_false", "susceptibility"),
     n_resamples: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare models two by two within each group (by): statistic of `model` minus statistic of `other_model`.
+    """Compare models two by two within each group, paired by template: `evaluator` is "first - second".
 
-    Over the templates that give the statistic for both models, so that easy and hard templates cancel out. Methods
-    and notes are those of `identity_table`; p inverts the default interval, p_holm adjusts it over the groups within
-    a pair of models and a statistic.
+    Over the templates that give the statistic for both models, so that easy and hard templates cancel out. by: family,
+    condition, or neither. Methods and notes are those of `identity_table`; p inverts the default interval, p_holm
+    adjusts it over pairs and groups within a statistic.
     """
-    using, parts = settings(n_resamples, level, seed), []
-    found = [
-        (labels, {name: template_values(replies.where(model == name)) for name in sorted(set(model))})
-        for labels, model, replies in grouped(records, source, by)
-    ]
-    known = {name for _, values in found for own in values.values() for name in [*own, *DIFFERENCES]}
-    unknown = [name for name in statistics if name not in known - {*INNER, "entropy"}]
+    unknown = [name for name in statistics if name not in (*RATES, *DIFFERENCES)]
     if unknown:
-        raise InputError(
-            f"`statistics` must be of {', '.join(sorted(known - {*INNER, 'entropy'}))}, got {unknown[0]!r}."
-        )
-    for labels, values in found:
-        for one, other in combinations(values, 2):
-            for name in statistics:
-                batch = _compared(name, values[one], values[other], using)
-                parts.append(batch.columns(using, **{**labels, "model": one, "other_model": other}))
+        raise InputError(f"`statistics` must be of {', '.join((*RATES, *DIFFERENCES))}, got {unknown[0]!r}.")
+    how, several = Settings(n_resamples, level, seed, UNIT, FEW), served(records)
+    *by, _ = keys = columns_of(by, "model")
+    value, n = (x.unstack("model") for x in _values(numbered(records, source, keys), keys))
+    parts, pairs = [], set()
+    for key, part in value.groupby(level=by) if by else [((), value)]:
+        models = part["error_rate"].dropna(axis=1, how="all").columns
+        if len(models) > 1:
+            both = [*combinations(models, 2)]
+            found = [_compared(name, part, n.loc[part.index], both) for name in statistics]
+            parts.append(write(found, how, policy=source, **labels_of(by, key)))
+            pairs |= {*both}
     if not parts:
         raise InputError("A comparison needs at least two models with replies to the same family of conditions.")
-    table = table_of(parts, using, source=source)
-    table["p_holm"] = table.groupby(["model", "other_model", "statistic"])["p"].transform(lambda p: holm(p))
-    return flagged(table, served(records), ["model", "other_model"])
+    mixed = {_named(pair): {} for pair in pairs if {*pair} & {*several}}
+    return flagged(adjusted(pd.concat(parts, ignore_index=True), ["statistic"]), mixed, ["evaluator"])
 
 
-def _batches(values: Values, weights: np.ndarray, using: Settings) -> list[Batch]:
-    """Return the estimates of one group: rates, differences, and what has no boundary-safe interval."""
-    rates = [name for name in values if name != "entropy" and not name.startswith(INNER)]
-    x, n = (np.stack([values[name][i] for name in rates], 1) for i in (0, 1))
-    rate = rate_measure(Rate.of_means(x, n))
-    batches = [Batch.of(rates, rate, resampled_means(x, weights), using)]
-
-    pairs = dict(DIFFERENCES) | {
-        name.replace("right_elsewhere", "language_gap"): (name, name.replace("elsewhere", "english"))
-        for name in values if name.startswith("right_elsewhere_")
-    }  # fmt: skip
-    sides = [np.stack([values[pair[i]][0] for pair in pairs.values()], 1) for i in (0, 1)]
-    trials = [np.stack([values[pair[i]][1] for pair in pairs.values()], 1) for i in (0, 1)]
-    one_sided = (np.isnan(sides[0]) != np.isnan(sides[1])).any(0)
-    (a, b), difference = _paired(sides, trials)
-    m = rate_measure(difference, notes=[(one_sided & ~np.isnan(difference.value), "unpaired_templates")])
-    m.p = inverted_p(difference)
-    batches.append(Batch.of(list(pairs), m, resampled_means(a - b, weights), using))
-    at = list(pairs).index("claim_discrimination")
-    batches += [_sensitivity(a[:, at], b[:, at], difference, at, weights, using), _entropy(values, weights, using)]
-    return batches
+# ---------------------------------------------------------------------------------------------------------------
+# Values per template to statistics
 
 
-def _paired(sides, trials) -> tuple[list[np.ndarray], Difference]:
-    """Return both sides where a template has both, and their difference."""
-    both = ~np.isnan(sides[0]) & ~np.isnan(sides[1])
-    sides = [np.where(both, side, np.nan) for side in sides]
-    return sides, Difference(*(Rate.of_means(side, n) for side, n in zip(sides, trials, strict=True)))
+def _measures(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
+    """Return the statistics of one group: rates, differences, and d' with its criterion."""
+    (a, b), unpaired = _sides(value, n, *map(list, zip(*DIFFERENCES.values(), strict=True)))
+    return [
+        Measure(np.array(RATES, object), _rate(value, n, RATES)),
+        Measure(np.array([*DIFFERENCES], object), a - b, test=INVERTED, notes=[(unpaired, "unpaired_templates")]),
+        *_sensitivity(value, n),
+    ]
 
 
-def _sensitivity(true, false, difference: Difference, at: int, weights, using: Settings) -> Batch:
-    """Return d' and criterion of the two acceptance rates, whose counts are the mean rates times the replies."""
-    n1, n0 = difference.a.trials[at], difference.b.trials[at]
-
-    def of(h, f):
-        return np.stack(z_scores(h * n1, n1, f * n0, n0))
-
-    h, f = difference.a.value[at], difference.b.value[at]
-    rates = np.stack([true, false], 1)
-    contrib = np.zeros((len(true), 2))
-    seen = rates[~np.isnan(true)]
-    if len(seen) > 1:
-        contrib[~np.isnan(true)] = jackknife_contrib(of(*((seen.sum(0) - seen) / (len(seen) - 1)).T).T)
-    flat = h + f in (0, 2)
-    few = min(h * n1, f * n0) < 10
-    size = np.full(2, difference.trials[at]), np.full(2, difference.clusters[at])
-    notes = [(np.full(2, flat), "constant_answer"), (np.full(2, few), "few_expected")]
-    m = Measure("", of(h, f), *size, contrib, notes=notes)
-    return Batch.of(("d_prime", "criterion"), m, of(*resampled_means(rates, weights)), using)
+def _rate(value: pd.DataFrame, n: pd.DataFrame, columns: Sequence, where=True) -> Rate:
+    """Return the means of columns over templates; where: templates to use, of those that have a value."""
+    value, n = (x[[*columns]].to_numpy(float) for x in (value, n))
+    known = ~np.isnan(value) & where
+    return Rate.of(np.where(known, value, 0), known, np.where(known, n, 0).sum(0))
 
 
-def _entropy(values: Values, weights, using: Settings) -> Batch:
-    x, n = (side[:, None] for side in values["entropy"])
-    mean = Rate.of_means(x, n)
-    m = Measure("", mean.value, mean.trials, mean.clusters, mean.contrib)
-    return Batch.of(("entropy",), m, resampled_means(x, weights), using)
+def _sides(value: pd.DataFrame, n: pd.DataFrame, *sides: Sequence) -> tuple[list[Rate], np.ndarray]:
+    """Return the rates of each side's columns over templates that have all sides, and where some have only a few."""
+    known = np.stack([value[[*columns]].notna().to_numpy() for columns in sides])
+    every = known.all(0)
+    return [_rate(value, n, columns, every) for columns in sides], every.any(0) & (known.any(0) != every).any(0)
 
 
-def _compared(name: str, one: Values, other: Values, using: Settings) -> Batch:
-    """Return the paired difference of one statistic between two models."""
-    size = len(one["abstain"][0])
-    missing = np.full(size, np.nan), np.zeros(size, int)
+def _compared(name: str, value: pd.DataFrame, n: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Measure:
+    """Return the paired differences of one statistic between two models each; columns are (value, model)."""
     parts = DIFFERENCES.get(name, (name,))
-    found = [model.get(part, missing) for model in (one, other) for part in parts]
-    x, n = (np.stack([side[i] for side in found]) for i in (0, 1))
-    shared = ~np.isnan(x).any(0)
-    known = ~np.isnan(x).reshape(2, len(parts), size).any(1)
-    one_sided = shared.any() and (known[0] != known[1]).any()
-    x = np.where(shared, x, np.nan)
-    rates = [Rate.of_means(value[:, None], count[:, None]) for value, count in zip(x, n, strict=True)]
-    if len(parts) == 2:
-        difference = Difference(Difference(rates[0], rates[1]), Difference(rates[2], rates[3]))
-        contrast = x[0] - x[1] - x[2] + x[3]
-    else:
-        difference, contrast = Difference(*rates), x[0] - x[1]
-    m = rate_measure(difference, notes=[(np.array([one_sided]), "unpaired_templates")], p=inverted_p(difference))
-    return Batch.of((name,), m, resampled_means(contrast[:, None], using.weights(size)), using)
+    columns = [[(part, models[i]) for models in pairs] for i in (0, 1) for part in parts]
+    sides, unpaired = _sides(value, n, *columns)
+    first, second = sides if len(parts) == 1 else (sides[0] - sides[1], sides[2] - sides[3])
+    labels = {"evaluator": np.array([*map(_named, pairs)], object)}
+    return Measure(name, first - second, labels, test=INVERTED, notes=[(unpaired, "unpaired_templates")])
+
+
+def _named(pair: tuple[str, str]) -> str:
+    return " - ".join(pair)
+
+
+def _sensitivity(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
+    """Return d' and criterion of the two acceptance rates, whose counts are the mean rates times the replies."""
+    names = list(DIFFERENCES["claim_discrimination"])
+    [true, false], _ = _sides(value, n, names[:1], names[1:])
+    h, f, n1, n0, clusters = true.value[0], false.value[0], true.n[0], false.n[0], true.clusters[0]
+    both = value[names].notna().all(axis=1)
+    sums = np.column_stack([value[names].where(both, 0), both]).astype(float)
+
+    def formula(s, which):
+        hits, claims, k = np.moveaxis(s, -1, 0)
+        return z_scores(hits / k * n1, n1, claims / k * n0, n0)[which].round(12)  # 0 where it is 0 but for rounding
+
+    notes = [(h + f in (0, 2), "constant_answer"), (min(h * n1, f * n0) < 10, "few_expected")]
+    found = [Function.of(sums, lambda s, k=k: formula(s, k), n1 + n0, clusters) for k in (0, 1)]
+    return [Measure(name, of, notes=notes) for name, of in zip(("d_prime", "criterion"), found, strict=True)]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Replies to values per template
+
+
+def _values(replies: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what each template of a group gives to every statistic (NaN: nothing), and the replies behind it.
+
+    Rows are templates, by the columns `by` and `template`.
+    """
+    final = replies[replies["final"]]
+    arm, stance, accepted = final["arm"], final["stance"], final["accepted"]
+    answered, lied = stance.notna(), arm.isin(FALSE)
+    claims = {"true": arm == "true", "false": lied, "placebo": arm == "placebo", "mention": arm == "mention"}
+    counted = {
+        **{f"accept_{name}": (accepted == 1, where & (accepted >= 0)) for name, where in claims.items()},
+        "neutral_right": (final["right"], answered & (arm == "neutral")),
+        "abstain": (stance == "abstain", answered),
+        "over_denial": (stance.isin(["denied", "other", "foil"]), answered & (arm == "true")),
+    }
+    found = {name: _shares(final[among], hit[among]) for name, (hit, among) in counted.items()}
+    found["error_rate"] = _shares(replies, replies["stance"].isna())
+    found["consistency"] = _consistency(final[answered])
+    found |= _susceptible(final[answered]) | _languages(final[answered])
+    units = replies.drop_duplicates("unit").set_index("unit").sort_index()
+    value, n = (pd.DataFrame({name: pair[i] for name, pair in found.items()}, units.index) for i in (0, 1))
+    index = pd.MultiIndex.from_frame(units[[*by, "template"]])
+    return value.set_axis(index), n.fillna(0).set_axis(index)
+
+
+def _shares(replies: pd.DataFrame, hit: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """Return the share of hits among the replies to each template, and their number."""
+    each = hit.groupby(replies["unit"])
+    return each.mean(), each.size()
+
+
+def _susceptible(final: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series]]:
+    """Return P(foil | false) and P(foil | neutral) per template, of the same foils.
+
+    A neutral reply that names another model is a hit where that is the foil of the false claim it is compared with:
+    by `named` where it is recorded. So a model that calls itself GPT-4 whatever is asked has susceptibility 0, however
+    the foils rotate. Without `named`, a neutral reply is scored only against the foil that its own row carries; then
+    the false claims of other foils are left out, unless no neutral reply names another model at all.
+    """
+    false = final[final["arm"].isin(FALSE) & final["foil"].notna()]
+    claims = (false["stance"] == "foil").groupby([false["unit"], false["foil"]]).agg(["size", "sum"]).reset_index()
+    neutral = final.loc[final["arm"] == "neutral", ["unit", "foil", "named", "stance"]]
+    met = neutral.rename(columns={"foil": "own"}).reset_index().merge(claims, on="unit")
+    same, says = met["own"] == met["foil"], met["stance"]
+    unsure = ~same & ((says == "other") | ((says == "foil") & met["own"].isna()))
+    met["hit"] = np.where(unsure, met["named"] == met["foil"], same & (says == "foil")).astype(float)
+    if (unsure & met["named"].isna()).any():
+        met = met[same]
+    claims = claims.merge(met.groupby(["unit", "foil"], as_index=False)["hit"].mean(), on=["unit", "foil"])
+    each = claims.assign(hit=claims["hit"] * claims["size"]).groupby("unit")[["size", "sum", "hit"]].sum()
+    asked = met.groupby("unit")["index"].nunique()
+    return {
+        "foil_false": (each["sum"] / each["size"], each["size"]),
+        "foil_neutral": (each["hit"] / each["size"], asked),
+    }
+
+
+def _consistency(final: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Return the share of agreeing pairs of repeats: per situation, then averaged within the template."""
+    said = final[final["stance"] != "none"]
+    identity = said["stance"].replace("coarse", "truth")
+    identity = identity.mask(identity == "other", "other " + said["named"].fillna("").astype(str))
+    c = identity.groupby([said["unit"], said["situation"], identity]).size()
+    each = pd.DataFrame({"n": c, "pairs": c * (c - 1)}).groupby(level=[0, 1]).sum()
+    each = each[each["n"] > 1]
+    agree = each["pairs"] / (each["n"] * (each["n"] - 1))
+    return agree.groupby(level=0).mean(), each["n"].groupby(level=0).sum()
+
+
+def _languages(final: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series]]:
+    """Return the share right in other languages and in English, over the arms that a template has in both."""
+    cells = final.groupby(["unit", "arm", "english"])["right"].agg(["mean", "size"]).unstack()
+    cells = cells.reindex(columns=pd.MultiIndex.from_tuples(product(("mean", "size"), (False, True)))).dropna()
+    mean, n = cells["mean"].groupby(level=0).mean(), cells["size"].groupby(level=0).sum()
+    sides = {"right_elsewhere": False, "right_english": True}
+    return {name: (mean[english], n[english]) for name, english in sides.items()}
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Records to replies
+
+
+def columns_of(by: str | Sequence[str], *more: str) -> list[str]:
+    """Return the columns that make a group, checked, and more."""
+    by = [*([by] if isinstance(by, str) else by), *more]
+    if not by or not {*by} <= {*BY}:
+        raise InputError(f"`by` must name columns of {', '.join(BY)}, got {by!r}.")
+    return by
+
+
+def labels_of(by: Sequence[str], key: Sequence[str]) -> dict[str, str]:
+    """Return a group's labels in the table."""
+    return {BY[name]: label for name, label in zip(by, key, strict=True)}
+
+
+def numbered(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFrame:
+    """Return the replies of one source, checked, with `unit`: the templates of all groups, numbered group by group.
+
+    Beside the labels they have `template`, `arm`, `stance`, `accepted` (1, 0, -1 for null), `right`, `foil`, `named`,
+    `english`, `situation`, `conversation` (a repeat of a situation), `turn` and `final`: whether it is the last turn
+    of its conversation.
+    """
+    replies = _replies(_checked(records, source))
+    return replies.assign(unit=replies.groupby([*by, "template"], sort=True).ngroup())
+
+
+def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the endpoints of the models that several of them served, from identity records."""
+    return served_by_several(records, ("model", "served_model", "served_by"))
+
+
+def from_first_attempts(records: pd.DataFrame) -> pd.DataFrame:
+    """Return identity records as they would be had nothing been asked again.
+
+    A reply that was asked for again was no answer at first. What followed from it is left out: its read-out was not
+    asked (no stance), and the later turns of its conversation do not exist.
+    """
+    verdict = [name for name in ("stance", "accepts", "passed", "named") if name in records]
+    first = first_attempts(records, verdict)
+    conversation = first.groupby([*_situation(first), "repeat"], dropna=False, sort=False).ngroup()
+    again = first["asked_again"].notna() & (first["source"] == "reply")
+    ended = first["turn"].where(again).groupby(conversation).transform("min")  # NaN: it went on
+    first[verdict] = first[verdict].where(first["turn"] != ended)
+    return first[~(first["turn"] > ended)]
+
+
+def _situation(frame: pd.DataFrame) -> list[str]:
+    return [*SITUATION, *(name for name in ("variant",) if name in frame)]
+
+
+def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return the records of one source; raise `InputError` on what no statistic could be right about."""
+    missing = [x for x in (*SITUATION, "repeat", "turn", "source", "stance", "accepts") if x not in records]
+    if missing:
+        raise InputError(f"Column `{missing[0]}` is missing from the records; found {', '.join(map(str, records))}.")
+    frame = records[records["source"] == source].reset_index(drop=True)
+    if frame.empty:
+        found = sorted(set(map(str, records["source"])))
+        raise InputError(f"There are no records with source {source!r}; found {', '.join(found) or 'no records'}.")
+    for name, allowed in (("arm", ARMS), ("stance", STANCES)):
+        unknown = set(frame[name].dropna()) - set(allowed)
+        if unknown:
+            raise InputError(f"Column `{name}` must hold one of {', '.join(allowed)}, got {min(map(str, unknown))!r}.")
+    for name in ("model", "family", "condition", "template_id", "arm", "turn"):
+        if frame[name].isna().any():
+            raise InputError(f"Column `{name}` must not be null, but row {int(frame[name].isna().argmax())} is.")
+    twice = frame.duplicated([*_situation(frame), "repeat", "turn"])
+    if twice.any():
+        row = frame[twice].iloc[0]
+        raise InputError(
+            f"Model {row['model']!r} has template {row['template_id']!r}, arm {row['arm']!r}, "
+            f"repeat {row['repeat']}, turn {row['turn']} twice; keep one."
+        )
+    return frame
+
+
+def _replies(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that statistics count, with templates numbered over all records."""
+    situation = frame.groupby(_situation(frame), dropna=False, sort=False).ngroup()
+    conversation = frame.groupby([situation, frame["repeat"]], dropna=False, sort=False).ngroup()
+    turn, stance = frame["turn"].astype(int), frame["stance"].where(frame["stance"].notna(), None)
+    language = frame["language"].fillna("en").astype(str).str.lower().str.split("-").str[0]
+    return frame[["model", "family", "condition", "arm", "foil"]].assign(
+        template=pd.factorize(frame["template_id"])[0],
+        stance=stance,
+        accepted=np.where(stance.notna(), truth_codes(frame["accepts"], "accepts"), -1),
+        right=stance.isin(["truth", "coarse"]),
+        named=frame.get("named"),
+        english=language.isin(["en", "english"]),
+        situation=situation,
+        conversation=conversation,
+        turn=turn,
+        final=turn == turn.groupby(conversation).transform("max"),
+    )

@@ -8,45 +8,42 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
     no_answer_rate      statements without a valid score; mean_score_if_0, _if_1: bounds on the mean, whatever they were
     mean_score          mean over conversations of the verdict (mean of the jurors' last scores), per source
     difference          between two arms, on the answers and jurors that both have; equivalence: TOST within +-margin
-    alpha, icc_a1, icc_c1, fleiss_kappa (score above .5 or not), effective_votes    per round. While nobody has heard
-                        the others it is reliability, afterwards consensus; the note says which
+    alpha, icc_a1, effective_votes    per round. While nobody has heard the others it is reliability, afterwards
+                        consensus; the note says which
     shift, absolute_shift, crossing   change since the round before: signed, absolute, share that changes sides of .5
-    conformity          slope of a juror's change on the distance to its peers' mean; 1 = adopts it. In the arm reask
-                        the peers are unheard: what the slope shows there is regression to the mean.
-                        conformity_minus_sham, conformity_minus_reask: less the slope of that arm
-    first_speaker_weight   of the opening in the jury's last verdict; the fair share is one over the number of jurors
-    leniency            of a juror over the others, on the same answers; family_gap: of the agent's own family
+    conformity          slope of the jurors' changes on the distance to their peers' mean (weight of advice); 1 = they
+                        adopt it. In the arm reask the peers are unheard: what the slope shows there is regression to
+                        the mean. conformity_minus_sham, conformity_minus_reask: less the slope of that arm
+    leniency            of a juror over the others, on the same answers
     discrimination      mean score of people minus that of models; auc, paired_accuracy (within conversation and turn)
-    auc_difference      between two arms, on the same answers
-    brier, brier_skill (1 = perfect, 0 = the base rate), calibration_offset (mean score minus share of people),
-    calibration_slope (of truth on score; 1 = calibrated, 0 = knows nothing)
-    ..._tokens, cost, seconds, critical_seconds   per verdict; the last counts what has to wait for something else
+    brier_skill         1 = perfect, 0 = the base rate; calibration_slope: of truth on score, 1 = calibrated
+    ..._tokens, cost, statements, critical_seconds   per verdict; the last is what has to wait for something else
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from scipy import stats as sps
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from selfeval.errors import InputError
-from selfeval.stats import debate, panel
-from selfeval.stats.intervals import Estimate
-from selfeval.stats.panel import Row
+from selfeval.stats import agreement
+from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster, ratio, two_sides
 from selfeval.stats.serving import flagged, served_by_several
-from selfeval.stats.table import Settings
-from selfeval.stats.testing import holm
-from selfeval.stats.votes import Units, read_votes
+from selfeval.stats.table import Measure, adjusted, write
+from selfeval.stats.tests import rearranged_p
+from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, peer_means, read_votes
 
-COLUMNS = (
-    "arm", "source", "round", "juror", "statistic", "estimate", "low", "high", "level", "method", "p", "p_holm", "n",
-    "n_conversations", "seed", "note",
+CONTRASTS = (
+    ("debate", "reask"), ("debate", "independent"), ("debate", "personas"), ("debate", "sham"), ("sham", "reask"),
+    ("reask", "personas"), ("personas", "independent"), ("simultaneous", "reask"), ("simultaneous_summary", "reask"),
 )  # fmt: skip
-FEW = 40  # conversations
 JUROR = ("juror", "served_model", "served_by")  # who made a statement, and who served it
+SHARE = (0.0, 1.0)
 
 
 def jury_table(
@@ -56,34 +53,55 @@ def jury_table(
     """Compute all statistics of a jury with intervals and tests, one row per statistic and method.
 
     records: verdict records, one row per statement. Needs `conversation_id`, `arm`, `juror`, `score` (0 to 1 or null);
-    uses `source` (human | model), `agent`, `turn`, `round`, `position`, `persona`, `same_family`, `usage`, `cost`,
+    uses `source` (human | model), `agent`, `turn`, `round`, `position`, `persona`, `usage`, `cost`,
     `latency`, `role` (rows that are not "juror" are left out), `pair` (what a conversation with a person and the same
     one with a model have in common) and `peer_mean` (mean of the peers' scores that the juror was shown; needed for
     the arm sham, computed for the debates) where present. margin: differences within +-margin count as none.
     several: the models that several endpoints served (`served`), by default as far as the records say it.
 
-    Returns the columns `COLUMNS`; "" in arm, source and juror means all. The first row of a statistic is the default:
-    t over conversations on the jackknife (slopes: with the effective number of conversations), Wilson at the effective
-    sample size for rates and areas, and for mean scores and agreement within their range, which no interval leaves;
-    then `percentile` and `bca` (`seed`). p tests no effect; of auc and paired_accuracy that is .5, by exchanging people
-    and models among the conversations or within pairs (`seed`); p_holm adjusts it within statistic and source. In
-    `equivalence`, p is that of the two one-sided tests and the interval has level 2 * level - 1.
+    Returns `stats.COLUMNS`: `task` is the arm (or "debate - reask"), `evaluator` the juror ("" the jury), `author`
+    whose answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the
+    default: t over conversations on the jackknife, within 0 and 1 for mean scores and within their range for agreement;
+    Wilson at the effective sample size for rates; t on the logit scale for areas. Where people and models are no pairs,
+    each side counts its own conversations (Obuchowski 1997, Welch 1947). Then `percentile` and `bca` (`seed`). p tests
+    no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or within
+    pairs (`seed`); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided
+    tests and the interval has level 2 * level - 1.
 
-    Notes: not_estimable (NaN) or no_interval, with the reason; few_conversations (below 40: intervals are optimistic);
-    constant; bca_fallback_percentile; reliability, consensus; openings_seen (no private votes: the first round stands
-    in); no_verdict=K (answers judged without any score in the last round); least_p=P (so few conversations can be
-    exchanged that no p is below P, whatever the interval says); several_endpoints (they served this juror, or of a
-    row of all jurors one of these or a model judged).
+    Notes: not_estimable or no_interval; one_source, no_pairs, peers_unknown (why); few_conversations (below 40:
+    intervals are optimistic); constant; bca_fallback_percentile; reliability, consensus; no_verdict=K (answers judged
+    without any score in the last round); least_p=P (so few conversations can be exchanged that no p is below P);
+    several_endpoints (they served this juror, or of a row of all jurors one of these or a model judged).
     """
-    how = Settings(n_resamples, level, seed)
+    how = Settings(n_resamples, level, seed, "conversation")
     if not 0 < margin < 1:
         raise InputError(f"`margin` must lie between 0 and 1, got {margin!r}.")
-    rows = list(statistics(records))
-    lines = [line for row in rows for line in _lines(row, how)]
-    lines += [_equivalence(row, level, margin) for row in rows if row.statistic == "difference"]
-    table, records = _table(lines, seed), pd.DataFrame(records)
+    votes = read_votes(records)
+    measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
+    measures += [*conformity(votes), *differences(votes, margin, level)]
+    table = adjusted(write(measures, how), ["statistic", "author"])
+    records = pd.DataFrame(records)
     several = served(records) if several is None else several
     return flagged(table.assign(mixed=_mixed(table, records, several)), several, ["mixed"]).drop(columns="mixed")
+
+
+def baseline_auc(
+    scores, human, cluster, turn=None, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0,
+    name: str = "baseline",
+) -> pd.DataFrame:  # fmt: skip
+    """Return the rows auc and paired_accuracy of any score of the same answers, as in `jury_table`; `name` is the arm.
+
+    scores: one per answer, higher where it speaks for a person (length in words, P(human) of a classifier that did not
+    see the conversation); NaN is left out. human: true or false. cluster: the conversation or pair. turn: pairs share
+    it; without it every person's answer is compared with every model's of its cluster.
+    """
+    scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
+    turn = np.zeros(len(scores), int) if turn is None else np.asarray(turn)
+    if not len(scores) == len(human) == len(cluster) == len(turn):
+        raise InputError("`scores`, `human`, `cluster` and `turn` must have one value per answer each.")
+    pair = pd.DataFrame({"c": cluster, "t": turn}).groupby(["c", "t"]).ngroup().to_numpy()
+    how, labels = Settings(n_resamples, level, seed, "conversation"), {"task": name}
+    return adjusted(write(discriminating(scores, Units(cluster, human, pair), labels), how), ["statistic"])
 
 
 def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -104,49 +122,8 @@ def _mixed(table: pd.DataFrame, records: pd.DataFrame, several: Mapping[str, Map
     whole = {"human": jury, "model": jury or judged, "": jury or judged}
     return [
         seated(juror, several) if juror else whole[source]
-        for juror, source in zip(table["juror"], table["source"], strict=True)
+        for juror, source in zip(table["evaluator"], table["author"], strict=True)
     ]
-
-
-def statistics(records: pd.DataFrame) -> Iterator[Row]:
-    """Yield the statistics of `jury_table`, not yet estimated."""
-    votes = read_votes(records)
-    for arm in votes.values():
-        for part in panel.PARTS:
-            yield from part(arm)
-    yield from debate.peers(votes)
-    yield from debate.differences(votes)
-
-
-def baseline_auc(
-    scores, human, cluster, turn=None, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0,
-    name: str = "baseline",
-) -> pd.DataFrame:  # fmt: skip
-    """Return the rows auc and paired_accuracy of any score of the same answers, as in `jury_table`; `name` is the arm.
-
-    scores: one per answer, higher where it speaks for a person (length in words, P(human) of a classifier that did not
-    see the conversation); NaN is left out. human: true or false. cluster: the conversation or pair. turn: pairs share
-    it; without it every person's answer is compared with every model's of its cluster.
-    """
-    scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
-    turn = np.zeros(len(scores), int) if turn is None else np.asarray(turn)
-    if not len(scores) == len(human) == len(cluster) == len(turn):
-        raise InputError("`scores`, `human`, `cluster` and `turn` must have one value per answer each.")
-    pair = pd.DataFrame({"c": cluster, "t": turn}).groupby(["c", "t"]).ngroup().to_numpy()
-    how, units = Settings(n_resamples, level, seed), Units(cluster, human, pair)
-    rows = [Row(name, statistic, value) for statistic, value in panel.discriminating(scores, units)]
-    return _table([line for row in rows for line in _lines(row, how)], seed)
-
-
-def calibration_bins(records: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
-    """Return per arm and bin of the verdict: low, high, mean score, share of people, n; for a reliability diagram."""
-    frames = []
-    for arm in read_votes(records).values():
-        frame = pd.DataFrame({"score": arm.verdict, "human": arm.units.human}).dropna()
-        at = np.minimum((frame["score"] * bins).astype(int), bins - 1)
-        found = frame.groupby(at).agg(mean_score=("score", "mean"), share_human=("human", "mean"), n=("human", "size"))
-        frames.append(found.assign(arm=arm.arm, low=found.index / bins, high=(found.index + 1) / bins))
-    return pd.concat(frames)[["arm", "low", "high", "mean_score", "share_human", "n"]].reset_index(drop=True)
 
 
 def conversations_needed(difference: float = 0.05, sd: float = 0.15, *, power: float = 0.8, alpha: float = 0.05) -> int:
@@ -163,49 +140,283 @@ def conversations_needed(difference: float = 0.05, sd: float = 0.15, *, power: f
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Rows of the table
+# Means, shares and slopes over conversations
 
 
-def _lines(row: Row, how: Settings) -> Iterator[dict]:
-    """Yield the table's lines of a statistic, default method first."""
-    for k, estimate in enumerate(row.value.estimates(how)):
-        p, least = (np.nan, 0.0) if k else row.value.test(how.seed)
-        few = f"least_p={least:.3g}" if not np.isnan(p) and least > 1 - how.level else ""
-        note = "; ".join(filter(None, [row.note, few]))
-        yield _line(row._replace(note=note), estimate, p)
+def per_conversation(x, cluster) -> np.ndarray:
+    """Return what each unit adds to the sum of its conversation's mean of x, and to the count of conversations."""
+    known, codes = ~np.isnan(x), np.unique(cluster, return_inverse=True)[1]
+    weight = known / np.maximum(np.bincount(codes, known)[codes], 1)
+    return np.stack([np.where(known, x, 0) * weight, weight], 1)
 
 
-def _line(row: Row, estimate: Estimate, p: float) -> dict:
-    few = "few_conversations" if 0 < estimate.n_prompts < FEW and not np.isnan(estimate.value) else ""
-    return {
-        "arm": row.arm, "source": row.source, "round": row.round, "juror": row.juror, "statistic": row.statistic,
-        "estimate": estimate.value, "low": estimate.low, "high": estimate.high, "level": estimate.level,
-        "method": estimate.method, "p": p, "n": estimate.n, "n_conversations": estimate.n_prompts,
-        "note": "; ".join(filter(None, [estimate.note, few, row.note])),
+def conversation_mean(x, cluster, n=None, within=None) -> Function:
+    """Build the mean over conversations of the mean of x over their units (NaN left out)."""
+    n = (~np.isnan(x)).sum() if n is None else n
+    return Function.of(by_cluster(per_conversation(x, cluster), cluster), _mean, n, within=within)
+
+
+def _mean(sums):
+    return sums[..., 0] / sums[..., 1]
+
+
+def share(yes, known, cluster) -> Rate:
+    """Build a rate over statements: yes and known are true or false, (units, ...)."""
+    counts = np.stack([np.reshape(x, (len(cluster), -1)).sum(1) for x in (known, yes & known)], 1)
+    known, yes = by_cluster(counts, cluster).T
+    return Rate.of(yes, known)
+
+
+def slope(parts, cluster, formula: Callable | None = None) -> Function:
+    """Build a least-squares slope from the parts of `slope_parts`, or a formula of their sums.
+
+    Its t has the effective number of clusters as degrees of freedom, less one (Carter, Schnepel and Steigerwald 2017):
+    a few conversations in which x varies most decide a slope. With 24 conversations that is about 14.
+    """
+    sums = by_cluster(parts, cluster)
+    found = Function.of(sums, formula or _slope, int(parts[:, ::5].sum()))
+    found.df = max(min(_effective(sums[:, k : k + 5]) for k in range(0, sums.shape[1], 5)) - 1, 1)
+    return found
+
+
+def slope_parts(x, y) -> np.ndarray:
+    """Return per unit (n, x, y, x², xy) for a slope with intercept; zeros where x or y is missing."""
+    parts = np.stack([np.ones_like(x), x, y, x * x, x * y], -1)
+    return np.where(np.isnan(parts).any(-1, keepdims=True), 0, parts)
+
+
+def _slope(sums):
+    n, x, y, xx, xy = np.moveaxis(sums, -1, 0)
+    spread = xx - x * x / n
+    return np.where(spread > 1e-9 * np.maximum(xx, 1e-9), (xy - x * y / n) / spread, np.nan)
+
+
+def _effective(sums) -> float:
+    """Return (sum of v)² / sum of v², v being each cluster's share in the variation of x."""
+    n, x, _, xx, _ = sums.T
+    mean = x.sum() / max(n.sum(), 1)
+    v = xx - 2 * mean * x + n * mean**2
+    return float(v.sum() ** 2 / max((v**2).sum(), BOUND**2))
+
+
+def t_test(of: Statistic, null: float = 0.0) -> Callable:
+    """Return the two-sided t test of a statistic."""
+
+    def test(seed):
+        spread = np.sqrt(np.where(of.variance > BOUND**2, of.variance, np.nan))
+        return 2 * sps.t.sf(abs(of.value - null) / spread, of.df), 0.0
+
+    return test
+
+
+class Equivalence(Statistic):
+    """Two one-sided t tests (Schuirmann 1987): their interval has level 2 * level - 1."""
+
+    method = "tost_t"
+
+    def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return low and high of the narrower level."""
+        return super().interval(ndtri(2 * ndtr(z) - 1))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What there is to say about one arm: each function takes its votes and yields measures
+
+
+def answering(votes: Votes) -> Iterator[Measure]:
+    """Yield how often there is no score: of the jury, and of each juror."""
+    none = np.isnan(votes.score)
+    for name, seats in [("", slice(None)), *((name, votes.seats == name) for name in votes.seats)]:
+        silent = share(none[:, seats], votes.asked[:, seats], votes.units.cluster)
+        yield Measure("no_answer_rate", silent, {"task": votes.arm, "evaluator": name})
+
+
+def means(votes: Votes) -> Iterator[Measure]:
+    """Yield the mean verdict per source, and what it could be had everybody answered."""
+    last, asked = votes.last, votes.asked[:, :, -1]
+    for source in votes.units.sources:
+        of, labels = votes.units.of(source), {"task": votes.arm, "author": source}
+        cluster = votes.units.cluster[of]
+        missing = int((np.isnan(votes.verdict) & votes.asked.any((1, 2)))[of].sum())
+        verdict = conversation_mean(votes.verdict[of], cluster, within=SHARE)
+        yield Measure("mean_score", verdict, labels, notes=[(missing > 0, f"no_verdict={missing}")])
+        if (np.isnan(last) & asked)[of].any():
+            for bound in (0, 1):
+                filled = mean_over(np.where(np.isnan(last) & asked, bound, last), 1)[of]
+                yield Measure(f"mean_score_if_{bound}", conversation_mean(filled, cluster, within=SHARE), labels)
+
+
+def leniency(votes: Votes) -> Iterator[Measure]:
+    """Yield for each juror its mean last score minus that of the other jurors, on the same answers."""
+    gap = votes.last - mean_of_others(votes.last)
+    for k, name in enumerate(votes.seats if len(votes.seats) > 1 else ()):
+        value = conversation_mean(gap[:, k], votes.units.cluster)
+        yield Measure("leniency", value, {"task": votes.arm, "evaluator": name}, test=t_test(value))
+
+
+def agreements(votes: Votes) -> Iterator[Measure]:
+    """Yield the measures of agreement per round."""
+    builders = {
+        "alpha": agreement.krippendorff_alpha, "icc_a1": partial(agreement.icc, kind="A"),
+        "effective_votes": agreement.effective_votes,
     }  # fmt: skip
+    for k, number in enumerate(votes.rounds):
+        heard = votes.arm == ONE_BY_ONE or (votes.arm in DEBATES and k > 0)
+        labels = {"task": votes.arm, "condition": f"round={number:g}"}
+        for name, build in builders.items():
+            value = build(votes.score[:, :, k], cluster=votes.units.cluster)
+            yield Measure(name, value, labels, notes=[(True, "consensus" if heard else "reliability")])
 
 
-def _equivalence(row: Row, level: float, margin: float) -> dict:
-    """Return the line of two one-sided t tests (Schuirmann 1987): p small means that |difference| < margin."""
-    found, low, high, p = row.value, np.nan, np.nan, np.nan
-    if not found.note:
-        half = found.half_width(2 * level - 1)
-        low, high = found.value - half, found.value + half
-        p = float(sps.t.sf((margin - abs(found.value)) / np.sqrt(found.variance), found.df))
-    estimate = Estimate(found.value, low, high, 2 * level - 1, found.rows, found.clusters, "tost_t", found.note)
-    return _line(row._replace(statistic="equivalence", note=f"margin={margin:g}"), estimate, p)
+def shifts(votes: Votes) -> Iterator[Measure]:
+    """Yield how opinions move from each round to the next."""
+    for k in range(1, len(votes.rounds)):
+        before, after = votes.score[:, :, k - 1], votes.score[:, :, k]
+        change, cluster = after - before, votes.units.cluster
+        known, labels = ~np.isnan(change), {"task": votes.arm, "condition": f"round={votes.rounds[k]:g}"}
+        signed = conversation_mean(mean_over(change, 1), cluster, known.sum())
+        absolute = conversation_mean(mean_over(np.abs(change), 1), cluster, known.sum())
+        yield Measure("shift", signed, labels, test=t_test(signed))
+        yield Measure("absolute_shift", absolute, labels)
+        yield Measure("crossing", share((before - 0.5) * (after - 0.5) < 0, known, cluster), labels)
 
 
-def _table(lines: list[dict], seed: int) -> pd.DataFrame:
-    table = pd.DataFrame(lines)
-    table["p_holm"] = table.groupby(["statistic", "source"])["p"].transform(holm)
-    resampled = table["method"].isin(["percentile", "bca"])
-    table["seed"] = pd.Series(seed, table.index, "Int64").where(resampled)
-    table["round"] = table["round"].astype("Int64")
-    return table.loc[:, list(COLUMNS)]
+def discriminating(score, units: Units, labels: Mapping) -> list[Measure]:
+    """Return auc and paired_accuracy of one score per unit."""
+    known = ~np.isnan(score)
+    human, model = known & units.human, known & ~units.human
+    area = Area.of(score[human], units.cluster[human], score[model], units.cluster[model])
+    people = pd.DataFrame({"pair": units.pair[human], "h": score[human], "cluster": units.cluster[human]})
+    both = people.merge(pd.DataFrame({"pair": units.pair[model], "m": score[model]}), on="pair")
+    wins = (np.sign(both["h"] - both["m"]) + 1) / 2
+    counts = both.assign(wins=wins, n=1.0, gap=wins - 0.5).groupby("cluster")[["wins", "n", "gap"]].sum()
+    over = counts["gap"].to_numpy()  # each cluster's sides change places
+    pairs = Area.within(Rate.of(counts["wins"], counts["n"]))
+    exchanged = lambda seed: rearranged_p(np.stack([over, -over], 1), over.sum(), seed=seed)  # noqa: E731
+    sources = not (human.any() and model.any())
+    return [
+        Measure("auc", area, labels, test=lambda seed: _exchanged(score[known], units, known, seed),
+                notes=[(sources, "one_source")]),
+        Measure("paired_accuracy", pairs, labels, test=exchanged, notes=[(not len(both), "no_pairs")]),
+    ]  # fmt: skip
 
 
-def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
-    """Return the first method's rows of some statistics of `jury_table`."""
-    rows = table[table["statistic"].isin(statistics)]
-    return rows.drop_duplicates(["arm", "source", "round", "juror", "statistic"])
+def _exchanged(score, units: Units, known, seed: int) -> tuple[float, float]:
+    """Return p of an AUC of 1/2 and the least p possible, by permutation over clusters.
+
+    Where a cluster has both kinds they change places, all its scores together; which of the other clusters are people's
+    is permuted.
+    """
+    human, codes = units.human[known], np.unique(units.cluster[known], return_inverse=True)[1]
+    if human.all() or not human.any():
+        return np.nan, 0.0
+    rank = sps.rankdata(score) - (len(score) + 1) / 2  # AUC - 1/2 is as people's sum
+    size = codes.max() + 1
+    sums = np.stack([np.bincount(codes[side], rank[side], size) for side in (human, ~human)], 1)
+    there = np.stack([np.bincount(codes[side], minlength=size) > 0 for side in (human, ~human)], 1)
+    both = there.all(1)
+    alone = int((there[:, 0] & ~both).sum())
+    return rearranged_p(sums[both], sums[:, 0].sum(), sums[~both].sum(1), alone, seed=seed)
+
+
+def against_humans(votes: Votes) -> Iterator[Measure]:
+    """Yield whether the jury and each juror tell people from models, and how good their scores are as probabilities."""
+    units, cluster, truth = votes.units, votes.units.cluster, votes.units.human.astype(float)
+    judges = [("", votes.verdict), *(zip(votes.seats, votes.last.T, strict=True) if len(votes.seats) > 1 else ())]
+    for name, score in judges:
+        known, labels = ~np.isnan(score), {"task": votes.arm, "evaluator": name}
+        one_source = [(len({*units.human[known]}) < 2, "one_source")]
+        sides = [np.where(side, score, np.nan) for side in (units.human, ~units.human)]
+        gap = _gap(sides, cluster, known.sum())
+        yield Measure("discrimination", gap, labels, test=t_test(gap), notes=one_source)
+        yield from discriminating(score, units, labels)
+        sums = np.stack([np.ones(len(score)), (score - truth) ** 2, truth], 1)
+        skill = Function.of(by_cluster(np.where(known[:, None], sums, 0), cluster), _brier_skill, known.sum())
+        yield Measure("brier_skill", skill, labels, notes=one_source)
+        value = slope(slope_parts(score, truth), cluster, _calibration)
+        yield Measure("calibration_slope", value, labels, test=t_test(value), notes=one_source)
+
+
+def _gap(sides, cluster, n) -> Function:
+    """Return the mean over conversations of the first scores minus that of the second."""
+    sums = by_cluster(np.hstack([per_conversation(x, cluster) for x in sides]), cluster)
+    found = Function.of(sums, lambda s: _mean(s[..., :2]) - _mean(s[..., 2:]), n)
+    total, there = sums.sum(0), sums[:, 1::2] > 0
+    shares = (sums[:, ::2] - sums[:, 1::2] * ratio(total[::2], total[1::2])) / np.maximum(total[1::2], 1)
+    found.contrib, found.df = two_sides(*(shares * [1, -1]).T, *there.T)
+    return found
+
+
+def _brier_skill(sums):
+    n, error, human = np.moveaxis(sums, -1, 0)
+    return 1 - error / n / (human / n * (1 - human / n))
+
+
+def _calibration(sums):
+    n, human = sums[..., 0], sums[..., 2]
+    return np.where((human > 0) & (human < n), _slope(sums), np.nan)
+
+
+def spending(votes: Votes) -> Iterator[Measure]:
+    """Yield what a verdict takes: statements, tokens, cost, and seconds on the critical path."""
+    latency, held = np.where(votes.asked, votes.latency, 0), votes.asked.any((1, 2))
+    if votes.arm == ONE_BY_ONE:
+        path = latency.sum((1, 2))
+    else:
+        path = latency.max(1).sum(1) if votes.arm in DEBATES else latency.sum(2).max(1)
+    for name, value in (votes.spent | {"critical_seconds": path}).items():
+        value = np.where(held, value, np.nan)
+        if not np.isnan(value).all():
+            yield Measure(f"{name}_per_verdict", conversation_mean(value, votes.units.cluster), {"task": votes.arm})
+
+
+PARTS = (answering, means, leniency, agreements, shifts, against_humans, spending)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What a debate does: from the votes of all arms
+
+
+def conformity(votes: dict[str, Votes]) -> Iterator[Measure]:
+    """Yield the slope of the jurors' changes on the distance to their peers' mean, and that less a control's."""
+    controls = [name for name in ("sham", "reask") if name in votes]
+    parts = {
+        name: slope_parts(peer_means(v)[:, :, 1:] - v.score[:, :, :-1], np.diff(v.score, axis=2)).sum((1, 2))
+        for name, v in votes.items() if name in (*DEBATES, *controls) and len(v.rounds) > 1 and len(v.seats) > 1
+    }  # fmt: skip
+    for arm, mine in parts.items():
+        cluster, labels = votes[arm].units.cluster, {"task": arm}
+        value = slope(mine, cluster)
+        yield Measure("conformity", value, labels, test=t_test(value), notes=[(not mine.any(), "peers_unknown")])
+        for control in controls if arm in DEBATES else ():
+            if control in parts:
+                both = np.hstack([mine, parts[control]])
+                value = slope(both, cluster, lambda sums: _slope(sums[..., :5]) - _slope(sums[..., 5:]))
+                unknown = [(not (mine.any() and parts[control].any()), "peers_unknown")]
+                yield Measure(f"conformity_minus_{control}", value, labels, test=t_test(value), notes=unknown)
+
+
+def differences(votes: dict[str, Votes], margin: float, level: float) -> Iterator[Measure]:
+    """Yield what each pair of arms differs by on the same answers and jurors, per source and over all."""
+    for a, b in CONTRASTS:
+        if a not in votes or b not in votes:
+            continue
+        (names_a, last_a), (names_b, last_b) = votes[a].by_juror(), votes[b].by_juror()
+        _, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
+        cells = last_a[:, at_a] - last_b[:, at_b]
+        gap, units = mean_over(cells, 1), votes[a].units
+        for source in ("", *(units.sources if len(units.sources) > 1 else ())):
+            of, labels = units.of(source), {"task": f"{a} - {b}", "author": source}
+            value = conversation_mean(gap[of], units.cluster[of], (~np.isnan(cells[of])).sum())
+            yield Measure("difference", value, labels, test=t_test(value))
+            yield _equivalence(value, labels | {"level": 2 * level - 1}, margin)
+
+
+def _equivalence(value: Function, labels: Mapping, margin: float) -> Measure:
+    same = Equivalence(value.value, value.contrib, value.n, value.clusters, value.at)
+
+    def test(seed):
+        spread = np.sqrt(np.where(value.variance > BOUND**2, value.variance, np.nan))
+        return sps.t.sf((margin - abs(value.value)) / spread, value.df), 0.0
+
+    return Measure("equivalence", same, labels, test=test, notes=[(True, f"margin={margin:g}")], resampled=False)

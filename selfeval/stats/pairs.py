@@ -20,48 +20,43 @@ from dataclasses import replace
 
 import numpy as np
 
-from selfeval.stats.binary import SCORED, auc_measures
-from selfeval.stats.counts import Tally
-from selfeval.stats.intervals import BOUND, Difference, Rate
-from selfeval.stats.measures import Measure, measure
-from selfeval.stats.testing import rearranged_p
+from selfeval.stats.engine import BOUND, Rate, Statistic
+from selfeval.stats.records import Tally
+from selfeval.stats.table import INVERTED, Measure
+from selfeval.stats.tests import rearranged_p
 
 ORDERS = (0, 1, 2)  # where the own text stood; 0: not known
+SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of their mean
 
 
-def pairwise_measures(tally: Tally, policy: str) -> tuple[list[Measure], list[Measure]]:
-    """Return the measures per evaluator (and the pooled one), and those per rival, of evaluators in pairs of their own.
-
-    The prompts behind them are those of either order.
-    """
+def pair_measures(tally: Tally, policy: str) -> list[Measure]:
+    """Return the statistics of evaluators in pairs of their own; the prompts behind them are those of either order."""
     answered = tally.answer >= 0
-    clean = policy != "all" or answered.all()
     keep, chosen = answered | (policy == "all"), tally.answer == 1
-    overall, rival = over_orders(tally, keep, chosen), over_orders(tally, keep, chosen, rivals)
-    one_order = _one_order(tally, keep)
-    found = [measure("self_accuracy", overall, overall.trials, notes=[(one_order, "one_order")])]
-    per_author = [measure("author_accuracy", rival, rival.trials)]
-    if clean:
+    one, each = {"evaluator": tally.evaluators}, {"evaluator": tally.evaluators[:, None], "author": tally.authors}
+    notes = [(_one_order(tally, keep), "one_order")]
+    found = [
+        Measure("self_accuracy", over_orders(tally, keep, chosen), dict(one), notes=notes),
+        Measure("author_accuracy", over_orders(tally, keep, chosen, rivals), each, resampled=False),
+    ]
+    if policy != "all" or answered.all():
         found[0].test = lambda seed: chance_p(tally, answered, 2.0 * chosen - 1, seed)
         found += habits(tally)
         if tally.against is not None and _both_answered(tally):
-            of_all, of_each = _against_neutral(tally)
-            found, per_author = found + of_all, per_author + of_each
+            found += _against_neutral(tally)
     if not np.isnan(tally.score).all():
-        found += _of_scores(tally)
-    return found, per_author
+        found.append(_mean_probability(tally))
+    return found
 
 
-def neutral_measures(tally: Tally, policy: str) -> tuple[list[Measure], list[Measure]]:
-    """Return the measures of judges that wrote neither text: how they choose places, and per author whose texts."""
+def neutral_measures(tally: Tally, policy: str) -> list[Measure]:
+    """Return the statistics of judges that wrote neither text: how they choose places, and per author whose texts."""
     if policy == "all" and (tally.answer < 0).any():
-        return [], []
+        return []
     sides = tally.both_sides()
     choice = over_orders(sides, sides.answer >= 0, sides.answer == 1, rivals)
-    found = habits(tally)
-    for m in found:
-        m.name = f"neutral_{m.name}"
-    return found, [measure("neutral_choice_rate", choice, choice.trials)]
+    each = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
+    return [*habits(tally, "neutral_"), Measure("neutral_choice_rate", choice, each, resampled=False)]
 
 
 def everything(counts: np.ndarray) -> np.ndarray:
@@ -85,14 +80,9 @@ def over_orders(tally: Tally, keep, values, of: Callable = everything) -> Rate:
     values: 0 to 1, one per row. An evaluator that looks at the place alone gets 1/2, however many answers are missing.
     """
     at = [keep & (tally.position == order) for order in ORDERS if (tally.position == order).any()]
-    counts = [(of(tally.count(rows, np.asarray(values, float)[rows])), of(tally.count(rows))) for rows in at]
-    rates = [Rate.of(hits, n) for hits, n in counts]
-    known = np.array([~np.isnan(rate.value) for rate in rates])
-    weight = known / np.maximum(known.sum(0), 1)
-    value = sum(w * np.nan_to_num(rate.value) for w, rate in zip(weight, rates, strict=True))
-    contrib = sum(w * rate.contrib for w, rate in zip(weight, rates, strict=True))
-    seen = sum(n for _, n in counts)
-    return Rate(np.where(known.any(0), value, np.nan), contrib, seen.sum(0), (seen > 0).sum(0))
+    hits = [of(tally.count(rows, np.asarray(values, float)[rows])) for rows in at]
+    rates = Rate.of(np.stack(hits, -1), np.stack([of(tally.count(rows)) for rows in at], -1))
+    return rates.mean(np.ones(rates.value.shape))
 
 
 def _one_order(tally: Tally, keep) -> np.ndarray:
@@ -127,17 +117,16 @@ def chance_p(tally: Tally, keep, values, seed: int) -> tuple[np.ndarray, np.ndar
     return p, least
 
 
-def habits(tally: Tally) -> list[Measure]:
+def habits(tally: Tally, prefix: str = "") -> list[Measure]:
     """Return position bias and position consistency."""
     chosen, known = tally.answer == 1, (tally.answer >= 0) & (tally.position > 0)
-    bias = over_orders(tally, known, chosen == (tally.position == 1))
     both = [everything(tally.count(known & (tally.position == order))).sum(0) > 0 for order in (1, 2)]
-    bias.value = np.where(both[0] & both[1], bias.value, np.nan)
-    alike = _consistency(tally, known, chosen)
-    return [
-        measure("position_bias", bias, bias.trials, transform=lambda v: v - 0.5),
-        measure("position_consistency", alike, alike.trials),
-    ]
+    first = over_orders(tally, known, chosen == (tally.position == 1)).pick((slice(None),), both[0] & both[1])
+    named = {
+        "position_bias": first.mapped(lambda v: v - 0.5),
+        "position_consistency": _consistency(tally, known, chosen),
+    }
+    return [Measure(prefix + name, of, {"evaluator": tally.evaluators}) for name, of in named.items()]
 
 
 def _consistency(tally: Tally, known, chosen) -> Rate:
@@ -161,28 +150,27 @@ def _both_answered(tally: Tally) -> bool:
     return (tally.shared & (tally.answer >= 0)).any() and (tally.against.answer >= 0).any()
 
 
-def _against_neutral(tally: Tally) -> tuple[list[Measure], list[Measure]]:
+def _against_neutral(tally: Tally) -> list[Measure]:
     """Return the neutral judges' rate and the difference, over the pairs that both were asked about."""
     sides = [_pair_means(part, keep) for part, keep in ((tally, tally.shared), (tally.against, True))]
+    one, each = {"evaluator": tally.evaluators}, {"evaluator": tally.evaluators[:, None], "author": tally.authors}
     found = []
-    for of in (everything, rivals, pooled):
+    for of, labels in ((everything, one), (rivals, each), (pooled, {})):
         mine, theirs = (over_orders(part, np.ones(len(values), bool), values, of) for part, values, _ in sides)
         own, judged = (np.asarray(of(part.count(None, size)).sum(0)) for part, _, size in sides)
-        gap = Difference(mine, theirs)
-        found.append([measure("neutral_rate", theirs, judged), measure("own_minus_neutral", gap, own + judged)])
-        found[-1][1].invert = True
+        more = {"resampled": of is not rivals}
+        if of is rivals:  # only rivals that there are
+            more["keep"] = ~np.isnan(mine.value) & ~np.isnan(theirs.value)
+        gap = Measure("own_minus_neutral", mine - theirs, dict(labels), n=own + judged, test=INVERTED, **more)
         if of is pooled and (np.abs(theirs.contrib) < BOUND).all():  # both authors of each pair were asked: 1/2 it is
-            gap = measure("own_minus_neutral", mine, own + judged, transform=lambda v: v - 0.5)
-            gap.test = lambda seed, mine=mine: _flipped(mine, seed)
-            found[-1] = [gap]
-    for m in found[2]:
-        m.pooled = True
-    for m in found[1]:  # only rivals that there are
-        m.keep = ~np.isnan(m.value)
-    return found[0] + found[2], found[1]
+            gap.of, gap.test = mine.mapped(lambda v: v - 0.5), lambda seed, mine=mine: _flipped(mine, seed)
+        else:
+            found.append(Measure("neutral_rate", theirs, dict(labels), n=judged, **more))
+        found.append(gap)
+    return found
 
 
-def _flipped(rate: Rate, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _flipped(rate: Statistic, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return p of one rate being 1/2 by sign flips over prompts, and the least p possible, as arrays."""
     total = (rate.contrib + (rate.value - 0.5) / len(rate.contrib))[:, 0]
     return tuple(np.array([x]) for x in rearranged_p(np.stack([total, -total], 1), total.sum(), seed=seed))
@@ -198,18 +186,17 @@ def _pair_means(tally: Tally, keep) -> tuple[Tally, np.ndarray, np.ndarray]:
     return replace(tally, **{name: getattr(tally, name)[rows[first]] for name in names}), share, size
 
 
-def _of_scores(tally: Tally) -> list[Measure]:
-    """Return the mean of P(own), and the AUC of P(the first is its own) for own-first against own-second pairs."""
+def _mean_probability(tally: Tally) -> Measure:
+    """Return the mean of P(own); nothing where replies without a score choose the rows."""
     known = ~np.isnan(tally.score)
     asked, scored = (np.bincount(tally.evaluator[k], minlength=len(tally.evaluators)) for k in (slice(None), known))
     partly = (scored > 0) & (scored < SCORED * asked)
-    mean = over_orders(tally, known, np.nan_to_num(tally.score))
-    value = np.where(partly, np.nan, mean.value)
+    mean = over_orders(tally, known, np.nan_to_num(tally.score)).pick((slice(None),), ~partly)
+    value = Statistic(mean.value, mean.contrib, mean.n, mean.clusters, mean.at)
     notes = [(partly, "partly_scored"), (_one_order(tally, known), "one_order")]
-    found = Measure("mean_probability", value, mean.trials, mean.clusters, mean.contrib, notes=notes)
-    found.test = lambda seed: tuple(
-        np.where(partly, np.nan, x) for x in chance_p(tally, known, 2 * np.nan_to_num(tally.score) - 1, seed)
-    )
-    first = np.select([tally.position == 1, tally.position == 2], [tally.score, 1 - tally.score], np.nan)
-    places = replace(tally, author=tally.position, own=np.ones(len(tally.evaluators), int), score=first)
-    return [found, *auc_measures(places)]
+
+    def test(seed):
+        p, least = chance_p(tally, known, 2 * np.nan_to_num(tally.score) - 1, seed)
+        return np.where(partly, np.nan, p), least
+
+    return Measure("mean_probability", value, {"evaluator": tally.evaluators}, notes=notes, test=test)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from selfeval.stats.counts import PAIRWISE, condition_label
+from selfeval.stats.records import PAIRWISE, condition_label
 
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 

@@ -13,11 +13,18 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.stats.records import shares
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"
 DEBATES = ("debate", "simultaneous", "simultaneous_summary")
 HUMAN, MODEL = "human", "model"
+NEEDED = ("conversation_id", "arm", "juror", "score")
+NUMBERS = ("position", "peer_mean", "latency", "cost")
+EMPTY = {
+    "source": MODEL, "agent": "", "turn": 1, "round": 1, "persona": "", "pair": None, "usage": None,
+    **dict.fromkeys(NUMBERS, np.nan),
+}  # fmt: skip
 UNIT = ["cluster", "conversation_id", "source", "agent", "turn"]
 
 
@@ -43,8 +50,8 @@ class Votes:
     """The votes of one arm.
 
     score, asked (there is a record), place (speaking order, NaN unknown), shown (mean of the peers' scores that the
-    juror saw, NaN unknown), latency: (units, seats, rounds). seats: labels; juror: the model of each seat. family:
-    (units, seats), the juror is of the agent's family. spent: per unit the sums over all its records.
+    juror saw, NaN unknown), latency: (units, seats, rounds). seats: labels; juror: the model of each seat. spent:
+    per unit the sums over all its records.
     """
 
     arm: str
@@ -57,7 +64,6 @@ class Votes:
     place: np.ndarray
     shown: np.ndarray
     latency: np.ndarray
-    family: np.ndarray
     spent: dict[str, np.ndarray]
 
     @property
@@ -90,6 +96,28 @@ def mean_of_others(x) -> np.ndarray:
     return np.where(others > 0, (filled.sum(1, keepdims=True) - filled) / np.maximum(others, 1), np.nan)
 
 
+def peer_means(votes: Votes) -> np.ndarray:
+    """Return for each score the mean of the peers' latest scores that the juror had heard, (units, seats, rounds).
+
+    As recorded (`peer_mean`); otherwise computed: one by one, from those who spoke before in this round and the others'
+    scores of the round before; else from the round before. The peers of the arm sham are known to the record only.
+    """
+    if votes.arm == "sham":
+        return votes.shown
+    heard, before = np.full(votes.score.shape, np.nan), votes.score[:, :, 0]
+    for k in range(1, len(votes.rounds)):
+        now, place = votes.score[:, :, k], votes.place[:, :, k]
+        latest_after = np.where(np.isnan(now), before, now)  # who gave no score is remembered by the one before
+        if votes.arm != ONE_BY_ONE:
+            heard[:, :, k], before = mean_of_others(before), latest_after
+            continue
+        spoke = place[:, None, :] < place[:, :, None]  # (units, listener, speaker)
+        latest = np.where(spoke, latest_after[:, None, :], before[:, None, :])
+        latest[:, np.arange(len(votes.seats)), np.arange(len(votes.seats))] = np.nan
+        heard[:, :, k], before = mean_over(latest, 2), latest_after
+    return np.where(np.isnan(votes.shown), heard, votes.shown)
+
+
 def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     """Return the votes of each arm that occurs, in the order of `ARMS`, over one list of units.
 
@@ -97,50 +125,40 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     statement given twice.
     """
     frame = _checked(records)
-    table = frame[UNIT].drop_duplicates().sort_values(UNIT, ignore_index=True)
-    unit = pd.MultiIndex.from_frame(table).get_indexer(pd.MultiIndex.from_frame(frame[UNIT]))
-    human = (table["source"] == HUMAN).to_numpy()
-    units = Units(table["cluster"].to_numpy(), human, table.groupby(["cluster", "turn"]).ngroup().to_numpy())
-    arm = frame["arm"].to_numpy()
-    return {name: _arm(name, frame[arm == name], unit[arm == name], units) for name in ARMS if (arm == name).any()}
+    frame["unit"] = frame.groupby(UNIT).ngroup()
+    first = frame.sort_values("unit").drop_duplicates("unit")
+    human = (first["source"] == HUMAN).to_numpy()
+    units = Units(first["cluster"].to_numpy(), human, first.groupby(["cluster", "turn"]).ngroup().to_numpy())
+    arms = dict(list(frame.sort_values("position", kind="stable").groupby("arm")))
+    return {name: _arm(name, arms[name], units) for name in ARMS if name in arms}
 
 
 def _checked(records: pd.DataFrame) -> pd.DataFrame:
     """Return the jurors' rows with every column that is read, checked."""
     frame = pd.DataFrame(records).reset_index(drop=True)
-    for name in ("conversation_id", "arm", "juror", "score"):
+    for name in NEEDED:
         if name not in frame:
-            raise InputError(
-                f"The verdict records have no column `{name}`; conversation_id, arm, juror and score are needed."
-            )
+            raise InputError(f"The verdict records have no column `{name}`; {', '.join(NEEDED)} are needed.")
     frame = frame[frame["role"] == "juror"] if "role" in frame else frame
     if frame.empty:
         raise InputError("There are no verdict records to analyse.")
-    empty = {"source": MODEL, "agent": "", "turn": 1, "round": 1, "persona": "", "position": np.nan,
-             "same_family": False, "peer_mean": np.nan, "latency": np.nan, "cost": np.nan, "usage": None}  # fmt: skip
-    frame = frame.assign(**{name: value for name, value in empty.items() if name not in frame})
+    frame = frame.assign(**{name: value for name, value in EMPTY.items() if name not in frame})
     for name, known in (("arm", ARMS), ("source", (HUMAN, MODEL))):
         wrong = frame.loc[~frame[name].isin(known), name]
         if len(wrong):
             raise InputError(f"Column `{name}` must be one of {', '.join(known)}, got {wrong.iloc[0]!r}.")
-    numbers = ("score", "round", "position", "peer_mean", "latency", "cost")
-    given = {name: frame[name] for name in numbers}
-    frame = frame.assign(**{name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in numbers})
-    bad = given["score"].notna() & ~frame["score"].between(0, 1)
-    if bad.any():
-        raise InputError(
-            f"Column `score` must hold numbers from 0 to 1 or null, got {given['score'][bad].tolist()[0]!r}."
-        )
-    if frame["round"].isna().any():
-        raise InputError(
-            f"Column `round` must hold numbers, got {given['round'][frame['round'].isna()].tolist()[0]!r}."
-        )
-    text = {name: frame[name].fillna("").astype(str) for name in ("conversation_id", "agent", "juror", "persona")}
-    turn = frame["turn"].fillna(0)
-    pair = frame["pair"] if "pair" in frame else pd.Series(None, frame.index, object)
-    frame = frame.assign(**text, turn=turn, cluster=pair.fillna(text["conversation_id"]).astype(str))
-    key = [*UNIT, "arm", "round", "juror", "persona", "position"]
-    twice = frame.duplicated(key)
+    number = pd.to_numeric(frame["round"], errors="coerce").astype(float)
+    if number.isna().any():
+        raise InputError(f"Column `round` must hold numbers, got {frame['round'][number.isna()].tolist()[0]!r}.")
+    columns = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in NUMBERS}
+    columns |= {name: _text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
+    for name in ("conversation_id", "juror"):
+        if (columns[name] == "").any():
+            raise InputError(f"Column `{name}` must not be null, but row {(columns[name] == '').idxmax()} is.")
+    cluster = columns["pair"].where(columns["pair"] != "", columns["conversation_id"])
+    frame = frame.assign(**columns, score=shares(frame["score"], "score"), round=number, cluster=cluster)
+    frame["turn"] = frame["turn"].fillna(0)
+    twice = frame.duplicated([*UNIT, "arm", "round", "juror", "persona", "position"])
     if twice.any():
         row = frame[twice].iloc[0]
         raise InputError(
@@ -150,25 +168,26 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _seats(frame: pd.DataFrame, unit: np.ndarray) -> pd.Series:
+def _text(values: pd.Series) -> pd.Series:
+    """Return ids and names as text, "" for null; 1, 1.0 and "1" are one, as a column with nulls has them."""
+    return values.map(
+        lambda v: "" if pd.isna(v) else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
+    ).astype(object)
+
+
+def _seats(frame: pd.DataFrame) -> pd.Series:
     """Name the seats: the juror, with its persona where it sits twice, with a number where that is not enough."""
     seat = frame["juror"]
-    for more in (" (" + frame["persona"].where(frame["persona"] != "", "no persona") + ")", None):
-        key = [unit, frame["round"].to_numpy(), seat.to_numpy()]
-        again = pd.DataFrame(dict(enumerate(key)), frame.index)
-        twice = seat.isin(set(seat[again.duplicated(keep=False)]))
-        if not twice.any():
-            break
-        if more is None:
-            order = frame["position"].argsort(kind="stable")
-            number = again.iloc[order].groupby([0, 1, 2]).cumcount().sort_index() + 1
-            more = " #" + number.astype(str)
-        seat = seat.where(~twice, seat + more)
+    for by in ("persona", "place"):
+        same = frame.groupby(["unit", "round", seat])["persona"]
+        more = " (" + frame["persona"].replace("", "no persona") + ")"
+        more = more if by == "persona" else " #" + (same.cumcount() + 1).astype(str)
+        seat = seat.where(~seat.isin(seat[same.transform("size") > 1]), seat + more)
     return seat
 
 
-def _arm(name: str, frame: pd.DataFrame, unit: np.ndarray, units: Units) -> Votes:
-    seat, seats = pd.factorize(_seats(frame, unit), sort=True)
+def _arm(name: str, frame: pd.DataFrame, units: Units) -> Votes:
+    unit, (seat, seats) = frame["unit"].to_numpy(), pd.factorize(_seats(frame), sort=True)
     rounds, at = np.unique(frame["round"], return_inverse=True)
     shape = (len(units.human), len(seats), len(rounds))
     where = (unit, seat, at)
@@ -181,15 +200,14 @@ def _arm(name: str, frame: pd.DataFrame, unit: np.ndarray, units: Units) -> Vote
     usage = [x if isinstance(x, dict) else {} for x in frame["usage"]]
     columns = {f"{kind}_tokens": [x.get(kind) for x in usage] for kind in ("prompt", "completion", "cached")}
     columns |= {"cost": frame["cost"], "statements": np.ones(len(frame))}
-    spent = {}
-    for kind, values in columns.items():  # one unknown makes the sum unknown
-        total = np.bincount(unit, np.asarray(values, float), len(units.human))
-        spent[kind] = np.where(np.bincount(unit, minlength=len(total)) > 0, total, np.nan)
+    held = np.bincount(unit, minlength=shape[0]) > 0
+    spent = {  # one unknown makes the sum unknown
+        kind: np.where(held, np.bincount(unit, np.asarray(values, float), shape[0]), np.nan)
+        for kind, values in columns.items()
+    }
     juror = np.empty(len(seats), object)
     juror[seat] = frame["juror"].to_numpy()
-    family = np.zeros(shape[:2], bool)
-    family[unit, seat] = frame["same_family"].fillna(False).astype(bool)
     return Votes(
         name, units, rounds, np.asarray(seats, object), juror, spread(frame["score"]), spread(True, False),
-        spread(frame["position"]), spread(frame["peer_mean"]), spread(frame["latency"]), family, spent,
+        spread(frame["position"]), spread(frame["peer_mean"]), spread(frame["latency"]), spent,
     )  # fmt: skip

@@ -11,10 +11,12 @@ or on a `cluster`; `dryrun` only counts; `show` tells.
 """
 
 import functools
+import sys
 from importlib import import_module
 
 _HOME = {"load": "file", "run": "execute"}
 __all__ = [*_HOME, "run_file"]
+SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, for a format that no notebook has
 WORTH_FORKING = 4  # runs: for fewer, the imports of a fork server cost more than they save
 
 
@@ -27,14 +29,15 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     """
     from selfeval.sweep import cluster, dryrun, execute, file  # a kernel imports this package too
 
+    sys.modules.setdefault(SLOW, None)
+
     sweep = file.load(path, out)
     forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
     launcher = functools.partial(execute.Notebooks, forked)
     if dry_run:
-        options.pop("fail_fast", None)
         return dryrun.dry_run(path, sweep, workers or 2, launcher, **options)
     if scheduler:
-        launcher = functools.partial(cluster.Cluster, scheduler, sweep.folder)
+        launcher = functools.partial(cluster.Cluster, scheduler, sweep.folder, forked=forked)
     return execute.run(sweep, workers, launcher, **options)
 
 

@@ -2,9 +2,10 @@
 
 The repository with `data/` and the folder of the sweep lie on a file system that all hosts see under the same path;
 the response store does not: every host has its own on a local disk, where SQLite's locks hold. A host takes in what the
-main store holds before its first run, and after each run sends what its store has got since, as a file in the folder of
-the sweep, which is merged into the main store. A run stays with its host, also when Dask has to run it again because
-the worker died: there its replies are stored. When its host is gone it fails; the same command starts it elsewhere.
+main store holds before its first run, and after each run sends what its store has got since, as an export in the
+folder of the sweep, which is added to the main store. A run stays with its host, also when Dask has to run it again
+because the worker died: there its replies are stored. When its host is gone it fails; the same command starts it
+elsewhere.
 
 Dask runs whatever is sent to it: keep the scheduler on a network that you trust, or use its TLS.
 """
@@ -45,10 +46,11 @@ class Task:
 class Cluster:
     """A launcher (`execute`) on the workers of the Dask scheduler at an address.
 
-    folder: of the sweep. keep: its lock, of no use on other hosts. patience: seconds to wait for the scheduler.
+    folder: of the sweep. keep: its lock, of no use on other hosts. forked: how kernels are made. patience: seconds to
+    wait for the scheduler.
     """
 
-    def __init__(self, address: str, folder: Path, keep: int | None = None, patience: float = 10):
+    def __init__(self, address: str, folder: Path, keep: int | None = None, forked=True, patience: float = 10):
         try:
             from distributed import Client
         except ImportError:
@@ -59,17 +61,17 @@ class Cluster:
         except Exception as error:  # those of sockets, of Tornado, and of an address that is none
             raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
         self.tasks, self.store, self.replies = {}, Store(), folder / "replies"
-        self.common = {"made": made_with(), "store": str(self.store.path.absolute())}
-        self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.sqlite")}
+        self.common = {"made": made_with(), "forked": forked, "store": str(self.store.path.absolute())}
+        self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.jsonl")}
         try:
             problems = self.client.run(problem, self.common)
         except Exception as error:  # whatever a worker of another installation raises
             raise InputError(f"the workers cannot run this package: {error!r:.300}") from None
         if found := next(filter(None, problems.values()), None):
             raise InputError(found)
-        for left in sorted(self.replies.glob("from-*.sqlite")):  # of a sweep that was killed
+        for left in sorted(self.replies.glob("from-*.jsonl")):  # of a sweep that was killed
             self._merge(left)
-        self.store.copy(Path(self.common["main"]))
+        self.store.export_file(Path(self.common["main"]))
 
     def places(self) -> int:
         """Return how many notebooks the cluster runs at a time: the threads of its workers."""
@@ -112,7 +114,7 @@ class Cluster:
 
     def _merge(self, path: str | Path | None) -> None:
         if path:
-            self.store.merge(Path(path))
+            self.store.import_file(Path(path))
             Path(path).unlink()
 
     def end(self, runs: list[Run]) -> None:
@@ -161,7 +163,7 @@ def execute(run: Run, common: dict) -> dict:
     from distributed import get_worker
 
     worker = get_worker()
-    key, notebooks = worker.get_current_task(), Notebooks(forked=True)
+    key, notebooks = worker.get_current_task(), Notebooks(common["forked"])
     if found := problem(common):
         raise InputError(found)
     with _lock:
@@ -196,22 +198,22 @@ def _store() -> Path:
 def _take_in(main: str) -> None:
     """Add what the main store held when the sweep began."""
     store = Store(_store())
-    store.merge(Path(main))
+    store.import_file(Path(main), created=0.0)  # nothing to send back
     store.close()
 
 
 def send(common: dict) -> str | None:
     """Write what this host's store has got since it was last sent to that main store; return the file, if any."""
     with _lock:
-        path, now, since = _store(), time.time(), 0.0
+        path, now, since = _store(), time.time(), 1.0
         if not path.is_file():
             return None
         mark = path.with_name(f"{path.name}.sent-{hashlib.sha256(common['store'].encode()).hexdigest()[:10]}")
         with contextlib.suppress(OSError, ValueError):
             since = float(mark.read_text()) - OVERLAP
-        target = Path(common["main"]).with_name(f"from-{socket.gethostname()}-{uuid.uuid4().hex[:8]}.sqlite")
+        target = Path(common["main"]).with_name(f"from-{socket.gethostname()}-{uuid.uuid4().hex[:8]}.jsonl")
         store = Store(path)
-        store.copy(target, since)
+        store.export_file(target, since=since)
         store.close()
         mark.write_text(str(now))
         return str(target)

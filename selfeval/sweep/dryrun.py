@@ -28,9 +28,9 @@ LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replace
 APART = ("runs", "store", "report")  # of data/
 
 
-def dry_run(path, sweep, workers, launcher, only=(), retry_failed=False, max_cost=None):
+def dry_run(path, sweep, workers, launcher, only=(), max_cost=None):
     """Print what `execute.run` would do and what it would take; return 0, 1 where that cannot be told for a run."""
-    chosen = choose(sweep, only, retry_failed)
+    chosen = choose(sweep, only)
     for run in sweep.runs:
         sweep.decide(run, chosen)
         run.status = "to do" if run.status == "waiting" else run.status

@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from selfeval import ROOT
 from selfeval.errors import InputError, check_at_least, did_you_mean
 from selfeval.sweep.kernels import KernelManager
-from selfeval.sweep.runs import AGAIN, COUNTS, relative
+from selfeval.sweep.runs import COUNTS, relative
 from selfeval.sweep.show import Line, report
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
@@ -27,16 +27,16 @@ FAILED, INCOMPLETE, CEILING = 1, 3, 4  # exit statuses; 2 is click's, for a comm
 GRACE = 1.0  # seconds between TERM and KILL
 
 
-def run(sweep, workers, launcher, *, only=(), retry_failed=False, fail_fast=False, max_cost=None):
+def run(sweep, workers, launcher, *, only=(), max_cost=None):
     """Execute what is missing, `workers` notebooks at a time (None: as many as there are places); return exit status.
 
     0: all ok. 1: a run failed or could not start. 3: calls failed, in runs that ended. 4: `max_cost`, in US dollars, is
-    reached. 128 + n: stopped by signal n. launcher: what makes one, given the descriptor of the sweep's lock. only,
-    retry_failed, fail_fast: as in `selfeval sweep --help`.
+    reached. 128 + n: stopped by signal n. launcher: what makes one, given the descriptor of the sweep's lock. only:
+    patterns of runs, as in `selfeval sweep --help`.
     """
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
-    chosen = choose(sweep, only, retry_failed)
+    chosen = choose(sweep, only)
     try:
         sweep.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -44,7 +44,7 @@ def run(sweep, workers, launcher, *, only=(), retry_failed=False, fail_fast=Fals
     began = time.monotonic()
     with lock(sweep.folder) as held, contextlib.closing(launcher(held.fileno())) as launch, signals() as stop:
         workers = workers or launch.places()
-        work = Work(sweep, launch, chosen, workers, fail_fast, max_cost)
+        work = Work(sweep, launch, chosen, workers, max_cost)
         work.execute(stop, Line(sweep, workers, max_cost))
     report(sweep, time.monotonic() - began, stop, work)
     statuses = {run.status for run in sweep.runs}
@@ -57,8 +57,8 @@ def run(sweep, workers, launcher, *, only=(), retry_failed=False, fail_fast=Fals
     return INCOMPLETE if "incomplete" in statuses else 0
 
 
-def choose(sweep, only=(), retry_failed=False):
-    """Return the names of the runs that the options ask for; raise `InputError` for a pattern that names none."""
+def choose(sweep, only=()):
+    """Return the names of the runs that the patterns ask for; raise `InputError` for a pattern that names none."""
 
     def matches(run, pattern):
         return fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)
@@ -70,15 +70,14 @@ def choose(sweep, only=(), retry_failed=False):
                 f"--only {pattern!r} names no run{did_you_mean(pattern, stages)}; it is a stage "
                 f"({', '.join(stages)}), or STAGE/RUN with * and ? as wild cards"
             )
-    asked = [run for run in sweep.runs if not only or any(matches(run, pattern) for pattern in only)]
-    return {run.name for run in asked if not retry_failed or run.old.get("status") in AGAIN}
+    return {run.name for run in sweep.runs if not only or any(matches(run, pattern) for pattern in only)}
 
 
 class Work:
     """The runs of a sweep on their way."""
 
-    def __init__(self, sweep, launch, chosen, workers, fail_fast=False, max_cost=None):
-        self.sweep, self.launch, self.chosen, self.workers, self.fail_fast = sweep, launch, chosen, workers, fail_fast
+    def __init__(self, sweep, launch, chosen, workers, max_cost=None):
+        self.sweep, self.launch, self.chosen, self.workers = sweep, launch, chosen, workers
         self.max_cost, self.variables = max_cost, {}
         if max_cost is not None:  # a purse that every client in the runs takes from
             self.variables = {"SELFEVAL_BUDGET": f"sweep-{os.getpid()}-{uuid.uuid4().hex[:8]}:{max_cost}"}
@@ -140,8 +139,6 @@ class Work:
             if run.status == "stopped":  # by a signal it is ended elsewhere
                 self.ceiling_reached, self.halted = True, "the cost ceiling is reached"
                 self.unpriced |= run.cause.startswith("PriceError: ")  # another ceiling is no remedy
-            elif run.status == "failed" and self.fail_fast:
-                self.halted = f"{run.name} failed, and --fail-fast is on"
 
 
 class Notebook(threading.Thread):

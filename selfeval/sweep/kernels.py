@@ -75,9 +75,13 @@ class ForkedProvisioner(LocalProvisioner):
         return self.connection_info
 
     async def send_signal(self, signum):
-        """Signal the kernel and what it started; nobody, and above all not the caller, where that is gone."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signum)
+        """Signal the kernel and what it started; nobody, and above all not the caller, where that is gone.
+
+        jupyter_client interrupts a kernel before it asks it to end, which may strike while the last reply is sent.
+        """
+        if signum != signal.SIGINT:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signum)
 
 
 class Forked:

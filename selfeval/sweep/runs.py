@@ -21,7 +21,6 @@ from selfeval.files import write_whole
 from selfeval.keys import redact
 
 USABLE = ("ok", "incomplete", "skipped", "to do")  # what later stages may run on; `to do`: of a dry run
-AGAIN = ("failed", "stopped", "incomplete", "running")  # in a manifest; `running`: the sweep was killed
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
 PAID = ("calls", "tokens", "cost", "unpriced")
 TOLD = ("progress.json", "written.txt", "read.txt")  # by the package inside the notebook
@@ -46,7 +45,7 @@ class Run:
     status: `waiting` for earlier stages or a place, `running`, and at the end `ok`, `incomplete` (its outputs are
     there, but calls failed, which are null answers), `failed`, `stopped` (by a signal or the cost ceiling), `skipped`
     (ok before, and nothing has changed), `not started` (what it needs failed, or the sweep had come to its end), or
-    `left out` (to do, but not asked for by --only or --retry-failed). In a dry run, `to do`.
+    `left out` (to do, but not asked for by --only). In a dry run, `to do`.
     """
 
     stage: str

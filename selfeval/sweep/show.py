@@ -4,12 +4,12 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 from selfeval.sweep.runs import COUNTS, relative
 
 LINE_EVERY = 10.0  # seconds between lines where there is no terminal
 STATES = ("ok", "skipped", "incomplete", "failed", "stopped", "not started", "left out", "waiting")
-SHOWN = 20  # causes
 
 
 class Line:
@@ -77,6 +77,17 @@ def money(total, ceiling=None):
     return text + (f" of {ceiling:g}" if ceiling is not None else "")
 
 
+MAIN = ("advantage", "claims", "arms", "discrimination", "coverage")  # figures, the one that says most first
+
+
+def main_figure(runs):
+    """Return the picture that answers the question of these runs, None where they drew none."""
+    files = [run.folder / name for run in runs for name in run.manifest.get("outputs") or ()]
+    files += [Path(name) for run in runs for name in run.manifest.get("written") or ()]
+    pictures = [file for file in files if file.suffix == ".png"]
+    return min(pictures, key=lambda file: [not file.name.startswith(kind) for kind in MAIN], default=None)
+
+
 def report(sweep, seconds, stop, work):
     """Print what ran, what it cost, where it lies, what is not ok and why, and how to go on."""
     width = max(len(stage.name) for stage in sweep.stages)
@@ -90,18 +101,15 @@ def report(sweep, seconds, stop, work):
     minutes, rest = divmod(round(seconds), 60)
     print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {minutes}:{rest:02}")
     print(f"outputs: {relative(sweep.folder)}")
-    causes = [run for run in sweep.runs if run.cause]
-    for run in causes[:SHOWN]:
+    for run in (run for run in sweep.runs if run.cause):
         print(f"{run.status}: {run.name}: {run.cause}")
         if run.status == "failed" and (run.folder / "notebook.ipynb").is_file():
             print(f"  see {relative(run.folder / 'notebook.ipynb')}")
-    if len(causes) > SHOWN:
-        print(f"and {len(causes) - SHOWN} more that are not ok; each run's manifest.json has its cause")
-    left = {file.parent for file in sweep.folder.glob("*/*/manifest.json")} - {run.folder for run in sweep.runs}
-    if left:
-        print(f"left over: {len(left)} folders of runs that the sweep file no longer has, as {relative(min(left))}")
     if remedy := _remedy(sweep.runs, stop, work):
         print(remedy)
+    figure = main_figure(sweep.runs)
+    seen = f"{relative(figure)} has the main figure; " if figure else ""
+    print(f"{seen}selfeval report {relative(sweep.folder)} writes pages with all figures, estimates and records")
 
 
 def _remedy(runs, stop, work):
@@ -116,4 +124,4 @@ def _remedy(runs, stop, work):
     if blocked or statuses & {"failed", "stopped", "incomplete"}:
         return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
     left_out = statuses & {"left out", "not started"}
-    return "left out: run without --only and --retry-failed for the rest" if left_out else ""
+    return "left out: run without --only for the rest" if left_out else ""

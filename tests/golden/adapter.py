@@ -31,7 +31,7 @@ from selfeval.figures import results
 from selfeval.figures.rows import renamed
 from selfeval.identity import EvalRunner
 from selfeval.identity.report import lasting
-from selfeval.identity.runner import rescore
+from selfeval.identity.run import rescore
 from selfeval.models import display_names
 from selfeval.records import read_jsonl, read_predictions, read_texts, write_csv
 from selfeval.roleplay.transcripts import read_conversations

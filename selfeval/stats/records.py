@@ -76,9 +76,10 @@ class Tally:
         both = {name: np.concatenate([getattr(self, name), x]) for name, x in (turned | same).items()}
         return replace(self, **both)
 
-    def regrouped(self, group: np.ndarray, n_groups: int) -> Tally:
-        """Return the same rows with prompts merged into groups."""
-        return Tally(**{**vars(self), "prompt": group[self.prompt], "n_prompts": n_groups})
+    def by_place(self) -> Tally:
+        """Return pairs as a task of scores: P(the first text is one's own), on pairs with the own text first or not."""
+        first = np.select([self.position == 1, self.position == 2], [self.score, 1 - self.score], np.nan)
+        return replace(self, author=self.position, own=np.ones(len(self.evaluators), int), score=first)
 
 
 def condition_label(condition) -> str:

@@ -9,18 +9,18 @@ from scipy.signal import fftconvolve
 from scipy.special import ndtr, ndtri
 
 from selfeval.errors import InputError
-from selfeval.stats.intervals import Difference, Rate
+from selfeval.stats.engine import Statistic
 
 GRID = 16  # steps in which a claim is counted where authors have unequal numbers of answers to a prompt
 DRAWS = 9_999  # arrangements drawn where there are more; with the observed one p is at least .0001
 BLOCK = 200  # clusters drawn at a time
 
 
-def inverted_p(statistic: Rate | Difference, null: float = 0.0) -> np.ndarray:
+def inverted_p(statistic: Statistic, null: float = 0.0) -> np.ndarray:
     """Return the two-sided p-value whose interval just touches `null`; NaN where there is no interval."""
     shape = np.shape(statistic.value)
     inside, outside = np.full(shape, 40.0), np.zeros(shape)  # z at which the interval holds null, and does not
-    for _ in range(50):
+    for _ in range(40):
         z = (inside + outside) / 2
         low, high = statistic.interval(z)
         holds = (low <= null) & (null <= high)

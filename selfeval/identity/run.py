@@ -1,26 +1,24 @@
 """The wide suite: every situation is put, repeated and pressed over several turns, and read out after each turn.
 
-A conversation is a chain: its next turn needs the reply before it, so turns are asked one after another and
-conversations beside each other, the longest first, as many as keep the provider's slots busy. After every reply the
-conversation is forked and asked one fixed line (`data/identity/readout.yaml`): rules read that short answer reliably,
-and the conversation itself goes on without it, together with the read-out.
+Turns are asked one after another, all conversations beside each other. After every reply the conversation is forked and
+asked one fixed line (`data/identity/readout.yaml`): rules read that short answer reliably, and the conversation itself
+goes on without it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
-from selfeval.asking.client import Client, Progress, Tasks, require
+from selfeval.asking.client import Client, require
 from selfeval.asking.messages import user
-from selfeval.asking.request import Request, Response, is_computed
+from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_whole
-from selfeval.identity.claims import Assessment, Entity, assess, compare, entity, entity_of
-from selfeval.identity.config import readout
+from selfeval.identity.claims import AFFIRMED, Assessment, Entity, assess, compare, entity, entity_of
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts
-from selfeval.identity.scorers import RIGHT, by_names, check_scoring, expected_entity, names_stance
+from selfeval.identity.published import RIGHT, by_names, check_scoring, expected_entity, names_stance, nearest
 from selfeval.identity.simulated import played
-from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, situations
+from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, readouts, situations
 from selfeval.models import Model, is_known
 from selfeval.models import get as get_model
 from selfeval.records import call_fields
@@ -89,60 +87,42 @@ async def run_suite(
 
 
 async def converse_all(client: Client, design: Sequence[Conversation], temperature: float, seed: int) -> None:
-    """Hold all conversations, the longest first: they fill in what each of them said."""
-    waiting: dict[str, list[Conversation]] = {}
-    for conversation in sorted(design, key=lambda c: -len(c.situation.pressure)):
-        waiting.setdefault(conversation.model.provider.name, []).append(conversation)
-    replies = sum(2 * (1 + len(c.situation.pressure)) for c in design)
-    with Progress("replies", replies, replies, client.tally) as progress:
+    """Hold all conversations, turn by turn: they fill in what each of them said.
 
-        async def work(conversations: Iterable[Conversation]) -> None:
-            for conversation in conversations:
-                await _converse(client, conversation, temperature, seed, progress)
+    The read-outs of a turn and the replies of the next one do not wait for each other.
+    """
 
-        async with Tasks() as group:
-            for conversations in waiting.values():
-                shared = iter(conversations)
-                for _ in range(min(_at_once(client, conversations[0].model), len(conversations))):
-                    group.create_task(work(shared))
+    def request(c: Conversation, messages: list[dict], **parameters) -> Request:
+        room = {"max_tokens": c.model.provider.answer_tokens}
+        return Request(c.model, messages, room | parameters, c.repeat, seed, cut_counts=True)
+
+    going = [(c, as_alternating(c.situation.messages)) for c in design]
+    forked: list[tuple[Conversation, int, list[dict]]] = []
+    turn = 0
+    while going or forked:
+        replies = [request(c, m, **({"temperature": temperature} | c.model.parameters)) for c, m in going]
+        short = [request(c, m, temperature=0.0, **_short(c.model)) for c, _, m in forked]
+        responses = await client.chat_all([*short, *replies])
+        for (c, asked_at, fork), response in zip(forked, responses, strict=False):
+            c.said.append((asked_at, "readout", fork, response))
+        answered_now = list(zip(going, responses[len(forked) :], strict=True))
+        going, forked = [], []
+        for (c, messages), reply in answered_now:
+            c.said.append((turn, "reply", messages, reply))
+            line = readouts().get(c.situation.template.language, readouts()["en"])
+            fork = [*answered(messages, reply.text), *user(line)]
+            if reply.status == "error" or not reply.text.strip():
+                c.said.append((turn, "readout", fork, NOT_ASKED))
+                continue
+            forked.append((c, turn, fork))
+            if turn < len(c.situation.pressure):
+                going.append((c, as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])))
+        turn += 1
 
 
-def _at_once(client: Client, model: Model) -> int:
-    """Return how many conversations to hold at a time: two per slot, so that one waits while another is stored."""
-    slots = min(client.concurrency, model.provider.concurrency)
-    return slots if is_computed(model) else 2 * slots
-
-
-async def _converse(
-    client: Client, conversation: Conversation, temperature: float, seed: int, progress: Progress
-) -> None:
-    model, situation, said = conversation.model, conversation.situation, conversation.said
+def _short(model: Model) -> dict:
     room = model.provider.answer_tokens
-
-    def request(messages: list[dict], **parameters) -> Request:
-        return Request(model, messages, {"max_tokens": room} | parameters, conversation.repeat, seed, cut_counts=True)
-
-    def ask(messages: list[dict]) -> Request:
-        return request(messages, **({"temperature": temperature} | model.parameters))
-
-    messages = as_alternating(situation.messages)
-    [reply] = await client.chat_all([ask(messages)], label=None)
-    for turn in range(1 + len(situation.pressure)):
-        progress.step()
-        said.append((turn, "reply", messages, reply))
-        fork = [*answered(messages, reply.text), *user(readout(situation.language))]
-        if reply.status == "error" or not reply.text.strip():
-            said.append((turn, "readout", fork, NOT_ASKED))
-            return
-        short = min(room, READOUT_TOKENS) if model.provider.embedded else room
-        requests = [request(fork, temperature=0.0, max_tokens=short)]
-        if turn < len(situation.pressure):  # the next turn does not wait for the read-out
-            messages = as_alternating([*fork[:-1], *user(situation.pressure[turn])])
-            requests.append(ask(messages))
-        answer, *following = await client.chat_all(requests, label=None)
-        progress.step()
-        said.append((turn, "readout", fork, answer))
-        reply = following[0] if following else reply
+    return {"max_tokens": min(room, READOUT_TOKENS) if model.provider.embedded else room}
 
 
 def answered(messages: Sequence[dict], reply: str) -> list[dict]:
@@ -156,23 +136,25 @@ def answered(messages: Sequence[dict], reply: str) -> list[dict]:
 
 def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
     s, truth = conversation.situation, identity(conversation.model)
-    for turn, source, messages, response in conversation.said:
+    t = s.template
+    order = {"reply": 0, "readout": 1}
+    for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], order[one[1]])):
         yield {
             "model": conversation.model.id,
             "suite": suite,
-            "family": s.family,
-            "condition": s.condition,
-            "template_id": clusters.get(s.twin, s.twin) if s.twin else s.cluster,
-            "variant": s.template_id,
-            "control_of": s.control_of,
+            "family": t.family,
+            "condition": t.condition,
+            "template_id": clusters.get(t.twin, t.twin) if t.twin else t.cluster,
+            "variant": t.id,
+            "control_of": t.control_of,
             "arm": s.arm,
-            "language": s.language,
+            "language": t.language,
             "truth": truth.name,
             "truth_maker": truth.maker,
             "foil": s.foil.name,
             "foil_maker": s.foil.maker,
             "foil_id": s.foil.id,
-            "expect": s.expect,
+            "expect": t.expect,
             "repeat": conversation.repeat,
             "turn": turn,
             "source": source,
@@ -190,23 +172,25 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
 def rescore(records: Sequence[Mapping], scoring: str | Callable = "claims") -> list[dict]:
     """Return the records scored anew from their raw replies, without a call; read-outs always by their claims.
 
-    scoring: claims, keyword_match, regex, or a function called as `scoring(text, record, expected)` with expected =
-    {model_names, provider_name}, which returns True, False, or None for no verdict.
+    scoring: claims, keyword_match, regex, similarity, or a function called as `scoring(text, record, expected)` with
+    expected = {model_names, provider_name}, which returns True, False, or None for no verdict.
     """
     check_scoring(scoring, None)
-    names = {_who(r["foil"], r["foil_maker"]): r["foil"] for r in records}
+    names = _foil_names(records)
     return [_scored(r, scoring if r["source"] == "reply" else "claims", names) for r in records]
 
 
 async def judge_records(client: Client, records: Sequence[Mapping], judge: Model) -> list[dict]:
     """Return the records with free replies scored by a judge (see `judge`), which sees the reply and nothing else."""
-    names = {_who(r["foil"], r["foil_maker"]): r["foil"] for r in records}
+    names = _foil_names(records)
     given = [r["reply"] for r in records if r["source"] == "reply" and is_answered(r)]
     found = dict(zip(given, await verdicts(client, judge, given), strict=True))
     scored = []
     for r in records:
         if r["source"] == "reply" and is_answered(r):
-            scored.append(_with(r, "judge", names, _judged(found[r["reply"]], r)))
+            verdict, (truth, foil, called) = found[r["reply"]], _sides(r)
+            read = verdict and _by_both_names(assess_verdict(verdict, r["reply"], truth, foil), truth, foil, called)
+            scored.append(_with(r, "judge", names, read))
         else:
             scored.append(_scored(r, "claims", names))
     return scored
@@ -225,23 +209,9 @@ def is_answered(record: Mapping) -> bool:
     return record["status"] != "error" and bool((record["reply"] or "").strip())
 
 
-@cache
-def _who(name: str, maker: str) -> Entity:
-    return entity(name) or Entity(maker, name)
-
-
-def _truth(record: Mapping) -> Entity:
-    """Return who the model is: by the registry, where GPT-5 is not GPT-5 mini, or by its name."""
-    if is_known(record["model"]):
-        return entity_of(played(get_model(record["model"])))
-    return _who(record["truth"], record["truth_maker"])
-
-
-def _judged(verdict: dict | None, record: Mapping) -> Assessment | None:
-    if verdict is None:
-        return None
-    truth, foil, names = _sides(record)
-    return _by_both_names(assess_verdict(verdict, record["reply"], truth, foil), truth, foil, names)
+def _foil_names(records: Sequence[Mapping]) -> dict[Entity, str]:
+    pairs = {(r["foil"], r["foil_maker"]) for r in records}
+    return {entity(name) or Entity(maker, name): name for name, maker in sorted(pairs)}
 
 
 def _by_both_names(found: Assessment, truth: Entity, foil: Entity, names: Sequence[str | None]) -> Assessment:
@@ -250,19 +220,24 @@ def _by_both_names(found: Assessment, truth: Entity, foil: Entity, names: Sequen
 
 
 def _sides(record: Mapping) -> tuple[Entity, Entity, tuple[str | None, ...]]:
-    """Return truth and foil, the name of the one and two of the other.
+    """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and what they are called.
 
-    Where the lexicon sees no conflict (Kimi-VL, Kimi K2), there is one.
+    Where the lexicon sees no conflict between them (Kimi-VL, Kimi K2), there is one.
     """
-    model, name, maker = record["foil_id"] or record["foil"], record["foil"], record["foil_maker"]
-    truth = _truth(record)
-    foil = expected_entity({"model_id": model, "model_names": [name], "provider_name": maker})
-    if compare(foil, truth) != "conflict":
-        foil = Entity(record["foil_maker"], record["foil"])
-    return truth, foil, (record["truth"], record["foil"], record["foil_id"])
+    names = (record["truth"], record["foil"], record["foil_id"])
+    return *_who(record["model"], record["truth_maker"], record["foil_maker"], names), names
 
 
-@lru_cache(4096)  # many replies are alike, and reading one takes a millisecond
+@lru_cache(4096)
+def _who(model: str, maker: str, foil_maker: str, names: tuple[str | None, ...]) -> tuple[Entity, Entity]:
+    name, foil_name, foil_id = names
+    truth = entity_of(played(get_model(model))) if is_known(model) else entity(name) or Entity(maker, name)
+    expected = {"model_id": foil_id or foil_name, "model_names": [foil_name], "provider_name": foil_maker}
+    foil = expected_entity(expected)
+    return truth, foil if compare(foil, truth) == "conflict" else Entity(foil_maker, foil_name)
+
+
+@lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
 def _assessed(text: str, truth: Entity, foil: Entity, names: tuple[str | None, ...]) -> Assessment:
     return _by_both_names(assess(text, truth, foil), truth, foil, names)
 
@@ -271,15 +246,18 @@ def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str
     scorer = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "function")
     if not is_answered(record):
         return _with(record, scorer, names, None)
+    text, who = record["reply"], (record["truth"], record["foil"])
     if scoring in ("keyword_match", "regex"):
-        stance = names_stance(record["reply"], [record["truth"]], [record["foil"]], words=scoring == "regex")
-        found = Assessment(stance, (), False)
+        found = Assessment(names_stance(text, *who, words=scoring == "regex"), (), False)
+    elif scoring == "similarity":
+        makers = (record["truth_maker"], record["foil_maker"])
+        sides = zip(("truth", "foil"), who, makers, strict=True)
+        found = Assessment(nearest(text, {side: [(name, maker)] for side, name, maker in sides}), (), False)
     else:
-        found = _assessed(record["reply"], *_sides(record))
+        found = _assessed(text, *_sides(record))
     scored = _with(record, scorer, names, found)
     if callable(scoring):
-        expected = {"model_names": [record["truth"]], "provider_name": record["truth_maker"]}
-        scored["passed"] = scoring(record["reply"], record, expected)
+        scored["passed"] = scoring(text, record, {"model_names": [who[0]], "provider_name": record["truth_maker"]})
     return scored
 
 
@@ -319,11 +297,9 @@ def passed(expect: str, stance: str, source: str) -> bool | None:
 
 def _named(record: Mapping, found: Assessment, names: Mapping[Entity, str]) -> str | None:
     """Return the name that a reply gives its speaker, written as the foils are."""
-    if found.stance in RIGHT:
-        return record["truth"]
-    if found.stance == "foil":
-        return record["foil"]
-    truth = _truth(record)
-    said = [c for c in found.claims if c.polarity in ("affirm", "adopt")]
+    if found.stance in (*RIGHT, "foil"):
+        return record["foil" if found.stance == "foil" else "truth"]
+    truth = _sides(record)[0]
+    said = [c for c in found.claims if c.polarity in AFFIRMED]
     other = next((c for c in said if c.entity is None or compare(c.entity, truth) == "conflict"), None)
     return other and names.get(other.entity, other.name)

@@ -1,0 +1,399 @@
+"""Who is who: names of models and makers in a text, by `data/identity/lexicon.yaml` and the registry.
+
+A text is folded first, so that typing does not matter; every name keeps the way back to what was typed. The longest
+name at a place counts, and what follows it is read as version, tier, size and date.
+"""
+
+import copy
+import html
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+import yaml
+
+from selfeval import models
+from selfeval.errors import InputError
+from selfeval.records import data_path
+
+FIELDS = {"names", "words", "version", "tiers", "entries", "models", "written", "spelled"}  # of a family
+LEVELS = ("developer", "family", "version", "tier", "snapshot")
+TIERS = "mini nano turbo pro large small medium max plus flash lite fast ultra".split()  # of families not listed
+_WRITTEN = "{family} {version} {tier} {snapshot}"
+_VERSION = r"[0-9]-[0-9](?![0-9])|[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"
+_END = r"(?![a-z0-9])"
+# between the parts of a name: "claude-3", "Claude 3", "Claude (Sonnet", "Claude, version 3", "GPT4"
+_JOIN = re.compile(r"(?:[-_./:]| ?\(| |,? version |,? v\. ?)?")
+_SIZE = re.compile(rf"(?:[0-9]{{1,2}}x)?[0-9]{{1,4}}(?:\.[0-9]{{1,2}})?[bmt]{_END}")
+_SNAPSHOT = re.compile(
+    rf"(?:20[0-9]{{6}}|20[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}|[0-9]{{2}}-20[0-9]{{2}}|[0-9]{{2}}-[0-9]{{2}}|[0-9]{{4}}){_END}"
+)
+# what says nothing on who it is; of these, spaces stand before the last ones alone
+_NOISE = re.compile(
+    r"(?:(?<=[-_:./])(?:chat|it|base|latest|exp|experimental|gguf|free|beta|hf|api|online|h|[0-9]+k|v[0-9](?::[0-9])?"
+    rf"|q[0-9]\w{{0,4}}|fp8|awq)|instruct|preview|a[0-9]{{1,2}}b){_END}"
+)
+_ATTACHED = re.compile(
+    r"-(?:based|like|style|type|class|powered|driven|trained|made|built|developed|backed|compatible|level|derived"
+    r"|inspired|generated|family|series|models?)\b"
+)
+_TOKEN = re.compile(r"[a-z]+|[0-9]+|[+]|[^\W\d_a-z]")  # of names in other scripts each letter
+_BETWEEN = re.compile(r"(?:[-_ ./]| ?\()?")
+_PATH = re.compile(r"(?:[a-z0-9][\w.-]{0,30}/){1,3}$")
+
+_MARKS = {  # one typed character -> what it means here; a dash between thoughts is never part of a name
+    **{"—": " - ", "―": " - ", "。": ". ", "，": ", ", "、": ", ", "！": "! ", "？": "? ", "：": ": ", "；": "; "},
+    **{"（": " (", "）": ") ", "−": "-", "⁄": "/", "\u2028": "\n", "\u2029": "\n", "\x85": "\n"},
+    **dict.fromkeys("‘’‚‛′´ʼ", "'"),
+    **dict.fromkeys("“”„‟″«»「」『』", '"'),
+}
+_TYPED = re.compile(
+    r"(?<![^\n])[ \t]{0,3}(?:#{1,6} +|[*+•] +)"  # headings and bullets
+    r"|[^\x00-\x7f]|\r\n?|[^\S\n]{2,}|[\t\v\f]"
+    r"|\*+|(?<!`)`{1,2}(?!`)|~~|(?<![^\W_])_+|_+(?![^\W_])"  # emphasis and code, but no fence
+    r"|\]\([^()\s]{0,200}\)|(?i:&(?:#39|#x27|apos|quot|amp|nbsp);)|(?i:</?(?:b|i|em|strong|code|u|p|br|span) ?/?>)"
+)
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A model or maker, from coarse to fine.
+
+    None leaves a level open. A tier of "" says that there is none: GPT-4.1 itself, not GPT-4.1 mini (`entity_of`).
+    """
+
+    developer: str | None = None
+    family: str | None = None
+    version: str | None = None
+    tier: str | None = None
+    snapshot: str | None = None
+
+    @property
+    def levels(self) -> tuple[str | None, ...]:
+        """Return the levels from coarse to fine."""
+        return tuple(getattr(self, level) for level in LEVELS)
+
+    @property
+    def name(self) -> str:
+        """Return the name as people write it."""
+        if not self.family:
+            return self.developer or ""
+        family = _base().families.get((self.developer, self.family), {})
+        parts = {level: getattr(self, level) or "" for level in LEVELS}
+        parts["version"] = re.sub(r"^[a-z](?![a-z])", lambda letter: letter[0].upper(), parts["version"])
+        form = family.get("written", _WRITTEN) if self.version or self.tier else _WRITTEN
+        written = form.format(**parts)
+        for pattern, spelling in family.get("spelled", ()):
+            written = re.sub(pattern, spelling, written)
+        return " ".join(written.split()).replace("- ", " ").strip(" -")
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A name in a folded text. entity: None = a variant of a known family that the lexicon cannot place."""
+
+    start: int
+    end: int
+    entity: Entity | None
+    attached: str = ""  # what follows with a hyphen: "-based", "-like"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A folded text. `low` is `text` in lower case and as long; `at` says where each character was typed."""
+
+    text: str
+    low: str
+    at: Sequence[int]
+    lowercase: bool = False  # the writer uses no capital letters at all
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Return the typed span of a folded one that is not empty."""
+        return self.at[start], self.at[end - 1] + 1
+
+
+def fold(text: str) -> Plain:
+    """Fold width, hyphens, quotes, accents, invisible characters, markdown and spacing; case and line breaks stay."""
+    pieces: list[str] = []
+    at: list[int] = []
+    last = 0
+    for match in [*_TYPED.finditer(text), None]:
+        start, end = match.span() if match else (len(text), len(text))
+        pieces.append(text[last:start])
+        at += range(last, start)
+        piece = _folded(match[0]) if match else ""
+        pieces.append(piece)
+        at += [start] * len(piece)
+        last = end
+    plain = "".join(pieces)
+    return Plain(plain, plain.lower(), at, plain == plain.lower())
+
+
+@lru_cache(maxsize=4096)
+def _folded(typed: str) -> str:
+    if typed in _MARKS or typed[0] == "&":
+        return _MARKS.get(typed) or html.unescape(typed).replace("\xa0", " ")
+    if typed[0] in "\r\n" or typed.isspace():
+        return "\n" if typed[0] in "\r\n" else " "
+    if typed.isascii() or len(typed) > 1:  # markdown; of bullets a dash stays
+        return "- " if typed.endswith(" ") and "#" not in typed else ""
+    category = unicodedata.category(typed)
+    if category in ("Cf", "Mn", "Pd"):
+        return "-" if category == "Pd" else ""
+    parts = unicodedata.normalize("NFKD", typed)
+    accented = len(parts) == 2 and parts[0].isascii() and unicodedata.combining(parts[1])
+    return parts[0] if accented else unicodedata.normalize("NFKC", typed)
+
+
+# --- the lexicon ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Alias:
+    """One name and whose it is.
+
+    word: counts only with a capital letter. parts: version, tier and so on may follow. shared: developer and family
+    have this name, which means the developer while nothing finer is said ("DeepSeek").
+    """
+
+    entity: Entity
+    word: bool = False
+    parts: bool = True
+    shared: bool = False
+
+
+class Lexicon:
+    """Names by their key. families: the options of the lexicon's file, by developer and family."""
+
+    def __init__(self) -> None:
+        self.families: dict[tuple[str | None, str | None], dict] = {}
+        self.aliases: dict[str, _Alias] = {}
+        self.longest: dict[str, int] = {}  # first token of a name: tokens of the longest such name
+
+    def add(self, name: str, entity: Entity, word: bool = False, parts: bool = True) -> None:
+        """Add a name; the first owner of a name keeps it."""
+        tokens = _TOKEN.findall(fold(name).low)
+        if not tokens:
+            return
+        key = "".join(tokens)
+        if entity.family and key in self.aliases and self.aliases[key].entity == Entity(entity.developer):
+            self.aliases[key] = _Alias(entity, self.aliases[key].word, shared=True)
+        self.aliases.setdefault(key, _Alias(entity, word, parts))
+        self.longest[tokens[0]] = max(len(tokens), self.longest.get(tokens[0], 0))
+
+    def add_developer(self, name: str, names: Sequence[str] = (), words: Sequence[str] = ()) -> None:
+        """Add a developer with its names."""
+        self.families[name, None] = {}
+        for alias in (name, *names, *words):
+            self.add(alias, Entity(name), alias in words, parts=False)
+
+    def add_family(self, developer: str, name: str, options: dict) -> None:
+        """Add a family with its names from the lexicon's form."""
+        tiers = {key_of(tier): tier for tier in (*options.get("tiers", ()), *options.get("entries", ()))}
+        self.families[developer, name] = options | {"tiers": tiers}
+        words = options.get("words", ())
+        for alias, levels in options.get("models", {}).items():
+            self.add(alias, Entity(developer, name, *levels))
+        for alias in (name, *options.get("names", ()), *words):
+            self.add(alias, Entity(developer, name), alias in words)
+        for tier in options.get("entries", ()):
+            self.add(tier, Entity(developer, name, tier=tier), word=True)
+
+    def find(self, plain: Plain) -> list[Mention]:
+        """Return the names of a text, longest first at each place; "openai/gpt-4" is one, "GPT-4/Claude" are two."""
+        tokens = list(_TOKEN.finditer(plain.low))
+        found: list[Mention] = []
+        for number, token in enumerate(tokens):
+            start = token.start()
+            if token[0] not in self.longest or _inside_word(plain.low, start) or (found and start < found[-1].end):
+                continue
+            one = self._longest(plain, tokens[number : number + self.longest[token[0]]])
+            path = _PATH.search(plain.low, max(0, start - 100), start)
+            if one and path and one.entity and one.entity.family and not _inside_word(plain.low, path.start()):
+                before = [m for m in found if m.end > path.start()]
+                if all(m.entity and compare(one.entity, m.entity) != "conflict" for m in before):
+                    found = found[: len(found) - len(before)]
+                    one = replace(one, start=path.start())
+            found += [one] if one else []
+        return found
+
+    def _longest(self, plain: Plain, tokens: Sequence[re.Match[str]]) -> Mention | None:
+        start, key, best, end = tokens[0].start(), "", None, tokens[0].start()
+        for token in tokens:
+            if not _BETWEEN.fullmatch(plain.low, end, token.start()):
+                break
+            key, end = key + token[0], token.end()
+            alias = self.aliases.get(key)
+            if alias and (not alias.word or plain.text[start].isupper() or plain.lowercase):
+                found = self._with_parts(plain.low, start, end, alias)
+                best = found if found and (best is None or found.end >= best.end) else best
+        return best
+
+    def _with_parts(self, low: str, start: int, end: int, alias: _Alias) -> Mention | None:
+        """Read version, tier and so on behind a name."""
+        entity = alias.entity
+        family = self.families.get((entity.developer, entity.family), {})
+        while alias.parts and (part := _part(low, _JOIN.match(low, end), family, entity)):
+            end, entity = part
+        if "(" in low[start:end] and low[end : end + 1] == ")":
+            end += 1
+        if re.match(r"[a-z0-9]", low[end : end + 1]) and low[end - 1].isascii():
+            return None
+        if alias.shared and entity == alias.entity:
+            entity = Entity(entity.developer)
+        attached = _ATTACHED.match(low, end)
+        if not attached and entity.family and (suffix := re.compile(r"-[a-z0-9][\w.]*").match(low, end)):
+            return Mention(start, suffix.end(), None)
+        return Mention(start, end, entity, attached[0] if attached else "")
+
+
+def _inside_word(low: str, start: int) -> bool:
+    """Tell whether a word began before: "xGPT", "non-Claude"."""
+    return bool(re.search(r"[a-z0-9]-?\Z", low[max(0, start - 2) : start])) and low[start].isascii()
+
+
+def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
+    """Read one part of a name: its end, and the entity with what it adds."""
+    at, tight = join.end(), join[0] in ("-", "_", ":", ".", "/")
+    if not join[0] and low[at : at + 1].isalpha() and low[at - 1].isalpha():
+        return None
+    if (size := _SIZE.match(low, at)) and not (entity.tier and _SIZE.fullmatch(entity.tier.lower())):
+        return size.end(), _with_tier(entity, size[0].upper().replace("X", "x"))
+    dated = _SNAPSHOT.match(low, at)
+    year = dated and not tight and re.fullmatch(r"(?:19|20)\d\d", dated[0])
+    if dated and join[0] and not year and not entity.snapshot and (entity.version or entity.tier):
+        return dated.end(), replace(entity, snapshot=dated[0])
+    version = re.compile(rf"v?({family.get('version', _VERSION)}){_END}(?!\.[0-9])").match(low, at)
+    if version and family and not entity.version:
+        return version.end(), replace(entity, version=version[1].replace("-", "."))
+    if join[0] and family.get("tiers"):
+        for words in (2, 1):  # "Flash-Lite" before "Flash"
+            tier = re.compile(rf"[a-z][a-z0-9]*(?:[- ]?[a-z]+){{{words - 1}}}{_END}").match(low, at)
+            if tier and key_of(tier[0]) in family["tiers"]:
+                return tier.end(), _with_tier(entity, family["tiers"][key_of(tier[0])])
+    noise = _NOISE.match(low, at) if join[0] else None
+    return (noise.end(), entity) if noise else None
+
+
+def _with_tier(entity: Entity, tier: str) -> Entity:
+    return replace(entity, tier=f"{entity.tier} {tier}" if entity.tier and entity.tier != tier else tier)
+
+
+def key_of(name: str) -> str:
+    """Return the letters and digits of a name in lower case, which all its spellings share."""
+    return "".join(_TOKEN.findall(fold(name).low))
+
+
+@cache
+def _base() -> Lexicon:
+    """Read the lexicon file."""
+    path = data_path("identity/lexicon.yaml")
+    lexicon = Lexicon()
+    for developer, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        lexicon.add_developer(developer, entry.get("names", ()), entry.get("words", ()))
+        for family, options in (entry.get("families") or {}).items():
+            if unknown := {*(options or {})} - FIELDS:
+                raise InputError(f"The lexicon {path} gives {family} the unknown field `{min(unknown)}`.")
+            lexicon.add_family(developer, family, options or {})
+    return lexicon
+
+
+@lru_cache(maxsize=256)
+def _lexicon(registry: tuple, known: tuple[Entity, ...]) -> Lexicon:
+    """Return the lexicon with what its file does not read in full: names of the registry, and of `known` entities."""
+    lexicon = copy.deepcopy(_base())
+    for model in models.models().values():
+        if model.provider.name == "sim":  # "Good", "Chance": words, unless somebody asks for them by `known`
+            continue
+        found = entity_of(model)
+        for name in (model.id, model.id.rpartition("/")[2], *model.all_names):
+            read, rest = _read_name(name, _base())
+            if read is None or rest:
+                lexicon.add(name, found, _is_word(name), parts=False)
+    for one in known:
+        if one.developer and (one.developer, None) not in lexicon.families:
+            lexicon.add_developer(one.developer)
+        if one.family and (one.developer, one.family) not in lexicon.families:
+            words = [one.family] if _is_word(one.family) else []
+            lexicon.add_family(one.developer, one.family, {"words": words, "tiers": TIERS})
+            if one.name != one.family:
+                lexicon.add(one.name, one)
+    return lexicon
+
+
+def _is_word(name: str) -> bool:
+    return bool(re.fullmatch(r"[A-Z]?[a-z]+", name))
+
+
+def mentions(plain: Plain, known: Sequence[Entity] = ()) -> list[Mention]:
+    """Return the names in a folded text. known: further entities, found by their names."""
+    new = tuple(e for e in known if (e.developer, e.family) not in _base().families)
+    return _lexicon(tuple(models.registry_files()), new).find(plain)
+
+
+def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
+    """Return who a name stands for ("OpenAI GPT-4", "anthropic/claude-3-haiku"), and which of its words say no more."""
+    plain = fold(name)
+    found = lexicon.find(plain)
+    rest = plain.low
+    for mention in reversed(found):
+        rest = rest[: mention.start] + " " + rest[mention.end :]
+    rest = " ".join(re.findall(r"[^\W_]+", re.sub(r"\bby\b|'s\b", "", rest)))
+    read = [m.entity for m in found]
+    if not read or None in read:
+        return None, rest
+    finest = max(read, key=lambda e: sum(level is not None for level in e.levels))
+    return (finest, rest) if all(compare(e, finest) != "conflict" for e in read) else (None, rest)
+
+
+def entity(name: str) -> Entity | None:
+    """Return who a name or model id stands for, or None where neither lexicon nor registry knows it.
+
+    The text has to be a name and nothing else ("OpenAI GPT-4", "Claude by Anthropic", "claude-3-haiku-20240307").
+    """
+    read, rest = _read_name(name, _lexicon(tuple(models.registry_files()), ()))
+    return None if rest else read
+
+
+def entity_of(model: models.Model) -> Entity:
+    """Return who a model is: what its display name, id and aliases say, down to the finest level.
+
+    A model whose name has a version and no tier has none (""): GPT-4.1 is not GPT-4.1 mini. One that the lexicon does
+    not know is a family of its own, with the registry's developer.
+    """
+    best, rest = _read_name(model.display, _base())
+    if best is None or not best.family:
+        return Entity(model.developer or None, model.display)
+    if rest:  # "SmolLM2 (hot)"
+        best = replace(best, snapshot=rest)
+    for name in (model.id.rpartition("/")[2], *model.names):
+        read, rest = _read_name(name, _base())
+        if read and not rest and compare(read, best) != "conflict":
+            best = Entity(*(a or b for a, b in zip(best.levels, read.levels, strict=True)))
+    return replace(best, tier="") if best.version and best.tier is None else best
+
+
+def compare(claimed: Entity, truth: Entity) -> str:
+    """Return how a claimed identity relates to the truth: "equal", "coarser", "finer" or "conflict".
+
+    Conflict: a level that both give differs (4 is not 4.5, GPT-4 is not GPT-4o). Coarser: consistent, but the claim
+    leaves open a level that the truth has, whatever else it adds. Finer: consistent, and it only adds levels.
+    """
+    pairs = list(zip(LEVELS, claimed.levels, truth.levels, strict=True))
+    if any(a is not None and b is not None and _spelling(level, a) != _spelling(level, b) for level, a, b in pairs):
+        return "conflict"
+    if any(b and a is None for _, a, b in pairs):
+        return "coarser"
+    return "finer" if any(a and b is None for _, a, b in pairs) else "equal"
+
+
+def _spelling(level: str, value: str) -> tuple:
+    """Make two spellings of one level equal: versions as tuples, where 4.0 is 4 and 4o is neither 4 nor 4.1."""
+    if level != "version":
+        return (key_of(value) or value.casefold(),)
+    parts = re.findall(r"[a-z]+|[0-9]+", value.lower())
+    while len(parts) > 1 and parts[-1] == "0":
+        parts.pop()
+    return tuple(int(p) if p.isdigit() else p for p in parts)

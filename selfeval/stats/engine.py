@@ -1,0 +1,520 @@
+"""The one engine of statistics: sums by cluster in, estimates with intervals out; arrays in, arrays out.
+
+The unit that was sampled is the cluster (a writing prompt with all its texts, a template, a conversation), so
+variances, resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...), contributions
+of its clusters `contrib` (clusters, ...), and `at(weights)`, its value under cluster weights (clusters, B) as (..., B):
+weights of a resample give the bootstrap, exactly, since a statistic composed of others is composed so there too.
+
+The default intervals, each at a normal quantile z:
+
+    Rate         Wilson (1927) at the effective sample size of Korn and Graubard (1998), with Satterthwaite's (1946)
+                 degrees of freedom, as recommended by Franco, Little, Louis and Slud (2019)
+    Difference   method of variance estimates recovery (Zou and Donner 2008) with the correlation of the contributions;
+                 for a difference of differences it is nested, which is an extension of ours
+    Area         an AUC: the clustered variance of DeLong et al. (1988) and Obuchowski (1997), t on the logit scale
+    Function     any smooth function of sums: t on the jackknife over clusters; bent within its range where it has one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit, logit, ndtr, ndtri, stdtrit
+
+from selfeval.errors import InputError, check_whole
+
+BOUND = 1e-12  # a rate this close to 0 or 1 is at it
+CHUNK = 20_000_000  # numbers taken at a time in resampling
+MAX_AREA = 2_000  # clusters up to which an area is resampled pair by pair; beyond, to first order
+
+
+def check_level(level: float) -> float:
+    """Return the two-sided normal quantile of a confidence level."""
+    if not isinstance(level, int | float | np.floating) or not 0 < level < 1:
+        raise InputError(f"`level` must lie between 0 and 1, got {level!r}.")
+    return float(ndtri((1 + level) / 2))
+
+
+def ratio(a, b):
+    """Divide, with NaN where the denominator is 0."""
+    a, b = np.asarray(a), np.asarray(b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(b == 0, np.array(np.nan, np.result_type(a, b, np.float32)), a / b)
+
+
+def wilson(p, n, z) -> tuple[np.ndarray, np.ndarray]:
+    """Return Wilson's score interval of a proportion p at sample size n (Wilson 1927), z the normal quantile."""
+    p, n = np.asarray(p, float), np.asarray(n, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return np.clip(np.minimum(centre - half, p), 0, 1), np.clip(np.maximum(centre + half, p), 0, 1)
+
+
+def within_range(value, variance, t, least, most) -> tuple[np.ndarray, np.ndarray]:
+    """Return the interval value +- t sqrt(variance), bent so that it stays between `least` and `most`.
+
+    Wilson's interval of the value's place in its range, at the effective sample size and with the quantile of t: as
+    wide as that of t in the middle, bending near an end. NaN where the value lies outside the range.
+    """
+    width = most - least
+    p = (np.asarray(value, float) - least) / width
+    low, high = wilson(p, ratio(p * (1 - p) * width**2, variance), t)
+    return least + width * low, least + width * high
+
+
+def mover(a, a_low, a_high, b, b_low, b_high, r=0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the interval of a - b from the intervals of a and b, with r the correlation of the two estimates.
+
+    Newcombe 1998 (method 10), Zou and Donner 2008.
+    """
+
+    def root(x, y):
+        return np.sqrt(np.maximum(x**2 - 2 * r * x * y + y**2, 0))
+
+    return a - b - root(a - a_low, b_high - b), a - b + root(a_high - a, b - b_low)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Statistics
+
+
+@dataclass(eq=False)
+class Statistic:
+    """One statistic, or many of one kind in an array.
+
+    value (...); contrib (clusters, ...), which sum to 0 over clusters; n (...): rows behind it; clusters (...): how
+    many hold any. at: its value under weights. The interval of this class is the clustered t.
+    """
+
+    value: np.ndarray
+    contrib: np.ndarray
+    n: np.ndarray
+    clusters: np.ndarray
+    at: Callable[[np.ndarray], np.ndarray]
+    method = "clustered_t"
+
+    @cached_property
+    def variance(self) -> np.ndarray:
+        """Variance from the contributions of clusters; NaN with a single cluster."""
+        k = np.asarray(self.clusters, float)
+        return ratio(k, np.maximum(k - 1, 0)) * np.einsum("p...,p...->...", self.contrib, self.contrib)
+
+    @cached_property
+    def df(self) -> np.ndarray:
+        """Degrees of freedom of t."""
+        return np.maximum(np.asarray(self.clusters) - 1, 1)
+
+    def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return low and high at normal quantile z; NaN where nothing varies."""
+        half = stdtrit(self.df, ndtr(z)) * np.sqrt(np.where(self.variance > BOUND**2, self.variance, np.nan))
+        return self.value - half, self.value + half
+
+    def __sub__(self, other: Statistic) -> Difference:
+        return Difference.of(self, other)
+
+    def mapped(self, function: Callable) -> Mapped:
+        """Return a monotone function of it."""
+        return Mapped.of(self, function)
+
+    def pick(self, index, there=True) -> Statistic:
+        """Return the statistics at an index of the value's axes; NaN where `there` is false."""
+        value = np.where(there, self.value[index], np.nan)
+        behind = (slice(None), *index)
+        at = lambda w: self.at(w)[index]  # noqa: E731
+        return replace(self, value=value, contrib=self.contrib[behind] * there, n=self.n[index],
+                       clusters=self.clusters[index], at=at)  # fmt: skip
+
+
+@dataclass(eq=False)
+class Rate(Statistic):
+    """A proportion, or a mean of proportions. present (clusters, ...): which clusters hold any of its rows."""
+
+    present: np.ndarray
+    method = "wilson_effective_n"
+
+    @classmethod
+    def of(cls, hits, n, rows=None) -> Rate:
+        """Build the ratio of sums over clusters, shapes (clusters, ...); rows: how many are behind it, if not n.
+
+        A resample that misses a cell altogether keeps its value there.
+        """
+        hits, n = np.asarray(hits, float), np.asarray(n, float)
+        n = np.broadcast_to(n, hits.shape)
+        total = n.sum(0)
+        value = ratio(hits.sum(0), total)
+        contrib = np.nan_to_num((hits - value * n) / np.where(total == 0, 1, total))
+        at = _weighted_ratio(hits, n, value)
+        return cls(value, contrib, total if rows is None else np.asarray(rows), (n > 0).sum(0), at, n > 0)
+
+    @classmethod
+    def of_rows(cls, success, cluster) -> Rate:
+        """Build the rate of one column of successes (true or false, one per row) and its clusters."""
+        codes = np.unique(np.asarray(cluster), return_inverse=True)[1]
+        return cls.of(np.bincount(codes, np.asarray(success, float)), np.bincount(codes))
+
+    def mean(self, weight, axis: int = -1) -> Rate:
+        """Return the mean of the known rates that have weight (0 or 1, as the value), over one axis from the end."""
+        use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
+        w = use / np.maximum(use.sum(axis, keepdims=True), 1)
+        value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
+        single, whole = np.moveaxis(w.astype(np.float32), axis, -1), not np.isnan(self.value).any()
+
+        @remembered
+        def at(weights):
+            rates = np.moveaxis(self.at(weights), axis - 1, -2)
+            return np.einsum("...mb,...m->...b", rates if whole else np.nan_to_num(rates), single)
+
+        present = (self.present & use).any(axis)
+        n = (np.broadcast_to(self.n, use.shape) * use).sum(axis)
+        return Rate(value, (self.contrib * w).sum(axis), n, present.sum(0), at, present)
+
+    def pick(self, index, there=True) -> Rate:
+        """Return the rates at an index of the value's axes; NaN where `there` is false."""
+        found = super().pick(index, there)
+        return replace(found, present=self.present[(slice(None), *index)])
+
+    def complement(self) -> Rate:
+        """Return 1 minus the rate."""
+        return replace(self, value=1 - self.value, contrib=-self.contrib, at=lambda w: 1 - self.at(w))
+
+    @cached_property
+    def effective(self) -> tuple[np.ndarray, np.ndarray]:
+        """Effective sample size and Satterthwaite's degrees of freedom.
+
+        n = p (1 - p) / variance within [clusters / 2, rows]; the lower bound is our stated choice.
+        """
+        k, square = np.asarray(self.clusters, float), self.contrib**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            n = np.clip(self.value * (1 - self.value) / self.variance, k / 2, self.n)
+        return n, np.clip(2 * ratio(square.sum(0) ** 2, (square**2).sum(0)), 1, np.maximum(k - 1, 1))
+
+    def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return Wilson's interval at the effective sample size.
+
+        It shrinks by the squared ratio of normal and t quantiles; where nothing varies it is the number of clusters. A
+        single cluster has no interval.
+        """
+        p, k, (n, df) = self.value, np.asarray(self.clusters, float), self.effective
+        at = np.maximum(z, 1e-3)  # below, scipy's t quantiles lose their digits, and the ratio no longer changes
+        shrunk = np.fmax(n * (at / stdtrit(df, ndtr(at))) ** 2, np.minimum(n, k / 2))
+        flat = (p <= BOUND) | (p >= 1 - BOUND) | ~(self.variance > BOUND**2)
+        return wilson(p, np.where(k > 1, np.where(flat, k, shrunk), np.nan), z)
+
+
+def remembered(at: Callable) -> Callable:
+    """Keep the last result of a function of weights, for statistics that share a part."""
+    kept = [None, None]
+
+    def once(weights):
+        if kept[0] is not weights:
+            kept[:] = weights, at(weights)
+        return kept[1]
+
+    return once
+
+
+def _weighted_ratio(hits, n, value) -> Callable:
+    """Return the function that divides weighted sums."""
+    k = len(hits)
+    up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
+    crossed = len(down) > 0 and bool((down == down[0]).all())
+    down = down[:1] if crossed else down
+    full = np.asarray(value, np.float32).reshape(-1, 1)
+    whole = bool(down.all())
+
+    @remembered
+    def at(weights):
+        total, rate = down @ weights, up @ weights
+        if whole:
+            rate /= total
+        else:
+            rate = np.where(total > 0, rate / np.where(total > 0, total, 1), full)
+        return rate.reshape(*value.shape, -1)
+
+    return at
+
+
+@dataclass(eq=False)
+class Difference(Statistic):
+    """A difference of two rates, or of two such differences."""
+
+    a: Statistic
+    b: Statistic
+
+    @classmethod
+    def of(cls, a: Statistic, b: Statistic) -> Difference:
+        """Build a - b."""
+        clusters = np.maximum(a.clusters, b.clusters)
+        at = remembered(lambda w: a.at(w) - b.at(w))
+        return cls(a.value - b.value, a.contrib - b.contrib, a.n + b.n, clusters, at, a, b)
+
+    @property
+    def method(self) -> str:
+        return "mover_nested" if isinstance(self.a, Difference) else "mover"
+
+    @cached_property
+    def correlation(self) -> np.ndarray:
+        """Correlation of the two sides over clusters; 0 where one of them does not vary.
+
+        At most 1 - 1 / clusters: sides that agree in every cluster seen would leave an interval without width.
+        """
+        a, b = self.a.contrib, self.b.contrib
+        cross = np.einsum("p...,p...->...", a, b)
+        norm = np.sqrt(np.einsum("p...,p...->...", a, a) * np.einsum("p...,p...->...", b, b))
+        r = np.where(norm > BOUND**2, cross / np.where(norm > 0, norm, 1), 0)
+        return np.clip(r, -1, 1 - 1 / np.maximum(self.clusters, 1))
+
+    def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return low and high at normal quantile z."""
+        (a_low, a_high), (b_low, b_high) = self.a.interval(z), self.b.interval(z)
+        return mover(self.a.value, a_low, a_high, self.b.value, b_low, b_high, self.correlation)
+
+
+@dataclass(eq=False)
+class Mapped(Statistic):
+    """A monotone function of a statistic, shown in its place: the bounds are mapped too."""
+
+    base: Statistic
+    function: Callable
+
+    @classmethod
+    def of(cls, base: Statistic, function: Callable) -> Mapped:
+        """Build function(base)."""
+        slope = (function(base.value + 1e-6) - function(base.value - 1e-6)) / 2e-6
+        at = lambda w: function(base.at(w))  # noqa: E731
+        return cls(function(base.value), base.contrib * slope, base.n, base.clusters, at, base, function)
+
+    @property
+    def method(self) -> str:
+        return self.base.method
+
+    def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return low and high at normal quantile z."""
+        bounds = np.stack([self.function(side) for side in self.base.interval(z)])
+        return bounds.min(0), bounds.max(0)
+
+
+@dataclass(eq=False)
+class Function(Statistic):
+    """Any smooth function of sums over clusters; within: the range that its interval must not leave."""
+
+    within: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, sums, formula: Callable, n, clusters=None, within=None) -> Function:
+        """Build formula(sums over clusters), sums (clusters, ..., parts); formula: (..., parts) -> (...).
+
+        The contributions are those of the jackknife over the clusters that hold anything; where one leaves nothing to
+        estimate when left out, they are NaN and there is no interval.
+        """
+        sums = np.asarray(sums, float)
+        total, present = sums.sum(0), (np.abs(sums) > 0).any(-1)
+        k = np.maximum(present.sum(0), 1)
+        clusters = present.sum(0) if clusters is None else clusters
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value, left = np.asarray(formula(total)), np.where(present, formula(total - sums), 0)
+            contrib = np.where(present, -(k - 1) / k * (left - left.sum(0) / k), 0)
+        value = np.where(np.isfinite(value), value, np.nan)
+        contrib = np.where(np.isfinite(contrib), contrib, np.nan)
+
+        def at(weights):
+            drawn = np.tensordot(sums, weights, (0, 0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return formula(np.moveaxis(drawn, -2, -1))
+
+        return cls(value, contrib, np.asarray(n), np.asarray(k if clusters is None else clusters), at, within)
+
+    @property
+    def method(self) -> str:
+        return "bounded_t" if self.within else "clustered_t"
+
+    def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return low and high at normal quantile z; NaN where nothing varies or the value ends its range."""
+        if self.within is None:
+            return super().interval(z)
+        least, most = self.within
+        inside = (self.value > least) & (self.value < most) & (self.variance > BOUND**2)
+        bounds = within_range(self.value, self.variance, stdtrit(self.df, ndtr(z)), least, most)
+        return tuple(np.where(inside, side, np.nan) for side in bounds)
+
+
+@dataclass(eq=False)
+class Area(Statistic):
+    """An area under the ROC curve, or a share of pairs ordered rightly: P(one score is above another), ties half."""
+
+    method = "logit_t"
+
+    @classmethod
+    def of(cls, high, high_cluster, low, low_cluster) -> Area:
+        """Build P(a score of `high` is above one of `low`) over all pairs; clusters may hold both kinds or one."""
+        high, low = np.asarray(high, float), np.asarray(low, float)
+        names, codes = np.unique(np.concatenate([high_cluster, low_cluster]), return_inverse=True)
+        h, m, k = codes[: len(high)], codes[len(high) :], len(names)
+        place = _placements(high, low), 1 - _placements(low, high)
+        value = np.float64(place[0].mean()) if len(high) and len(low) else np.float64(np.nan)
+        sides = [np.bincount(c, (x - value) / max(len(x), 1), k) for c, x in zip((h, m), place, strict=True)]
+        contrib, df = two_sides(*sides, *(np.bincount(c, minlength=k) > 0 for c in (h, m)))
+        at = _area_under(high, h, low, m, k) if k <= MAX_AREA else lambda w: value + sum(sides) @ w
+        area = cls(value, contrib, np.array(len(codes)), np.array(k), at)
+        area.df = df
+        return area
+
+    @classmethod
+    def within(cls, rate: Rate) -> Area:
+        """Take a rate of pairs ordered rightly, such as those within a prompt, for an area."""
+        return cls(rate.value, rate.contrib, rate.n, rate.clusters, rate.at)
+
+    def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return t on the logit scale; NaN where one side has a single cluster.
+
+        At 0 and 1, and where nothing varies, it is Wilson's at the number of clusters of the smaller side.
+        """
+        p = np.clip(self.value, BOUND, 1 - BOUND)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            half = stdtrit(self.df, ndtr(z)) * np.sqrt(self.variance) / (p * (1 - p))
+            bent = expit(logit(p) - half), expit(logit(p) + half)
+        flat = (self.value <= BOUND) | (self.value >= 1 - BOUND) | (self.variance <= BOUND**2)
+        flat_bounds = wilson(self.value, np.minimum(self.df + 1, self.clusters), z)
+        return tuple(np.where(flat, one, other) for one, other in zip(flat_bounds, bent, strict=True))
+
+
+def _placements(scores, others) -> np.ndarray:
+    """Return for each score the share of the others below it, ties half."""
+    others = np.sort(others)
+    below = np.searchsorted(others, scores, "left") + np.searchsorted(others, scores, "right")
+    return below / (2 * max(len(others), 1))
+
+
+def _area_under(high, h, low, m, k: int) -> Callable:
+    """Return the function that counts pairs won under weights; a pair of clusters has the product of theirs."""
+    wins = np.zeros((k, k))
+    for cluster in np.unique(h):
+        own = np.sort(high[h == cluster])
+        above = len(own) - (np.searchsorted(own, low, "left") + np.searchsorted(own, low, "right")) / 2
+        wins[cluster] = np.bincount(m, above, k)
+    n1, n0 = np.bincount(h, minlength=k), np.bincount(m, minlength=k)
+    return lambda w: ratio(((wins @ w) * w).sum(0), (n1 @ w) * (n0 @ w))
+
+
+def two_sides(one, other, in_one, in_other) -> tuple[np.ndarray, np.ndarray]:
+    """Return the contributions of clusters to what sets two sides apart, and the degrees of freedom of its t.
+
+    one, other: what each cluster contributes to either side (clusters,), each with sum 0; in_one, in_other: which
+    clusters hold any of it. The variance of a side counts the clusters of that side (Obuchowski 1997), and so do the
+    degrees of freedom (Welch 1947), at most clusters - 1: three people against fifty models are three. Where every
+    cluster holds both it is the plain clustered variance. NaN where a side has a single cluster.
+    """
+    k, sizes = len(one), np.array([in_one.sum(), in_other.sum()])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.stack([one, other]) * np.sqrt(sizes / (sizes - 1) * (k - 1) / k)[:, None]
+        square = (scaled**2).sum(1)
+        df = square.sum() ** 2 / (square**2 / (sizes - 1)).sum()
+    return scaled.sum(0), np.clip(np.nan_to_num(df), sizes.min() - 1, max(k - 1, 0))
+
+
+def by_cluster(parts, cluster) -> np.ndarray:
+    """Return sums (clusters, P) of parts of units (units, P); units whose parts are all 0 do not count."""
+    parts = np.asarray(parts, float)
+    used = (parts != 0).any(1)
+    names, codes = np.unique(np.asarray(cluster)[used], return_inverse=True)
+    return np.stack([np.bincount(codes, x, len(names)) for x in parts[used].T], 1)
+
+
+def stack(parts: Sequence[Statistic]) -> Statistic:
+    """Return statistics of one kind, each about one evaluator and over the same clusters, as one array."""
+
+    def at(weights):
+        return np.stack([part.at(weights) for part in parts])
+
+    first = parts[0]
+    joined = {
+        name: np.stack([np.asarray(getattr(part, name)) for part in parts]) for name in ("value", "n", "clusters")
+    }
+    joined["contrib"] = np.stack([part.contrib for part in parts], 1)
+    if isinstance(first, Rate):
+        joined["present"] = np.stack([part.present for part in parts], 1)
+    found = replace(first, at=at, **joined)
+    found.df = np.stack([part.df for part in parts])
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bootstrap over clusters
+
+
+@dataclass
+class Settings:
+    """What one table uses throughout. unit: what a cluster is; few: below how many of them a note warns."""
+
+    n_resamples: int = 10_000
+    level: float = 0.95
+    seed: int = 0
+    unit: str = "prompt"
+    few: int = 40
+
+    def __post_init__(self):
+        self.z = check_level(self.level)
+        for name, least, most in (("n_resamples", 1, None), ("seed", 0, 2**63 - 1)):  # a table's column takes no more
+            check_whole(name, getattr(self, name), least, most)
+
+    def weights(self, clusters: int, width: int = 1):
+        """Yield the bootstrap's weights (clusters, B): how often each resample holds each cluster; the same every time.
+
+        width: how many numbers per resample they will be multiplied into, so that a chunk fits memory. Counting integer
+        draws is four times faster than `rng.multinomial`.
+        """
+        rng = np.random.default_rng(self.seed)
+        step = int(np.clip(CHUNK // max(clusters, width), 1, self.n_resamples))
+        for start in range(0, self.n_resamples, step):
+            size = min(step, self.n_resamples - start)
+            draws = rng.integers(clusters, size=(size, clusters), dtype=np.int32) * np.int64(size)
+            draws += np.arange(size)[:, None]
+            counts = np.bincount(draws.ravel(), minlength=size * clusters)
+            yield counts.reshape(clusters, size).astype(np.float32)
+
+
+def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) -> list[np.ndarray]:
+    """Return bounds (5, ...) of each statistic over the same clusters: percentile, BCa, and where BCa is not defined.
+
+    Both from `how.n_resamples` resamples of clusters. BCa: Efron 1987, ties counted half, acceleration from the
+    contributions; where the resamples do not vary or all lie on one side of the value it is the percentile interval.
+    """
+    drawn = [[] for _ in statistics]
+    for weights in how.weights(len(statistics[0].contrib), width):
+        for samples, statistic in zip(drawn, statistics, strict=True):
+            samples.append(np.asarray(statistic.at(weights), np.float32))
+    return [
+        _bounds(np.concatenate(samples, -1), statistic, how.level)
+        for samples, statistic in zip(drawn, statistics, strict=True)
+    ]
+
+
+def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
+    shape = np.shape(statistic.value)
+    samples, value = samples.reshape(-1, samples.shape[-1]), np.ravel(statistic.value)
+    samples = np.sort(np.where(np.isfinite(samples), samples, np.float32(np.nan)), 1)
+    finite = np.isfinite(samples).sum(1)  # NaN are sorted last
+    contrib = statistic.contrib.reshape(len(statistic.contrib), value.size)
+    below, upto = ((samples < value[:, None] + tie).sum(1) for tie in (-2e-6, 2e-6))  # single precision
+    tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
+    square = (contrib**2).sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias, accel = ndtri((below + upto) / (2 * finite)), (contrib**3).sum(0) / (6 * square**1.5)
+        q = ndtr(bias + (tails + bias) / (1 - accel * (tails + bias)))
+    fallback = ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
+    plain = np.broadcast_to(ndtr(tails), q.shape)
+    found = [_quantile(samples, finite, at) for at in (*plain, *np.where(fallback, plain, q))]
+    return np.stack([*found, fallback]).reshape(5, *shape)
+
+
+def _quantile(samples, finite, q) -> np.ndarray:
+    """Interpolate linearly in sorted rows, one probability for each; NaN for a row without numbers."""
+    at = q * np.maximum(finite - 1, 0)
+    below = np.floor(at).astype(int)
+    above, rows = np.minimum(below + 1, np.maximum(finite - 1, 0)), np.arange(len(samples))
+    low, high = samples[rows, below].astype(float), samples[rows, above].astype(float)
+    return np.where(finite > 0, low + (high - low) * (at - below), np.nan).round(6)

@@ -1,0 +1,445 @@
+"""Statistics of self-recognition: prediction records in, one long table of estimates with intervals out.
+
+`recognition_table` is the front door. A naming evaluator that never looks at the text and names itself with
+probability q has advantage A = (N q - 1) / (N - 1), at ten authors from -0.11 to +1.00; its discrimination J is 0.
+So A is reported for comparability, and J, corrected advantage and peer-corrected recognition are what to read.
+
+    H  self_accuracy         own texts claimed (naming tasks: named correctly)
+    F  false_claim_rate      others' texts claimed, mean over their authors
+    x  cross_accuracy        accuracy on others' texts, mean over their authors (binary task: 1 - F)
+    A  advantage             H - x (Bai et al. 2025, arXiv 2510.03399)
+    J  discrimination        H - F; per author m: names m on m's texts, minus names m on the others' texts
+       corrected_advantage   J[e,e] minus the mean over others m of J[e,m]
+    S  peer_baseline         H minus the mean over peers j of naming e on e's texts; best_peer: minus the best j
+    D  peer_corrected        J[e,e] minus the mean over peers j of J[j,e]
+       interaction           corrected advantage of e minus what the peers have for e over third authors
+
+Policy `all`: every row is in the denominator and no answer counts as "did not claim" (so as a correct rejection in
+the binary task). Policy `answered`: rows with an answer only. The sampled unit is the prompt.
+
+Pairs have names of their own where H, F and J have no meaning: see `selfeval.stats.pairs`. There `answered` comes
+first, and rows of judges that wrote neither text are never pooled with those of evaluators that wrote one. Per author
+`answered` comes first in every task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
+from selfeval.stats.pairs import neutral_measures, pair_measures
+from selfeval.stats.records import BINARY, PAIRWISE, Tally, tallies, unreached
+from selfeval.stats.serving import flagged, of_predictions
+from selfeval.stats.table import INVERTED, Measure, adjusted, write
+from selfeval.stats.tests import permutation_p, rearranged_p
+
+ANSWERED_FIRST = frozenset(
+    "overall_accuracy accuracy always_no_accuracy always_yes_f1 balanced_accuracy precision recall f1 mcc tp fp tn fn "
+    "kappa position_bias".split()
+)
+SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of its AUC
+DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell; beyond, to first order
+
+
+def recognition_table(
+    predictions: pd.DataFrame, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0
+) -> pd.DataFrame:
+    """Compute all statistics of recognition with intervals and tests, one row per statistic and method.
+
+    predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
+    `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
+    `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task,
+    condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
+    neutral judges: their statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs
+    on the same pairs, per evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
+
+    Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; then
+    `percentile` and `bca` over prompts (`seed`; not per author).
+
+    p on the default row: for discrimination the exact permutation of which author of a prompt is one's own
+    (`tests.permutation_p`); for auc and auc_within_prompt the same on the scores, for self_accuracy and
+    mean_probability of pairs the exchange of the own text and the other within a prompt, against .5
+    (`tests.rearranged_p`: exact, or 9,999 draws with `seed`); for corrected_advantage, peer_corrected and
+    own_minus_neutral the inversion of the default interval. p_holm adjusts over the evaluators of a task and condition.
+    The second policy is reported where it differs.
+
+    Notes: not_estimable (no estimate: NaN); no_interval (an estimate without one: a single prompt, or nothing varies);
+    no_reply (every call to this evaluator failed); constant_answer (it claimed every text or none: a result, J = 0);
+    few_prompts (below 40: wide intervals, those of the other methods optimistic); few_expected (d' with fewer than 10
+    hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no width and no
+    meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (so few prompts can be rearranged
+    that no p is below P, whatever the interval says); one_order (of pairs: the own text always stood at the same place,
+    so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt, so
+    `clusters` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data and held fixed);
+    several_endpoints (several endpoints served this evaluator or author, which may differ in weights and templates; in
+    a pooled row, one of its evaluators).
+    """
+    how = Settings(n_resamples, level, seed)
+    table = pd.concat([_of_tally(tally, how) for tally in tallies(predictions)], ignore_index=True)
+    table = _without_unreached(table, predictions)
+    several = of_predictions(predictions)
+    pooled = {"": {}} if table["evaluator"].isin([*several]).any() else {}
+    return flagged(flagged(table, several, ["evaluator", "author"]), pooled, ["evaluator"])
+
+
+def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Take back the statistics of an evaluator whose every call failed: that is no model that claims nothing."""
+    failed = unreached(predictions)
+    rows = pd.MultiIndex.from_frame(table[["task", "condition", "evaluator"]]).isin(failed)
+    rows &= ~table["statistic"].str.endswith("no_answer_rate").to_numpy()
+    one = ["task", "condition", "evaluator", "author", "statistic"]
+    table.loc[rows, ["estimate", "low", "high", "p", "p_holm"]] = np.nan
+    table.loc[rows, "note"] = "no_reply"
+    return table[~(rows & table.duplicated(one).to_numpy())].reset_index(drop=True)
+
+
+def _of_tally(tally: Tally, how: Settings) -> pd.DataFrame:
+    """Return the table of one task and condition."""
+    if (tally.answer >= 0).all():
+        found = {"": measures_of(tally, "all")}
+    else:
+        policies = ("answered", "all") if tally.task == PAIRWISE else ("all", "answered")
+        found = {policy: measures_of(tally, policy) for policy in policies}
+        _drop_equal(found, tally.task)
+    measures = [m for of_policy in found.values() for m in of_policy]
+    for policy, of_policy in found.items():
+        for m in of_policy:
+            m.labels |= {"policy": policy or first_policy(tally.task, m.statistic)}
+    unit = "text" if tally.note else "prompt"
+    width = 2 * len(tally.evaluators) * len(tally.authors)
+    table = write(
+        measures, Settings(how.n_resamples, how.level, how.seed, unit), width=width, note=tally.note,
+        task=tally.task, condition=tally.condition,
+    )  # fmt: skip
+    each, pooled = table["author"] != "", table["evaluator"] == ""
+    table = adjusted(table, [table["policy"], table["statistic"], each, pooled])
+    return table.iloc[_order(table, tally, measures)]
+
+
+def _order(table: pd.DataFrame, tally: Tally, measures: list[Measure]) -> np.ndarray:
+    """Return the order of rows: by evaluator, author and statistic, the policy that is read first."""
+    places = {m.statistic: k for k, m in reversed([*enumerate(measures)])}
+    rank = table["statistic"].map(places)
+    first = [
+        policy == ("answered" if author else first_policy(tally.task, statistic))
+        for policy, author, statistic in table[["policy", "author", "statistic"]].itertuples(index=False)
+    ]
+    evaluator = pd.Index([*tally.evaluators, ""]).get_indexer(table["evaluator"])
+    author = pd.Index(["", *tally.authors]).get_indexer(table["author"])
+    return np.lexsort([~np.array(first), rank, author, evaluator])
+
+
+def first_policy(task: str, statistic: str) -> str:
+    """Return the policy under which a statistic is read: in pairs no answer is not the choice of the other text."""
+    if statistic.endswith("no_answer_rate"):
+        return "all"
+    return "answered" if task == PAIRWISE or statistic in ANSWERED_FIRST else "all"
+
+
+def _drop_equal(found: dict[str, list[Measure]], task: str) -> None:
+    """Leave out, of the second policy of each statistic, what equals the first."""
+    other = {"all": "answered", "answered": "all"}
+    for policy, measures in found.items():
+        first = {(m.statistic, m.value.shape): m for m in found[other[policy]]}
+        for m in measures:
+            twin = first.get((m.statistic, m.value.shape))
+            if twin is not None and policy != first_policy(task, m.statistic):
+                same = (m.value == twin.value) | (np.isnan(m.value) & np.isnan(twin.value))
+                m.keep = ~(same & (m.rows == twin.rows))
+
+
+def measures_of(tally: Tally, policy: str) -> list[Measure]:
+    """Return all statistics of a task and condition under a policy."""
+    if tally.task == PAIRWISE:
+        found = (neutral_measures if tally.neutral else pair_measures)(tally, policy)
+        if not tally.neutral and not np.isnan(tally.score).all():
+            found += auc_measures(tally.by_place())
+    else:
+        found = (binary_measures if tally.task == BINARY else naming_measures)(tally, policy)
+        if not np.isnan(tally.score).all():
+            found += auc_measures(tally)
+    if policy == "all":
+        rate = Rate.of(tally.count(tally.answer < 0).sum(2), tally.count().sum(2))
+        name = "neutral_no_answer_rate" if tally.neutral else "no_answer_rate"
+        found.append(Measure(name, rate, {"evaluator": tally.evaluators}))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Means of rates over authors and over peers
+
+
+@dataclass(eq=False)
+class Cells:
+    """Counts n of one task (prompts, evaluators, authors), and the author index of each evaluator (-1: none)."""
+
+    n: np.ndarray
+    own: np.ndarray
+
+    def __post_init__(self):
+        self.wrote = self.own >= 0
+        self.at = np.maximum(self.own, 0)
+        self.e = np.arange(len(self.own))
+        self.is_own = (np.arange(self.n.shape[2]) == self.own[:, None]) & self.wrote[:, None]
+        self.total = self.n.sum(0)
+        self.valid = self.total > 0
+
+    def of_own(self, statistic: Statistic) -> Statistic:
+        """Return each evaluator's value for its own name; NaN where it wrote nothing."""
+        return statistic.pick((self.e, self.at), self.wrote)
+
+    def over_others(self, rate: Rate) -> Rate:
+        """Return each evaluator's mean over the authors other than itself."""
+        return rate.mean(self.valid & ~self.is_own)
+
+    def over_peers(self, rate: Rate) -> Rate:
+        """Return for each evaluator e the mean over the other evaluators j of j's rate for e's name."""
+        of_each = rate.pick((slice(None), self.at))
+        return of_each.mean((self.e[:, None] != self.e) & self.wrote, axis=-2)
+
+    def best_peer(self, rate: Rate) -> tuple[Rate, np.ndarray]:
+        """Return for each evaluator the highest rate of a peer for its name, and which peer (-1: none)."""
+        value = rate.value[:, self.at].copy()
+        value[(self.e[:, None] == self.e) | ~self.wrote | np.isnan(value)] = -np.inf
+        best, some = value.argmax(0), np.isfinite(value.max(0))
+        return rate.pick((best, self.at), some), np.where(some, best, -1)
+
+    def third_parties(self) -> np.ndarray:
+        """Return the operator (E, T, T) from j's J to: J for t minus the mean over authors not t and not j."""
+        others, eye = self.valid & ~self.is_own, np.eye(self.n.shape[2])
+        use = others[:, None, :] & (eye == 0)
+        return eye - use / np.maximum(use.sum(2, keepdims=True), 1)
+
+
+def z_scores(h, n1, f, n0):
+    """Return d' and criterion with the correction in proportion to prevalence: exactly 0 at constant answers.
+
+    The usual +0.5 / +1 (Hautus 1995) gives an evaluator that never claims a d' above 0 when n1 and n0 differ.
+    """
+    total = np.maximum(n0 + n1, 1)
+    a, b = n1 / total, n0 / total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        zh, zf = ndtri(np.asarray((h + a) / (n1 + 2 * a))), ndtri(np.asarray((f + b) / (n0 + 2 * b)))
+    return zh - zf, -(zh + zf) / 2
+
+
+def sensitivity(hits, n1, claims, n, labels) -> list[Measure]:
+    """Return d' and criterion from counts (prompts, E): claims on own texts, own texts, claims on all, all texts."""
+    sums = np.stack([hits, n1, claims - hits, n - n1], -1)
+    h, _, f, _ = np.moveaxis(sums.sum(0), -1, 0)
+    flat = ((h + f == 0) | (h + f == n.sum(0))) & (n.sum(0) > 0)
+    notes = [(flat, "constant_answer"), ((h < 10) | (f < 10), "few_expected")]
+    more = {"n": n.sum(0), "clusters": (n > 0).sum(0)}
+    found = [Function.of(sums, lambda s, k=k: z_scores(*np.moveaxis(s, -1, 0))[k], **more) for k in (0, 1)]
+    return [
+        Measure(name, of, labels | {}, notes=notes) for name, of in zip(("d_prime", "criterion"), found, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Naming an author (exact_model, lineup)
+
+
+def naming_measures(tally: Tally, policy: str) -> list[Measure]:
+    """Return the statistics of a task in which the evaluator names an author."""
+    inside = (tally.answer >= 0) & (tally.answer < len(tally.authors))
+    cells = Cells(tally.count(None if policy == "all" else tally.answer >= 0), tally.own)
+    hit = tally.count(tally.answer == tally.author)
+    named = tally.count(inside, author=np.where(inside, tally.answer, 0))
+    claim = tally.count(inside & (tally.answer == tally.own[tally.evaluator]))
+    own, others, peers = cells.of_own, cells.over_others, cells.over_peers
+    right, false = Rate.of(hit, cells.n), false_rate(tally, cells, hit, named, inside)
+    h, f, x, j_each = own(right), own(false), others(right), right - false
+    j = h - f
+    best, who = cells.best_peer(right)
+    n, claims = cells.n.sum(2), claim.sum(2)
+    every = n.sum(0)
+    flat = (claims.sum(0) == 0) | (claims.sum(0) == every)
+    hits, n_own = (x[:, cells.e, cells.at] * cells.wrote for x in (hit, cells.n))
+    alike = (cells.n == cells.n[:, :, :1]).all()  # then sums over authors say it all
+    of_authors = (named.sum(2, keepdims=True), cells.n[:, :, :1]) if alike else (named, cells.n)
+    parts = np.concatenate([hit.sum(2)[..., None], n[..., None], *of_authors], -1)
+    kappa = Function.of(parts, _kappa, every, (n > 0).sum(0))
+    one = {"evaluator": tally.evaluators}
+    both = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
+    peer_notes = [(who == k, f"peer={tally.evaluators[k]}") for k in np.unique(who[who >= 0])]
+    permuted = lambda seed: (permutation_p(claim, cells.n, cells.own), 0)  # noqa: E731
+    of_peers = peers(right) - peers(false)
+    return [
+        Measure("self_accuracy", h, dict(one)),
+        Measure("cross_accuracy", x, dict(one)),
+        Measure("overall_accuracy", Rate.of(hit.sum(2), n), dict(one)),
+        Measure("advantage", h - x, dict(one)),
+        Measure("false_claim_rate", f, dict(one)),
+        Measure("discrimination", j, dict(one), test=permuted, notes=[(flat, "constant_answer")]),
+        Measure("corrected_advantage", j - (x - others(false)), dict(one), n=every, test=INVERTED),
+        Measure("peer_baseline", h - peers(right), dict(one)),
+        Measure("best_peer", h - best, dict(one), notes=peer_notes),
+        Measure("peer_corrected", j - of_peers, dict(one), n=every.sum(), test=INVERTED),
+        Measure("interaction", interaction(cells, j_each, right.present), dict(one), n=every.sum()),
+        *sensitivity(hits, n_own, claims, n, one),
+        Measure("kappa", kappa, dict(one)),
+        Measure("author_accuracy", right, dict(both), resampled=False),
+        Measure("discrimination", j_each, dict(both), n=every[:, None], resampled=False),
+    ]
+
+
+def false_rate(tally: Tally, cells: Cells, hit, named, inside) -> Rate:
+    """Return per (e, m) the mean over t other than m of the rate at which e names m on t's texts.
+
+    Where every author has as many rows of a prompt, it is a rate of counts.
+    """
+    size = len(tally.authors)
+    if (cells.n == cells.n[:, :, :1]).all():
+        return Rate.of(named - hit, (size - 1) * cells.n)
+    other, rates = ~np.eye(size, dtype=bool), []
+    for e in range(len(tally.evaluators)):
+        rows = np.flatnonzero(inside & (tally.evaluator == e))
+        cell = (tally.prompt[rows] * size + tally.author[rows]) * size + tally.answer[rows]
+        pairs = np.bincount(cell, minlength=tally.n_prompts * size**2).reshape(-1, size, size)
+        rate = Rate.of(pairs, cells.n[:, e, :, None]).mean(other & cells.valid[e][:, None], axis=-2)
+        if pairs.size * len(tally.evaluators) > DENSE:
+            rate.at = lambda w, r=rate: (r.value[:, None] + r.contrib.T @ w).astype(np.float32)
+        rates.append(rate)
+    return stack(rates)
+
+
+def interaction(cells: Cells, j_each: Statistic, present) -> Statistic:
+    """Return the interaction: e's corrected advantage minus its peers' for e over third authors."""
+    operator, valid = cells.third_parties(), cells.valid & ~np.isnan(j_each.value)
+    others = cells.valid & ~cells.is_own
+    there = valid & (others.sum(1, keepdims=True) > others)
+    value = np.where(there, np.einsum("etm,em->et", operator, np.nan_to_num(j_each.value)), np.nan)
+    contrib = np.matmul(operator, np.ascontiguousarray(j_each.contrib.transpose(1, 2, 0))).transpose(2, 0, 1)
+    single, whole = operator.astype(np.float32), valid.all()
+    at = lambda w: np.matmul(single, j_each.at(w) if whole else np.where(valid[..., None], j_each.at(w), 0))  # noqa: E731
+    each = Rate(value, contrib, cells.total, j_each.clusters, at, present)
+    found = cells.of_own(each) - cells.over_peers(each)
+    return Statistic(found.value, found.contrib, found.n, found.clusters, found.at)
+
+
+def _kappa(sums):
+    """Return Cohen's kappa from sums: right, asked, named by author, asked by author (agreement with the truth)."""
+    right, rows = sums[..., 0], sums[..., 1]
+    named, n = np.split(sums[..., 2:], 2, axis=-1)
+    observed, expected = ratio(right, rows), ratio((n * named).sum(-1), rows**2)
+    return ratio(observed - expected, 1 - expected)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Yes or no (binary_self), and scores
+
+
+def binary_measures(tally: Tally, policy: str) -> list[Measure]:
+    """Return the statistics of the task with a yes or no; under `all`, no answer is no claim."""
+    cells = Cells(tally.count(None if policy == "all" else tally.answer >= 0), tally.own)
+    claim, mine = tally.count(tally.answer == 1), cells.is_own
+    claims = Rate.of(claim, cells.n)
+    h, f = cells.of_own(claims), cells.over_others(claims)
+    j = h - f
+    tp, n1 = (claim * mine).sum(2), (cells.n * mine).sum(2)
+    fp, n0 = claim.sum(2) - tp, cells.n.sum(2) - n1
+    n = n1 + n0
+    every, counted = n.sum(0), {"clusters": (n > 0).sum(0), "n": n.sum(0)}
+    flat = (tp + fp).sum(0) % np.maximum(every, 1) == 0
+    own_share = ratio(n1.sum(0), every)
+    one = {"evaluator": tally.evaluators}
+    permuted = lambda seed: (permutation_p(claim, cells.n, cells.own), 0)  # noqa: E731
+    counts = {"tp": tp.sum(0), "fp": fp.sum(0), "tn": (n0 - fp).sum(0), "fn": (n1 - tp).sum(0)}
+    right = Rate.of(np.where(mine, claim, cells.n - claim), cells.n)
+    return [
+        Measure("self_accuracy", h, dict(one)),
+        Measure("cross_accuracy", f.complement(), dict(one)),
+        Measure("advantage", h - f.complement(), dict(one)),
+        Measure("false_claim_rate", f, dict(one)),
+        Measure("discrimination", j, dict(one), test=permuted, notes=[(flat, "constant_answer")]),
+        *sensitivity(tp, n1, tp + fp, n, one),
+        *(Measure(name, count, dict(one), **counted) for name, count in counts.items()),
+        Measure("accuracy", Rate.of(tp + n0 - fp, n), dict(one)),
+        Measure("always_no_accuracy", 1 - own_share, dict(one), **counted),
+        Measure("balanced_accuracy", j.mapped(lambda v: (1 + v) / 2), dict(one)),
+        Measure("precision", Rate.of(tp, tp + fp), dict(one)),
+        Measure("recall", Rate.of(tp, n1), dict(one)),
+        Measure("f1", Rate.of(tp, fp + n1).mapped(lambda v: 2 * v / (1 + v)), dict(one)),
+        Measure("always_yes_f1", ratio(2 * own_share, 1 + own_share), dict(one), **counted),
+        Measure("mcc", Function.of(np.stack([tp, fp, n0 - fp, n1 - tp], -1), _mcc, **counted), dict(one)),
+        Measure("author_accuracy", right, {"evaluator": tally.evaluators[:, None], "author": tally.authors},
+                resampled=False),
+    ]  # fmt: skip
+
+
+def _mcc(sums):
+    """Return Matthews' correlation from sums of tp, fp, tn, fn; NaN where a margin is empty."""
+    tp, fp, tn, fn = np.moveaxis(sums, -1, 0)
+    return ratio(tp * tn - fp * fn, np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+
+
+def auc_measures(tally: Tally) -> list[Measure]:
+    """Return the area under the ROC of the score for one's own texts, over all pairs and over pairs within a prompt.
+
+    auc_within_prompt is the share of (own, other) pairs of one prompt that the score orders rightly: it is free of
+    differences between prompts. p: by permutation of which author of a prompt is one's own, all its texts, samples and
+    repeats together. Rows without a score are left out; where they are more than a tenth, what is left is a selection
+    by the replies themselves and nothing is estimated (note `partly_scored`).
+    """
+    areas, within, partly, tests = [], [], [], []
+    for e in range(len(tally.evaluators)):
+        asked = tally.evaluator == e
+        rows = np.flatnonzero(asked & ~np.isnan(tally.score))
+        partly.append(0 < len(rows) < SCORED * asked.sum())
+        rows = rows[:0] if partly[-1] else rows
+        score, prompt, own = tally.score[rows], tally.prompt[rows], tally.author[rows] == tally.own[e]
+        areas.append(_area(score, prompt, own, tally.n_prompts))
+        wins, pairs = _wins_within(score, prompt, own, tally.n_prompts)
+        within.append(Area.within(Rate.of(wins, pairs, len(rows))))
+        tests.append((score, prompt, tally.author[rows], tally.own[e]))
+    notes, one = [(np.array(partly), "partly_scored")], {"evaluator": tally.evaluators}
+    return [
+        Measure("auc", stack(areas), one, notes=notes, test=lambda seed: _permuted(tests, False, seed)),
+        Measure("auc_within_prompt", stack(within), dict(one), notes=notes,
+                test=lambda seed: _permuted(tests, True, seed)),
+    ]  # fmt: skip
+
+
+def _area(score, prompt, own, n_prompts: int) -> Area:
+    """Return the area over all pairs, with contributions for every prompt of the task."""
+    area = Area.of(score[own], prompt[own], score[~own], prompt[~own])
+    seen = np.unique(prompt)
+    whole = np.zeros(n_prompts)
+    whole[seen] = area.contrib
+    spread = Area(area.value, whole, area.n, area.clusters, lambda w: area.at(w[seen]))
+    spread.df = area.df
+    return spread
+
+
+def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Count, per prompt, pairs of an own and another text, and those in which the own scores higher, ties half."""
+    rank = pd.Series(score).groupby(prompt).rank().to_numpy(float)
+    mine, others = (np.bincount(prompt[side], minlength=n_prompts) for side in (own, ~own))
+    wins = np.bincount(prompt[own], rank[own], n_prompts) - mine * (mine + 1) / 2
+    return wins, mine * others
+
+
+def _permuted(tests, within: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return p of an AUC and the least p possible, per evaluator (NaN where there is none).
+
+    AUC - 1/2 is in proportion to the sum of the own texts' ranks about the mean rank, so what an author's texts on a
+    prompt contribute to it, if that author is the evaluator, is one number. `within`: ranks within the prompt.
+    """
+    p, least = np.full(len(tests), np.nan), np.zeros(len(tests))
+    for e, (score, prompt, author, own) in enumerate(tests):
+        if not (author == own).any() or (author == own).all():
+            continue
+        rank = rankdata(score) - (len(score) + 1) / 2
+        if within:
+            order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
+            rank = order - (np.bincount(prompt, order) / np.maximum(np.bincount(prompt), 1))[prompt]
+        sums = pd.Series(rank).groupby([prompt, author]).sum().unstack()
+        sums = sums[sums[own].notna() & (sums.notna().sum(axis=1) > 1)]
+        p[e], least[e] = rearranged_p(sums.to_numpy(), sums[own].sum(), seed=seed)
+    return p, least
