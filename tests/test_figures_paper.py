@@ -127,7 +127,7 @@ OLD = [  # a row as up to 0.1, and what it is now
 @pytest.mark.parametrize(("old", "new"), OLD)
 def test_tables_of_0_1_are_read_in_the_columns_of_today(old, new):
     table = renamed(pd.DataFrame([{"statistic": "x"} | old]))
-    assert [*table][: len(COLUMNS)] == COLUMNS and renamed(table) is table
+    assert [*table][: len(COLUMNS)] == [*COLUMNS] and renamed(table) is table
     assert {name: table[name].iloc[0] for name in new} == new
 
 

@@ -218,7 +218,7 @@ def about_intervals(table: pd.DataFrame, named: bool = True) -> str:
     sizes = f"n: {who}{span} {units}."
     if not named:
         return sizes
-    methods = [text.format(units=units) for name, text in words()["methods"].items() if name in set(rows["method"])]
+    methods = [words()["methods"].get(name, name).format(units=units) for name in rows["method"].unique()]
     policies = " and ".join(name for name in rows["policy"].unique() if name)
     level = f"{rows['level'].iloc[0] * 100:g} % intervals: {', '.join(methods)}."
     return f"{sizes} {level}" + f" Policy {policies}." * bool(policies)
