@@ -15,7 +15,7 @@ COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",
     "p", "p_holm", "n", "clusters", "cluster_unit", "seed", "note",
 )  # fmt: skip
-ONE = ["evaluator", "author", "task", "condition", "field", "first", "second", "statistic"]  # what a row is about
+DESIGN = ["evaluator", "author", "task", "condition", "statistic"]
 RESAMPLED = ("percentile", "bca")
 FLAT = 2e-6  # resamples are kept in single precision: bounds this close are one number
 INVERTED = "inverted"  # as `test`: p is the level at which the default interval just touches 0
@@ -151,7 +151,7 @@ def _joined(shape: tuple, notes: Sequence[tuple]) -> np.ndarray:
     return out
 
 
-def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
+def default_rows(table: pd.DataFrame, *statistics: str, by: Sequence[str] = DESIGN) -> pd.DataFrame:
     """Return the default row (first policy, first method) of every statistic, or of those that are named."""
     rows = table[table["statistic"].isin(statistics)] if statistics else table
-    return rows.drop_duplicates([name for name in ONE if name in rows])
+    return rows.drop_duplicates(list(by))
