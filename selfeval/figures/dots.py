@@ -25,7 +25,7 @@ def dots(
     order: lines from the top; simulated models stand apart, below. null: a mark is hollow where its interval includes
     this value of no effect.
     """
-    if rows.empty:
+    if rows["estimate"].isna().all():
         return None
     panels = list(dict.fromkeys(rows["panel"]))
     order = _apart(order or list(dict.fromkeys(rows["line"])))
