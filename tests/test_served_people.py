@@ -1,7 +1,7 @@
 """Who served a model and what was asked again: in identity, juries, the test of names, and the report."""
 
 import asyncio
-import json
+import re
 import warnings
 
 import numpy as np
@@ -10,10 +10,12 @@ import pytest
 from identity_records import Claims, Pressure
 from matplotlib.text import Text
 from planted_jury import planted_records
+from test_report import Page, page_about
 
 from selfeval import figures
 from selfeval.asking.client import Client
-from selfeval.files import write_whole
+from selfeval.figures import results
+from selfeval.figures.rows import words
 from selfeval.identity import report as identity
 from selfeval.models import get, get_all
 from selfeval.recognition import existence
@@ -144,7 +146,7 @@ def test_jury_rows_of_a_juror_and_of_whole_juries_are_noted(statements):
     stern = statements["juror"] == "stern"
     mixed = statements.assign(served_by=statements["served_by"].where(~stern, np.resize(["A", "B"], len(stern))))
     table = jury_table(mixed, **FAST)
-    assert noted(table).equals(table["juror"].isin(["", "stern"]))
+    assert noted(table).equals(table["evaluator"].isin(["", "stern"]))
     assert not noted(jury_table(statements, **FAST)).any()
 
 
@@ -211,38 +213,17 @@ def test_existence_records_say_who_served_a_reply_and_what_came_before(server, s
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def predictions():
-    row = {"true_model": "a/plain", "task_type": "exact_model", "predicted_model": "a/plain", "is_correct": True}
-    row |= {"reply": "Plain.", "status": "ok", "condition": {}, "served_model": "x"}
-    who = [("a/mixed", "Alpha"), ("a/mixed", "Beta"), ("a/plain", "Alpha"), ("a/plain", None)]
-    return [
-        row | {"text_id": str(k), "evaluator_model": model, "served_by": upstream, "asked_again": ["empty"]}
-        for k, (model, upstream) in enumerate(who)
-    ]
+def test_the_report_has_the_mark_behind_the_name_and_says_what_it_means(suite, tmp_path):
+    table = identity_table(suite, **FAST)
+    results.save(tmp_path / "one", "identity", suite, {"identity": table}, {}, {}, {"a/mixed": "Mixed ‡"})
+    page = Page(build([tmp_path], tmp_path / "site")).text
+    assert "Mixed ‡ is a/mixed (answered by x via Alpha, x via Beta)" in page and "a/plain ‡" not in page
+    assert words()["sentences"]["several"] in page
 
 
-def test_the_report_says_in_words_which_models_several_endpoints_served(tmp_path):
-    run = tmp_path / "sweep" / "stage" / "run"
-    write_whole(run / "manifest.json", json.dumps({"status": "ok"}))
-    write_jsonl(run / "predictions.jsonl", predictions())
-    start = build([tmp_path / "sweep"], tmp_path / "site")
-    text = start.read_text("utf-8")
-    assert "‡ a/mixed was served by several endpoints" in text and "x via Alpha, x via Beta" in text
-    assert "a/mixed ‡</td>" in text and "a/plain ‡" not in text
-    page = start.with_name("predictions.html").read_text("utf-8")
-    assert '"a/mixed ‡"' in page and '"x via Beta"' in page and '"empty"' in page
-
-
-def test_a_printed_table_has_the_note_in_words(tmp_path):
-    write_jsonl(tmp_path / "predictions.jsonl", predictions()[2:])
-    table = "model,estimate,note\nMixed ‡,0.5,few_templates; several_endpoints\n"
-    write_whole(tmp_path / "figures" / "tables" / "identity.csv", table)
-    start = build([tmp_path / "predictions.jsonl"], tmp_path / "site", tmp_path / "figures")
-    page = start.with_name("figures.html").read_text("utf-8")
-    assert "Mixed ‡" in page and "few_templates; served by several endpoints" in page
-
-
-def test_the_report_marks_an_agent_of_conversations(tmp_path):
-    write_jsonl(tmp_path / "conversations.jsonl", [conversation("Alpha", "Beta").to_dict()])
-    page = build([tmp_path], tmp_path / "site").with_name("transcripts.html").read_text("utf-8")
-    assert '"a/agent ‡"' in page
+def test_cards_of_the_report_say_who_served_a_reply_and_what_came_before(tmp_path):
+    row = {"true_model": "a/plain", "task_type": "exact_model", "evaluator_model": "a/mixed", "text_id": "1"}
+    row |= {"reply": "Plain.", "status": "ok", "served_model": "x", "served_by": "Beta", "asked_again": ["empty"]}
+    write_jsonl(tmp_path / "predictions.jsonl", [row])
+    page = page_about(build([tmp_path], tmp_path / "site").parent, "predictions").text
+    assert all(re.search(f"{name} {value}", page) for name, value in (("served by", "Beta"), ("asked again", "empty")))
