@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from test_report import HOSTILE, SCRIPT, Page, identity_rows, rows_of, statements
+from test_report import HOSTILE, SCRIPT, Page, identity_rows
 
 from selfeval import models
 from selfeval.asking.client import Client
@@ -276,19 +276,6 @@ def test_cards_of_texts_and_verdicts_show_reasoning(store):
     assert "Stiff." in str(card(verdict))
 
 
-def test_the_reports_predictions_have_reasoning_and_the_question_folded_and_none_twice(records, tmp_path):
-    records[0] |= {"reasoning": HOSTILE}
-    write_jsonl(tmp_path / "predictions_all.jsonl", records)
-    published(records, tmp_path)
-    page = Page(build([tmp_path], out=tmp_path / "site").parent / "predictions.html")
-    rows, shows = rows_of(page), {column["label"]: column["show"] for column in page.data()["columns"]}
-    assert len(rows) == len(records)
-    assert rows[0]["reasoning"].startswith(SCRIPT) and "‹U+202E›" in rows[0]["reasoning"]
-    assert rows[0]["as sent"] == f"user:\n{records[0]['messages'][0]['content']}"
-    assert shows["reasoning"] == shows["as sent"] == "folded"
-    assert not [tag for tag, about in page.tags if tag == "img" or about.get("onload")]
-
-
 def test_the_file_of_a_command_has_reasoning_where_there_is_some_and_not_every_prompt(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
     server(reply=lambda body: '<think>Stiff.</think>{"reason": "r", "human_score": "0.4"}')
@@ -302,24 +289,12 @@ def test_the_file_of_a_command_has_reasoning_where_there_is_some_and_not_every_p
     assert len(rows) == 3 and not any("messages" in row for row in rows)
 
 
-def test_the_reports_transcripts_have_reasoning_and_what_was_sent_folded_and_inert(tmp_path):
-    told = [row | {"reasoning": f"{row['turn']} {HOSTILE}"} for row in identity_rows()]
-    write_jsonl(tmp_path / "identity.jsonl", told)
-    sent = [{"role": "system", "content": "Judge."}, {"role": "user", "content": HOSTILE}]
-    write_jsonl(
-        tmp_path / "verdicts.jsonl", [row | {"reasoning": "x" * 9000, "messages": sent} for row in statements()]
-    )
-    turns = [turn.to_dict() | {"reasoning": f"thought of {turn.speaker}"} for turn in TURNS]
-    write_jsonl(tmp_path / "conversations.jsonl", [{"conversation_id": "talk-1", "source": "model", "turns": turns}])
-    page = Page(build([tmp_path], out=tmp_path / "site").parent / "transcripts.html")
-    rows = {(row["kind"], row["conversation"]): row["transcript"] for row in rows_of(page)}
-    identity, talk = rows["identity", "claim-1"], rows["role-play", "talk-1"]
-    assert {block[0]: block[4][:9] for block in identity if len(block) > 4} == {
-        "reply, turn 0": "0 <script", "read-out of turn 0": "0 <script", "reply, turn 1": "1 <script"
-    }  # fmt: skip
-    assert identity[2][5] == "user:\nIn one line."
-    assert [block[4] for block in talk[:2]] == ["thought of customer", "thought of agent"]
-    assert talk[2][4].endswith("(1,000 more characters)") and talk[2][5].startswith(
-        "system:\nJudge.\n\nuser:\n<script>"
-    )
-    assert not [tag for tag, about in page.tags if tag == "img" or about.get("onload")]
+def test_the_report_has_reasoning_and_what_was_sent_and_both_are_inert(records, tmp_path):
+    records[0] |= {"reasoning": HOSTILE}
+    write_jsonl(tmp_path / "predictions_all.jsonl", records)
+    write_jsonl(tmp_path / "identity.jsonl", [row | {"reasoning": f"Thought {HOSTILE}"} for row in identity_rows()])
+    pages = [Page(file) for file in sorted(build([tmp_path], out=tmp_path / "site").parent.rglob("*.html"))]
+    text = "".join(page.text for page in pages)
+    assert SCRIPT in text and f"Thought {SCRIPT}" in text and "‹U+202E›" in text
+    assert records[0]["messages"][0]["content"].splitlines()[0] in text
+    assert not [tag for page in pages for tag, about in page.tags if tag == "img" or about.get("onload")]
