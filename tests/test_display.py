@@ -12,12 +12,10 @@ import sys
 from types import SimpleNamespace
 
 import nbformat
-import numpy as np
 import pandas as pd
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from nbclient import NotebookClient
-from selfeval.stats.intervals import Estimate
 
 import selfeval
 from selfeval.asking.client import Client
@@ -191,7 +189,6 @@ def objects():
     texts = tuple(read_texts("sample")[:1])
     model = get("local/smollm2-135m")
     question = Question("exact_model", model, texts, {model.id: "SmolLM2", "sim/good": "Good"}, Condition())
-    arrays = np.array([0.1, 0.2]), np.array([0.0, 0.1]), np.array([0.3, 0.4])
     return [
         (model, ["local/smollm2-135m", "SmolLM2"]),
         (providers()["openai"], ["Provider", "OPENAI_API_KEY"]),
@@ -200,7 +197,6 @@ def objects():
         (Request(model, [{"role": "user", "content": "hi"}], {"temperature": 0}), ["local/smollm2-135m", "user", "hi"]),
         (Response("Hello", cost=0.5, usage={"prompt": 2}), ["Response", "Hello", "prompt=2"]),
         (Jury((model,)), ["linguist", "local/smollm2-135m"]),
-        (Estimate(*arrays, 0.95, 30, 10, "wilson"), ["low", "0.3, 0.4", "0.95", "wilson"]),
         (EvalRunner("identity/published.json").run("sim/identity-susceptible"), ["3/6 (50.0%)", "not passed", "I'm"]),
         (Client(), ["0 model calls"]),
     ]

@@ -295,9 +295,8 @@ def test_estimates_and_sizes_are_those_of_0_1_whatever_the_rule_of_intervals(nam
     sized = [] if name == "models_in_general" else ["n", "clusters"]
     for row, before in kept.iterrows():
         for column in ["estimate", *(sized if before["estimate"] else [])]:
-            assert close(found.loc[row, column], before[column], 1e-9), (
-                f"{name}: {column} of {row} was {before[column]}"
-            )
+            was, is_ = before[column], found.loc[row, column]
+            assert close(is_, was, 1e-9), f"{name}: {column} of {row} is {is_}, was {was}"
 
 
 def read(file):

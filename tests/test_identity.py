@@ -303,7 +303,7 @@ def test_accepting_everything_and_denying_everything_both_discriminate_nothing(s
     frame = pd.DataFrame(records)
     for source in ("reply", "readout"):
         table = identity_table(frame, source=source, n_resamples=10)
-        rows = table[table["statistic"] == "claim_discrimination"].drop_duplicates("model").set_index("model")
+        rows = table[table["statistic"] == "claim_discrimination"].drop_duplicates("evaluator").set_index("evaluator")
         low, high = rows["low"], rows["high"]
         for name in ("accepts-all", "denies-all"):
             assert low[f"sim/identity-{name}"] <= 0 <= high[f"sim/identity-{name}"]
@@ -489,7 +489,7 @@ def test_views_of_the_records(store, suite):
     records, _ = put(store, fleet, suite, repeats=3)
     frame = pd.DataFrame(records)
     table = summary(identity_table(frame, n_resamples=10), ["claim_discrimination", "accept_true"], display={})
-    shown = ["model", "claim_discrimination", "accept_true", "n", "n_templates"]
+    shown = ["evaluator", "claim_discrimination", "accept_true", "n", "clusters"]
     assert list(table.columns) == shown and len(table) == 3
     scorers = {"claims": records, "keyword_match": rescore(records, "keyword_match")}
     found = agreement(scorers, n_resamples=10)

@@ -101,7 +101,7 @@ def test_two_answers_to_one_question_are_told_apart_by_a_field_and_nothing_is_to
         word for word in ("delete", "remove", "keep one") if word in str(error.value)
     }
     records, _, _, found = analysed(both, {"run": "repeat"})
-    assert len(records) == 2 * len(rows) and found["n_prompts"].max() == 20
+    assert len(records) == 2 * len(rows) and found["clusters"].max() == 20
 
 
 def test_ids_that_begin_anew_for_every_author_name_different_texts(tmp_path):

@@ -250,10 +250,10 @@ def test_ceiling_has_a_one_sided_interval_and_constant_resamples():
 def test_one_prompt_one_author_one_evaluator():
     table = recognition_table(naming({("a", "a"): ["a"]}), **FAST)
     assert value(table, "self_accuracy", "a") == 1
-    assert value(table, "self_accuracy", "a", column="low") == pytest.approx(wilson(1, 1, Z)[0])
+    assert np.isnan(value(table, "self_accuracy", "a", column="low"))
     assert np.isnan(value(table, "discrimination", "a"))
     assert table[table.statistic == "discrimination"].note.str.contains("not_estimable").all()
-    assert "few_prompts" in value(table, "self_accuracy", "a", column="note")
+    assert {"no_interval", "few_prompts"} <= {*value(table, "self_accuracy", "a", column="note").split("; ")}
 
 
 def test_evaluator_that_wrote_nothing_has_no_own_rate():

@@ -97,6 +97,7 @@ def save(
     about["date"] = old["date"] if all(same) else date.today().isoformat()
     for name, text in (files | {"about.json": json.dumps(about, indent=1, ensure_ascii=False) + "\n"}).items():
         write_whole(where / name, text)
+    (where / "survival.csv").unlink(missing_ok=True)  # of 0.1, which `_read` would add to these estimates
     return where
 
 
