@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -110,7 +111,7 @@ def test_the_committed_results_are_small_and_complete():
 
 def test_sets_of_0_1_are_read_in_the_columns_of_today():
     """Identity and juries had names of their own for evaluator, task, author and condition, and survival a file."""
-    sets = {one.kind: one.tables for one in find("results/sample")}
+    sets = {one.kind: one.tables for one in find(str(Path(__file__).parent / "data/results_0.1"))}
     for kind in ("recognition", "identity", "jury", "existence"):
         table = sets[kind][kind]
         assert [*table][: len(COLUMNS)] == COLUMNS and table["clusters"].notna().all()
@@ -128,7 +129,10 @@ def test_a_set_keeps_default_rows_and_the_bca_rows_that_are_shown(tmp_path):
             for name in ("discrimination", "self_accuracy") for how in ("mover", "percentile", "bca")]  # fmt: skip
     table = pd.DataFrame(rows)
     empty = dict.fromkeys(("counts", "roc", "contrasts"), pd.DataFrame(columns=["task", "condition"]))
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "survival.csv").touch()  # of 0.1, which would be read too
     save(tmp_path, "recognition", RECORDS, {"recognition": table} | empty, {}, {}, {})
+    assert not (tmp_path / "paper" / "survival.csv").exists()
     kept = pd.read_csv(tmp_path / "paper" / "recognition.csv")[["statistic", "method"]].to_numpy().tolist()
     assert kept == [["discrimination", "mover"], ["self_accuracy", "mover"], ["discrimination", "bca"]]
     assert len(pd.read_csv(tmp_path / "self_recognition.csv")) == 6
