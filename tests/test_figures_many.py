@@ -121,7 +121,7 @@ def jury(size, width):
     return figures.draw("jury", {"jury": pd.concat(parts), "verdicts": pd.DataFrame(rows)}, {}, width)
 
 
-@pytest.mark.filterwarnings("error")  # matplotlib warns where a layout collapses
+@pytest.mark.filterwarnings("error::UserWarning")  # matplotlib warns where a layout collapses
 @pytest.mark.parametrize(("draw", "size", "width"), [
     (recognition, 3, SINGLE), (recognition, 10, DOUBLE), (recognition, 40, SINGLE), (identity, 3, SINGLE),
     (identity, 40, DOUBLE), (existence, 3, SINGLE), (existence, 40, DOUBLE), (jury, 3, SINGLE), (jury, 3, DOUBLE),

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,7 +10,7 @@ from selfeval import DATA
 from selfeval.errors import InputError
 from selfeval.figures import paper, printed, results
 from selfeval.figures.results import find, save
-from selfeval.figures.rows import COLUMNS
+from selfeval.figures.rows import COLUMNS, renamed
 
 RECORDS = pd.DataFrame({"evaluator": ["a/b"], "served_model": ["b-2026"]})
 DISPLAY = {"a/b": "A <b> | $x$"}
@@ -109,17 +108,27 @@ def test_the_committed_results_are_small_and_complete():
     assert sum(path.stat().st_size for path in files) < 2_000_000
 
 
-def test_sets_of_0_1_are_read_in_the_columns_of_today():
-    """Identity and juries had names of their own for evaluator, task, author and condition, and survival a file."""
-    sets = {one.kind: one.tables for one in find(str(Path(__file__).parent / "data/results_0.1"))}
-    for kind in ("recognition", "identity", "jury", "existence"):
-        table = sets[kind][kind]
-        assert [*table][: len(COLUMNS)] == COLUMNS and table["clusters"].notna().all()
-    assert {"survival@1", "survival@2", "restricted_mean"} <= {*sets["identity"]["identity"]["statistic"]}
-    assert set(sets["jury"]["jury"]["condition"]) == {"", "round=1", "round=2"}
-    assert [sets[k][k]["cluster_unit"].iloc[0] for k in ("recognition", "identity", "jury", "existence")] == [
-        "prompt", "template", "conversation", "name",
-    ]  # fmt: skip
+OLD = [  # a row as up to 0.1, and what it is now
+    ({"evaluator": "a", "n_prompts": 4, "note": ""}, {"clusters": 4, "cluster_unit": "prompt", "author": ""}),
+    ({"evaluator": "a", "n_prompts": 4, "note": "clusters_are_texts"}, {"cluster_unit": "text"}),
+    ({"evaluator": "a", "n_targets": 3}, {"clusters": 3, "cluster_unit": "name", "policy": ""}),
+    (
+        {"model": "a", "family": "f", "source": "readout", "turn": 2, "statistic": "survival", "n_templates": 4},
+        {"evaluator": "a", "task": "f", "policy": "readout", "statistic": "survival@2", "cluster_unit": "template"},
+    ),
+    ({"model": "a", "turn": 2, "statistic": "restricted_mean", "n_templates": 4}, {"statistic": "restricted_mean"}),
+    (
+        {"arm": "debate", "source": "human", "round": 2.0, "juror": None, "n_conversations": 3},
+        {"task": "debate", "author": "human", "condition": "round=2", "evaluator": "", "cluster_unit": "conversation"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), OLD)
+def test_tables_of_0_1_are_read_in_the_columns_of_today(old, new):
+    table = renamed(pd.DataFrame([{"statistic": "x"} | old]))
+    assert [*table][: len(COLUMNS)] == [*COLUMNS] and renamed(table) is table
+    assert {name: table[name].iloc[0] for name in new} == new
 
 
 def test_a_set_keeps_default_rows_and_the_bca_rows_that_are_shown(tmp_path):

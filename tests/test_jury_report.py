@@ -111,7 +111,7 @@ def test_a_conversation_is_shown_with_every_verdict_and_nothing_in_it_is_code(ru
     cases, records, *_ = run
     statements = records.to_dict("records")
     page = render(cases[0], statements, {"sim/juror-stern": "Stern"})._repr_html_()
-    assert "B is</span> a person" in page and "Stern, " in page
+    assert "B is</div>" in page and ">a person</pre>" in page and "Stern, " in page
     text = str(render(cases[0], statements))
     first = report.verdicts(records).query("conversation_id == @cases[0].conversation_id").iloc[0]
     assert f"jury on answer 1, {first.arm}: {first.score:.2f}" in text

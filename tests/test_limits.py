@@ -310,7 +310,7 @@ def test_a_call_that_cannot_be_booked_ends_no_call_in_flight(store, server, regi
     async def run():
         async with Client(8, store) as client:
             await client.chat(model, user("first"))
-            fake.latency = 1.5
+            fake.latency = 1.0
             flying = client.chat_all(questions(model, 3), label=None)
 
             async def late():

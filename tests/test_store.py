@@ -286,7 +286,7 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
             threading.Timer(held.pop(), other.close).start()
         return "paid"
 
-    held, fake = [1.5], server(reply=reply)
+    held, fake = [0.5], server(reply=reply)
     with locks:
         responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
     assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]

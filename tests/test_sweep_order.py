@@ -20,6 +20,7 @@ def folder(tmp_path):
 @pytest.fixture(autouse=True)
 def fixed_versions(monkeypatch):
     monkeypatch.setattr(runs, "versions", lambda: {"code": {"hash": "test"}, "environment": {}})
+    monkeypatch.setattr("selfeval.sweep.execute.time.sleep", lambda seconds: None)  # between two looks at the runs
 
 
 class Scripted:

@@ -26,61 +26,48 @@ TITLES = {  # a field that gives a record's kind away: its title
 }
 ABOUT = ("role", "speaker", "test_id", "test_type", "passed", "status")  # of one message, turn or test
 COUNT = re.compile(r"[\d$?][\d.,?+/$ –-]*")
-BAR = "border-left:3px solid rgba(128,128,128,.5)"
-WRAP = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal;max-height:26em;overflow:auto"
-FACT = '<span style="margin-right:1.4em"><span style="opacity:.65">{}</span> {}</span>'
-PASSAGE = (
-    '<div style="opacity:.65;margin-top:6px">{}</div>'
-    f'<pre style="{WRAP};{BAR};margin:0;padding:2px 0 2px .8em;background:none;text-align:left">{{}}</pre>'
-)
-CARD = (
-    '<div style="border:1px solid rgba(128,128,128,.4);padding:8px 14px;max-width:64em"><b>{}</b><div>{}</div>{}</div>'
-)
+PRE = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:26em;overflow:auto;margin:0;text-align:left"
+LABEL = '<div style="display:flex;gap:1em"><div style="opacity:.65;min-width:9em">{}</div>'
+ROW = f'{LABEL}<pre style="{PRE};background:none">{{}}</pre></div>'
+CARD = '<div style="border:1px solid rgba(128,128,128,.4);padding:8px 14px;max-width:64em"><b>{}</b>{}</div>'
 
 
 @dataclasses.dataclass
 class Card:
-    """What is shown of a record. facts: (label, short text); passages: (label, text)."""
+    """What is shown of a record. parts: (label, text)."""
 
     title: str
-    facts: list[tuple[str, str]]
-    passages: list[tuple[str, str]]
+    parts: list[tuple[str, str]]
 
     def _repr_html_(self) -> str:
-        facts, passages = (
-            "".join(form.format(*(escape(visible(text)) for text in each)) for each in parts)
-            for form, parts in ((FACT, self.facts), (PASSAGE, self.passages))
-        )
-        return CARD.format(escape(visible(self.title)), facts, passages)
+        rows = [ROW.format(escape(visible(label)), escape(visible(text))) for label, text in self.parts]
+        return CARD.format(escape(visible(self.title)), "".join(rows))
 
     def __repr__(self) -> str:
-        lines = [self.title, *(f"  {label}: {text}" for label, text in self.facts)]
-        for label, text in self.passages:
-            lines += [f"  {label}:", *(f"  | {line}" for line in visible(as_text(text, MOST)).split("\n"))]
+        lines = [self.title]
+        for label, text in self.parts:
+            long = len(text) > SHORT or "\n" in text
+            block = [f"  {label}:", *(f"  | {line}" for line in visible(as_text(text, MOST)).split("\n"))]
+            lines += block if long else [f"  {label}: {text}"]
         return "\n".join(map(visible, lines))
 
 
 def card(record) -> Card:
-    """Return what is shown of a record or object: short fields as facts, long texts, messages and turns as passages.
+    """Return what is shown of a record or object: its fields, with messages and turns one by one.
 
-    A passage that another one quotes is left out.
+    A longer text that another one quotes is left out.
     """
     row = _fields(record)
     kind = next((title for name, title in TITLES.items() if name in row), type(record).__name__)
     title = kind.format_map(defaultdict(lambda: "?", row))
-    facts, passages = [], []
+    parts = []
     for name, value in row.items():
-        label = name.replace("_", " ")
-        if missing(value) or name == "logprobs":
-            continue
-        if parts := said(value):
-            passages += parts
-        elif isinstance(value, str) and (len(value) > SHORT or "\n" in value or name in ("text", "reply")):
-            passages.append((label, value))
-        else:
-            facts.append((label, redact(short(value))))  # an address may hold a password
-    texts = [text for _, text in passages]
-    return Card(short(title), facts, [p for p in passages if not any(p[1] != text and p[1] in text for text in texts)])
+        if not missing(value) and name != "logprobs":
+            whole = isinstance(value, str) and (len(value) > SHORT or "\n" in value)
+            shown = value if whole else redact(short(value))  # an address may hold a password
+            parts += said(value) or [(name.replace("_", " "), shown)]
+    texts = [text for _, text in parts if len(text) > SHORT]
+    return Card(short(title), [p for p in parts if p[1] not in texts or not any(p[1] in t for t in texts if t != p[1])])
 
 
 def _fields(record) -> dict:

@@ -20,7 +20,7 @@ def cells(
     is more than the number. centred: from -1 to 1 around 0, else from 0 to 1, so that small values look small. frame:
     mark the cell in which row and column are the same. Without room for its columns a figure takes two of print.
     """
-    if values.empty:
+    if values.isna().all(axis=None):
         return None
     count, across = values.shape
     if (look.width - 1.6) / across * 72 < SMALLEST:

@@ -16,7 +16,6 @@ from selfeval.stats.records import NAMING, NONE, TASKS, varying_parts
 from selfeval.stats.votes import ARMS
 
 J = "discrimination"
-FOREST = ("advantage", J, "corrected_advantage", "peer_corrected")
 OTHER = {NONE: "no answer", "other": "other name"}
 RATES = (-0.03, 1.03)
 EMPTY = pd.DataFrame(columns=[*COLUMNS, *CHANGE, "predicted", "false_claims", "hits", "area"])
@@ -37,7 +36,7 @@ def draw(
     authors = {*main["author"]} - {*order, ""} if kind == "recognition" else ()
     parts, limits = {kind: tables}, None
     if kind == "recognition":
-        rows = [default_rows(main, *FOREST), default_rows(tables.get("contrasts", EMPTY), J)]
+        rows = [default_rows(main, *words()["drawn"]["forest"]), default_rows(tables.get("contrasts", EMPTY), J)]
         parts, limits = _designs(tables), scale(pd.concat([part for part in rows if len(part)]))
     look = Look(display or {}, width, colours([*order, *sorted(authors)]), limits)
     found = {}
@@ -85,18 +84,19 @@ def axis(rows: pd.DataFrame, what: str) -> str:
     return f"{words()['labels'][what]}{policy}{over} over {' and '.join(rows['cluster_unit'].unique())}s"
 
 
-def estimates(what: str, statistics: Sequence[str], line: str = "evaluator", **how) -> Form:
+def estimates(what: str, line: str = "evaluator", **how) -> Form:
     """Return the form of a figure of statistics: a panel each (of names: per form of answer), a line per model or arm.
 
     With `null` (the value of no effect, or None), the scale is that of rates.
     """
-    titles = words()["titles"]
+    titles, statistics = words()["titles"], words()["drawn"][what]
 
     def form(t: Tables, order: list[str], look: Look) -> Figure | None:
         rows = default_rows(next(iter(t.values())), *statistics, author=None)
         rows = rows[((rows["author"] != "") == (what == "arms")) & ((rows["evaluator"] == "") == (line == "task"))]
-        rows = rows[(rows["statistic"] != "corrected_advantage") | rows["task"].isin(NAMING)]
-        if what == "claims":
+        if what == "forest":
+            rows = _naming(rows)  # of other tasks it would show what the dumbbells show
+        elif what == "claims":
             rows = rows[(rows["task"] == "") & (rows["condition"] == "")]
         rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
         rows = rows.assign(line=rows[line], panel=rows["statistic"].map(titles), side=rows["author"])
@@ -111,6 +111,7 @@ def estimates(what: str, statistics: Sequence[str], line: str = "evaluator", **h
         scaled = Look(look.display, look.width, look.colours, RATES if how else look.limits)
         return dots(rows, scaled, axis(rows, what), order=_those(order, rows["line"]), **how)
 
+    form.__name__ = what
     return form
 
 
@@ -169,7 +170,7 @@ def roc(t: Tables, order: list[str], look: Look) -> Figure | None:
         texts[row.evaluator] = f"AUC {row.estimate:.2f}\n[{row.low:.2f}, {row.high:.2f}]\nn {row.n:.0f}"
     rows = t["roc"].assign(panel=t["roc"]["evaluator"], text=t["roc"]["evaluator"].map(texts))
     rows = rows.sort_values("panel", key=lambda names: names.map(_those(order, names).index), kind="stable")
-    rows = rows.rename(columns={"false_claims": "x", "hits": "y"})
+    rows = rows.rename(columns={"false_claims": "x", "hits": "y"}).assign(plan=t["roc"]["false_claims"])
     return steps(rows, look, "others' texts above the threshold", "own texts above")
 
 
@@ -241,31 +242,20 @@ def power(t: Tables, order: list[str], look: Look) -> Figure | None:
     return steps(rows, look, "true discrimination J (simulated)", "share of tables with p ≤ .05", drawn=".")
 
 
-FORMS: dict[str, dict[str, Form]] = {
-    "recognition": {
-        "advantage": advantage,
-        "claimed": claimed,
-        "forest": estimates("forest", FOREST),
-        "roc": roc,
-        "matrix": matrix,
-        "predictions": predictions,
-        "contrasts": contrasts,
-    },
-    "identity": {
-        "claims": estimates("claims", ("claim_discrimination", "susceptibility", "abstain", "neutral_right")),
-        "acceptance": acceptance,
-        "survival": survival,
-    },
-    "jury": {
-        "areas": estimates("areas", ("auc", "paired_accuracy"), "task", null=0.5),
-        "arms": estimates("arms", ("mean_score",), "task", null=None),
-        "differences": estimates("differences", ("difference",), "task"),
-        "shifts": estimates("shifts", ("shift", "absolute_shift", "crossing"), "task"),
-        "turns": turns,
-    },
-    "existence": {
-        "discrimination": estimates("discrimination", (J,)),
-        "scores": estimates("scores", ("score_real", "score_invented"), null=None),
-    },
-    "validation": {"coverage": coverage, "power": power},
+def _named(*forms: Form) -> dict[str, Form]:
+    return {form.__name__: form for form in forms}
+
+
+FORMS = {
+    "recognition": _named(advantage, claimed, estimates("forest"), roc, matrix, predictions, contrasts),
+    "identity": _named(estimates("claims"), acceptance, survival),
+    "jury": _named(
+        estimates("areas", "task", null=0.5),
+        estimates("arms", "task", null=None),
+        estimates("differences", "task"),
+        estimates("shifts", "task"),
+        turns,
+    ),
+    "existence": _named(estimates("discrimination"), estimates("scores", null=None)),
+    "validation": _named(coverage, power),
 }

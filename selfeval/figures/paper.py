@@ -79,7 +79,7 @@ def _tables(one: ResultSet, out: Path, command: str) -> list[dict]:
     entries = []
     for name, (title, numbers, shown) in set_tables(one).items():
         called = one.name if name == one.name else f"{one.name}_{name}"
-        labels = [label for label in ("task", "condition", "whose answers", "evaluator") if label in shown]
+        labels = [label for label in ("task", "arm", "condition", "whose answers", "evaluator") if label in shown]
         files = save_table(numbers, out / "tables", called, notes(one), shown, labels[:-1])
         cells = {"columns": [*shown], "rows": shown.values.tolist()}
         about = {"type": "table", "name": called, "caption": f"{title}."} | cells
@@ -91,11 +91,16 @@ def caption(one: ResultSet, name: str) -> str:
     """Say what a figure shows, whether it is simulated, over how much, and how its intervals are made."""
     what, _, design = name.partition("_")
     said = [words()["figures"][one.kind][what], words()["sentences"]["simulated"] * one.simulated]
-    rows = one.tables.get("contrasts" if what == "contrasts" else one.kind)
+    rows, known = (
+        one.tables.get("contrasts" if what == "contrasts" else one.kind),
+        words()["drawn"] | words()["counted"],
+    )
     if rows is not None:
-        rows = default_rows(rows, words()["main"][one.kind])
-        same = rows["task"].map(design.startswith) | (one.kind != "recognition")
-        said.append(about_intervals(rows[same]))
+        rows = default_rows(rows, *known[what], author=None)
+        rows = rows[(rows["evaluator"] == "") == (one.kind == "jury")]
+        if one.kind == "recognition":
+            rows = rows[rows["task"].map(design.startswith) & (rows["author"] == "")]
+        said.append(about_intervals(rows, named=what in words()["drawn"]))
     return " ".join(filter(None, said))
 
 

@@ -1,6 +1,7 @@
 """Tables for print: numbers as CSV, and LaTeX with rules and notes (booktabs, threeparttable) within 6.9 inches."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pandas as pd
 
 from selfeval.figures.results import ResultSet
 from selfeval.figures.rows import default_rows, words
-from selfeval.figures.tables import estimate_text, p_text
+from selfeval.figures.tables import p_text, side_by_side
 from selfeval.keys import visible
 from selfeval.records import write_csv, write_whole
 from selfeval.stats.records import varying_parts
@@ -46,23 +47,23 @@ def _side_by_side(rows: pd.DataFrame, columns: dict, tested: str, one: ResultSet
     if "field" in rows:
         rows = rows.assign(condition=rows["field"] + ": " + rows["first"] + " → " + rows["second"])
     index = ["task", "condition", "author", "evaluator"]
-    wide = rows.pivot(index=index, columns="statistic").reindex(rows.set_index(index).index.unique())
-    names = [name for name in columns if name in wide["estimate"]]
-    numbers, shown = pd.DataFrame(index=wide.index), pd.DataFrame(index=wide.index)
-    for name in names:
-        bounds = wide.xs(name, axis=1, level="statistic")[["estimate", "low", "high"]].astype(float)
-        numbers[[name, f"{name}_low", f"{name}_high"]] = bounds
-        shown[columns[name]] = [estimate_text(*values) for values in bounds.itertuples(index=False)]
-    main = wide.xs(tested if tested in names else names[0], axis=1, level="statistic")
+    shown = side_by_side(rows, index, [*columns]).rename(columns=columns)
+    first = tested if tested in set(rows["statistic"]) else rows["statistic"].iloc[0]
+    main = rows[rows["statistic"] == first].set_index(index).reindex(shown.index)
+    numbers = main[["p", "p_holm", "n", "clusters", "cluster_unit", "level", "note"]]
+    for name in reversed([name for name in columns if name in set(rows["statistic"])]):
+        bounds = rows[rows["statistic"] == name].set_index(index)[["estimate", "low", "high"]]
+        numbers = bounds.set_axis([name, f"{name}_low", f"{name}_high"], axis=1).reindex(shown.index).join(numbers)
     shown["p"] = ["" if pd.isna(p) else p_text(p).removeprefix("= ") for p in main["p"]]
     sizes = main[["n", "clusters"]].map(lambda number: "" if pd.isna(number) else f"{number:.0f}")
     shown[["n", f"{rows['cluster_unit'].iloc[0]}s"]] = sizes
-    numbers = numbers.join(main[["p", "p_holm", "n", "clusters", "cluster_unit", "level", "note"]])
     shown = shown.reset_index()
-    shown["condition"] = shown["condition"].map(varying_parts(shown["condition"].unique()))
+    if "field" not in rows:
+        shown["condition"] = shown["condition"].map(varying_parts(shown["condition"].unique()))
     shown["evaluator"] = shown["evaluator"].replace(one.display)
-    empty = [name for name in shown if (shown[name] == "").all()]
-    return numbers.reset_index(), shown.drop(columns=empty).rename(columns={"author": "whose answers"})
+    empty = [name for name in shown if set(shown[name]) <= {"", "existence"}]
+    heads = {"author": "whose answers", "task": "arm" if one.kind == "jury" else "task"}
+    return numbers.reset_index(), shown.drop(columns=empty).rename(columns=heads)
 
 
 def save_table(
@@ -125,9 +126,7 @@ def _cell(value) -> str:
 
 
 def _head(name: str) -> str:
-    """Return a column's head; a long one in two lines, broken at the space nearest to its middle."""
-    spaces = [i for i, letter in enumerate(name) if letter == " "]
-    if len(name) < LONG or not spaces:
-        return escaped(name)
-    at = min(spaces, key=lambda i: abs(i - len(name) / 2))
-    return rf"\shortstack{{\strut {escaped(name[:at])}\\\strut {escaped(name[at + 1 :])}}}"
+    """Return a column's head; a long one in two lines of about the same length."""
+    lines = textwrap.wrap(name, max(LONG, len(name) // 2 + 2), break_long_words=False)
+    stacked = r"\\\strut ".join(map(escaped, lines))
+    return escaped(name) if len(lines) < 2 else rf"\shortstack{{\strut {stacked}}}"

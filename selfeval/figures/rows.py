@@ -9,13 +9,11 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-COLUMNS = (
-    "evaluator author task condition policy statistic estimate low high level method p p_holm n clusters cluster_unit "
-    "seed note"
-).split()
+from selfeval.stats import table as tables
+from selfeval.stats.table import COLUMNS, DESIGN
+
 CHANGE = ["field", "first", "second"]  # what a contrast of two conditions has behind the other columns
-GROUP = ["evaluator", "author", "task", "condition"]
-TEXT = {*GROUP, *CHANGE, "policy", "statistic", "method", "cluster_unit", "note"}
+TEXT = {*DESIGN, *CHANGE, "policy", "method", "cluster_unit", "note"}
 UNITS = {"n_prompts": "prompt", "n_templates": "template", "n_conversations": "conversation", "n_targets": "name"}
 OLD = {  # columns of tables up to 0.1, by their count of clusters
     "n_templates": {"model": "evaluator", "family": "task", "source": "policy"},
@@ -53,11 +51,8 @@ def default_rows(table: pd.DataFrame, *statistics: str, author: str | None = "")
     author: whose rows; "" for those over all authors, None for all of them.
     """
     rows = renamed(table)
-    if statistics:
-        rows = rows[rows["statistic"].isin(statistics)]
-    if author is not None:
-        rows = rows[rows["author"].fillna("") == author]
-    return rows.drop_duplicates([name for name in (*GROUP, *CHANGE, "statistic") if name in rows])
+    rows = rows if author is None else rows[rows["author"].fillna("") == author]
+    return tables.default_rows(rows, *statistics, by=[name for name in (*DESIGN, *CHANGE) if name in rows])
 
 
 def bootstrapped(table: pd.DataFrame) -> pd.DataFrame:

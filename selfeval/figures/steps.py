@@ -17,7 +17,7 @@ def steps(
     """Draw y over x, a panel each; nothing without any rows.
 
     rows: panel, x, y; optional `line` (curves of one panel; without, a panel is a model, the others' curves stand
-    behind in grey), low and high (a band, or bars), text (stands in the panel), plan (another curve, dotted). x, y:
+    behind in grey), low and high (a band, or bars), text (stands in the panel), plan (another curve). x, y:
     labels. drawn: "-" lines, "post" steps, "." points. level: a dashed line, and x as categories.
     """
     if rows.empty:
@@ -69,4 +69,5 @@ def _curve(ax, rows: pd.DataFrame, drawn: str, **look) -> None:
     elif own and "low" in rows:
         ax.vlines(rows["x"], rows["low"], rows["high"], color=look["color"], linewidth=1.1)
     if own and "plan" in rows:
-        ax.plot(rows["x"], rows["plan"], color=look["color"], linewidth=0.9)
+        known = {"color": look["color"]} if "label" in look else {"color": "0.5", "linestyle": ":"}
+        ax.plot(rows["x"], rows["plan"], linewidth=0.9, **known)

@@ -206,7 +206,7 @@ def which_interval(table: pd.DataFrame) -> str:
     return words()["sentences"]["bootstrap"].format(apart=apart.sum(), all=len(both))
 
 
-def about_intervals(table: pd.DataFrame) -> str:
+def about_intervals(table: pd.DataFrame, named: bool = True) -> str:
     """Say once over how much estimates are, and name their interval methods as they are cited, with the policy."""
     rows = default_rows(table, author=None).dropna(subset="low")
     if rows.empty:
@@ -215,10 +215,13 @@ def about_intervals(table: pd.DataFrame) -> str:
     counts, models = rows["clusters"].astype(int), rows["evaluator"].replace("", None).nunique()
     span = " to ".join(map(str, dict.fromkeys([counts.min(), counts.max()])))
     who = f"{models} model{'s' * (models > 1)}, " * (models > 0)
-    named = [text.format(units=units) for name, text in words()["methods"].items() if name in set(rows["method"])]
+    sizes = f"n: {who}{span} {units}."
+    if not named:
+        return sizes
+    methods = [words()["methods"].get(name, name).format(units=units) for name in rows["method"].unique()]
     policies = " and ".join(name for name in rows["policy"].unique() if name)
-    level = f"{rows['level'].iloc[0] * 100:g} % intervals: {', '.join(named)}."
-    return f"n: {who}{span} {units}. {level}" + f" Policy {policies}." * bool(policies)
+    level = f"{rows['level'].iloc[0] * 100:g} % intervals: {', '.join(methods)}."
+    return f"{sizes} {level}" + f" Policy {policies}." * bool(policies)
 
 
 def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:

@@ -339,7 +339,7 @@ def render(
             passages.append((f"jury on answer {turn}, {arm}: {_number(decide(heard))}", said))
     agent = conversation.agent_model or "a model"
     facts = [("B is", "a person" if agent == "human" else display.get(agent, agent))]
-    return Card(f"Conversation {conversation.conversation_id}", facts, passages)
+    return Card(f"Conversation {conversation.conversation_id}", facts + passages)
 
 
 def _said(row: Mapping, display: Mapping[str, str]) -> str:

@@ -319,8 +319,9 @@ def interaction(cells: Cells, j_each: Statistic, present) -> Statistic:
     single, whole = operator.astype(np.float32), valid.all()
     at = lambda w: np.matmul(single, j_each.at(w) if whole else np.where(valid[..., None], j_each.at(w), 0))  # noqa: E731
     each = Rate(value, contrib, cells.total, j_each.clusters, at, present)
-    found = cells.of_own(each) - cells.over_peers(each)
-    return Statistic(found.value, found.contrib, found.n, found.clusters, found.at)
+    mine = cells.of_own(each)
+    found = mine - cells.over_peers(each)
+    return Statistic(found.value, found.contrib, found.n, mine.clusters, found.at)
 
 
 def _kappa(sums):
