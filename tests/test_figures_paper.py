@@ -138,7 +138,10 @@ def test_a_set_keeps_default_rows_and_the_bca_rows_that_are_shown(tmp_path):
             for name in ("discrimination", "self_accuracy") for how in ("mover", "percentile", "bca")]  # fmt: skip
     table = pd.DataFrame(rows)
     empty = dict.fromkeys(("counts", "roc", "contrasts"), pd.DataFrame(columns=["task", "condition"]))
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "survival.csv").touch()  # of 0.1, which would be read too
     save(tmp_path, "recognition", RECORDS, {"recognition": table} | empty, {}, {}, {})
+    assert not (tmp_path / "paper" / "survival.csv").exists()
     kept = pd.read_csv(tmp_path / "paper" / "recognition.csv")[["statistic", "method"]].to_numpy().tolist()
     assert kept == [["discrimination", "mover"], ["self_accuracy", "mover"], ["discrimination", "bca"]]
     assert len(pd.read_csv(tmp_path / "self_recognition.csv")) == 6

@@ -226,4 +226,4 @@ def test_cards_of_the_report_say_who_served_a_reply_and_what_came_before(tmp_pat
     row |= {"reply": "Plain.", "status": "ok", "served_model": "x", "served_by": "Beta", "asked_again": ["empty"]}
     write_jsonl(tmp_path / "predictions.jsonl", [row])
     page = page_about(build([tmp_path], tmp_path / "site").parent, "predictions").text
-    assert all(re.search(f"{name} {value}", page) for name, value in (("served by", "Beta"), ("asked again", "empty")))
+    assert re.search(r"served by\s*Beta", page) and re.search(r"asked again\s*empty", page)
