@@ -14,7 +14,7 @@ import yaml
 from dictionary import Dictionary
 from written_files import run_commands, run_notebooks, without_pictures
 
-from selfeval import DATA, FIGURES
+from selfeval import DATA, ROOT
 from selfeval.asking.http import _usage
 from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
@@ -103,7 +103,7 @@ def test_every_file_that_notebooks_write_is_in_the_dictionary_field_by_field(dic
     for file in sorted(DATA.glob("results/*/*/paper/*")):
         hold_file(dictionary, section_of(dictionary, file.relative_to(DATA)), file)
     hold_file(dictionary, "figuresindexjson", written / "figures" / "index.json")
-    hold_file(dictionary, "figuresindexjson", FIGURES / "index.json")
+    hold_file(dictionary, "figuresindexjson", ROOT / "figures" / "index.json")
     kept = said("agent", every_response())
     dictionary.hold("turn", kept.to_dict())
     dictionary.hold("turn", said("agent", dataclasses.replace(every_response(), text="<think>x</think> y")).to_dict())
