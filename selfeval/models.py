@@ -248,8 +248,9 @@ def get(model_id: str) -> Model:
 def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:
     """Return a model that a Python callable serves: `call(messages, **parameters)`, plain or asynchronous.
 
-    It is given those parameters (temperature, max_tokens, ...) that it takes, and returns a `providers.Response` or a
-    text; anything else is an error of that call. Its replies are not stored: only you know when the callable changes.
+    It is given those parameters (temperature, max_tokens, ...) that it takes, and returns an `asking.request.Response`
+    or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
+    changes.
     """
     if not callable(call):
         raise InputError(f"A model is made of a function of messages, got {call!r}.")

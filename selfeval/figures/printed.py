@@ -50,6 +50,7 @@ def _side_by_side(rows: pd.DataFrame, columns: dict, tested: str, one: ResultSet
     shown = side_by_side(rows, index, [*columns]).rename(columns=columns)
     first = tested if tested in set(rows["statistic"]) else rows["statistic"].iloc[0]
     main = rows[rows["statistic"] == first].set_index(index).reindex(shown.index)
+    main = main.combine_first(rows.drop_duplicates(index).set_index(index)).reindex(shown.index)  # pairs have no J
     numbers = main[["p", "p_holm", "n", "clusters", "cluster_unit", "level", "note"]]
     for name in reversed([name for name in columns if name in set(rows["statistic"])]):
         bounds = rows[rows["statistic"] == name].set_index(index)[["estimate", "low", "high"]]

@@ -105,7 +105,8 @@ def _models(records: pd.DataFrame, display: Mapping[str, str]) -> list[dict]:
     """Return {id, display, served} of every model that the records name; served is who answered, "" where unknown."""
     found: dict[str, set] = {}
     for column, served in ((name, served) for names, served in SERVED.items() for name in names if name in records):
-        for model, *by in records.reindex(columns=[column, *served]).drop_duplicates().dropna(subset=column).values:
+        said = records.reindex(columns=[column, *served]).replace({column: {"": None}}).dropna(subset=column)
+        for model, *by in said.drop_duplicates().values:
             found.setdefault(model, set()).add(" via ".join(name for name in by if isinstance(name, str) and name))
     rows = []
     for model, names in found.items():

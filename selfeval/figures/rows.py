@@ -10,9 +10,8 @@ import pandas as pd
 import yaml
 
 from selfeval.stats import table as tables
-from selfeval.stats.table import COLUMNS, DESIGN
+from selfeval.stats.table import CHANGE, COLUMNS, DESIGN
 
-CHANGE = ["field", "first", "second"]  # what a contrast of two conditions has behind the other columns
 TEXT = {*DESIGN, *CHANGE, "policy", "method", "cluster_unit", "note"}
 UNITS = {"n_prompts": "prompt", "n_templates": "template", "n_conversations": "conversation", "n_targets": "name"}
 OLD = {  # columns of tables up to 0.1, by their count of clusters
@@ -52,7 +51,7 @@ def default_rows(table: pd.DataFrame, *statistics: str, author: str | None = "")
     """
     rows = renamed(table)
     rows = rows if author is None else rows[rows["author"].fillna("") == author]
-    return tables.default_rows(rows, *statistics, by=[name for name in (*DESIGN, *CHANGE) if name in rows])
+    return tables.default_rows(rows, *statistics)
 
 
 def bootstrapped(table: pd.DataFrame) -> pd.DataFrame:

@@ -209,6 +209,7 @@ def which_interval(table: pd.DataFrame) -> str:
 def about_intervals(table: pd.DataFrame, named: bool = True) -> str:
     """Say once over how much estimates are, and name their interval methods as they are cited, with the policy."""
     rows = default_rows(table, author=None).dropna(subset="low")
+    rows = rows[(rows["author"] == "") | (rows["cluster_unit"] == "conversation")]  # of juries it says whose answers
     if rows.empty:
         return ""
     units = " and ".join(f"{unit}s" for unit in rows["cluster_unit"].unique())
@@ -218,9 +219,10 @@ def about_intervals(table: pd.DataFrame, named: bool = True) -> str:
     sizes = f"n: {who}{span} {units}."
     if not named:
         return sizes
-    methods = [words()["methods"].get(name, name).format(units=units) for name in rows["method"].unique()]
+    made = [name for name in rows["method"].unique() if name != "clustered_t" or "bounded_t" not in set(rows["method"])]
+    methods = [words()["methods"].get(name, name).format(units=units) for name in made]
     policies = " and ".join(name for name in rows["policy"].unique() if name)
-    level = f"{rows['level'].iloc[0] * 100:g} % intervals: {', '.join(methods)}."
+    level = f"{rows['level'].iloc[0] * 100:g} % intervals: {'; '.join(methods)}."
     return f"{sizes} {level}" + f" Policy {policies}." * bool(policies)
 
 
@@ -428,14 +430,14 @@ def _pooled(gap) -> str:
 
 def _weak(row) -> str:
     """Say what weakens an estimate: few prompts, or none named."""
-    few = _few(row.clusters) if "few_prompts" in str(row.note) else ""
+    few = _few(row.clusters, row.cluster_unit) if f"few_{row.cluster_unit}s" in str(row.note) else ""
     return few + NO_PROMPTS * (row.cluster_unit == "text")
 
 
-def _few(prompts: int) -> str:
-    """Say what few prompts do to a default interval; the simulations of `08_validation` begin at 20."""
-    wide = f"; only {prompts} prompts: a wide interval"
-    return f"{wide}; coverage was tested from 20 prompts up" if prompts < 20 else wide * (prompts < ENOUGH)
+def _few(clusters: int, unit: str = "prompt") -> str:
+    """Say what few clusters do to a default interval; the simulations of `08_validation` begin at 20 prompts."""
+    wide = f"; only {clusters} {unit}s: a wide interval"
+    return f"{wide}; coverage was tested from 20 {unit}s up" if clusters < 20 else wide * (clusters < ENOUGH)
 
 
 # texts --------------------------------------------------------------------------------------------------------------

@@ -135,7 +135,8 @@ def corrected(folder: str = "identity/labelled", **options) -> pd.DataFrame:
 
     folder: two labelled halves, `development.jsonl` and `held_out.jsonl`, of which the recorded replies count and not
     those that were written. The labels of the held-out half give sensitivity, specificity and the corrected rate over
-    both (`stats.rogan_gladen`); the question is the cluster.
+    both (`stats.rogan_gladen`); the question is the cluster. The halves were balanced and not drawn at random, and the
+    rules were mended on both since: read it as an example of the method.
     """
     halves = {half: read_jsonl(data_path(folder) / f"{half}.jsonl") for half in ("development", "held_out")}
     rows = [reply | {"half": half} for half, replies in halves.items() for reply in replies]

@@ -16,7 +16,7 @@ from scipy.special import stdtr, stdtrit
 
 from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import PAIRWISE, Tally, condition_label, neutral_rows, tallies
+from selfeval.stats.records import PAIRWISE, Tally, condition_label, neutral_rows, reached, tallies
 from selfeval.stats.serving import NOTE, flagged, of_predictions
 from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
 
@@ -45,7 +45,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     prompts; p is its inversion. Empty without such pairs.
     """
     how = Settings(level=level)
-    frame = predictions.reset_index(drop=True)
+    frame = reached(predictions).reset_index(drop=True)
     labels = pd.Series([condition_label(c) for c in frame["condition"]] if "condition" in frame else "", frame.index)
     frame, parts = frame[~neutral_rows(frame)], []
     for task, of_task in frame.groupby("task_type", sort=True):
@@ -98,7 +98,7 @@ def paired_models(
     prompts), p_holm is over the pairs of evaluators. Policy `all`; of pairs `answered`.
     """
     how, parts = Settings(level=level), []
-    for tally in tallies(predictions):
+    for tally in tallies(reached(predictions)):
         if tally.neutral or len(tally.evaluators) < 2:
             continue
         known = _measures(tally)
@@ -112,7 +112,10 @@ def paired_models(
         if found:
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
             parts.append(adjusted(write(found, how, **about), ["statistic"]))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+    several = of_predictions(predictions)
+    mixed = {pair: {} for pair in table["evaluator"].unique() if not {*pair.split(" - ")}.isdisjoint(several)}
+    return flagged(table, mixed, ["evaluator"])
 
 
 def _of(statistic: Rate | Difference, index) -> Rate | Difference:
@@ -127,8 +130,9 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
 
     Models are fixed by default: method `clustered_t` then speaks of these evaluators on prompts like these. Method
     `two_way_t` takes models as a sample too, crossed with prompts: variance (MS of prompts + MS of models - MS of the
-    rest) / cells with Satterthwaite's degrees of freedom (Clark 1973; Westfall, Kenny and Judd 2014). Both intervals
-    stay within the statistic's range, 0 to 1 or -1 to 1, and p is the inversion. Pairs are left out.
+    rest, but at least the larger of the first two) / cells with Satterthwaite's degrees of freedom (Clark 1973;
+    Westfall, Kenny and Judd 2014). Both intervals stay within the statistic's range, 0 to 1 or -1 to 1, and p is the
+    inversion. Pairs are left out.
 
     Returns `stats.COLUMNS`, a row per task, condition, statistic and method; clusters are models in the first and
     prompts in the second. Notes: few_models (below 10: few to stand for all), no_interval (fewer than three evaluators
@@ -136,7 +140,7 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
     """
     check_level(level)
     several, rows = of_predictions(predictions), []
-    for tally in tallies(predictions):
+    for tally in tallies(reached(predictions)):
         if tally.task != PAIRWISE:
             mixed = not {*tally.evaluators, *tally.authors}.isdisjoint(several)
             rows += [row for name, m in _measures(tally).items() if name in GENERAL

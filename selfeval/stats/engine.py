@@ -28,6 +28,7 @@ from selfeval.errors import InputError, check_whole
 
 BOUND = 1e-12  # a rate this close to 0 or 1 is at it
 CHUNK = 20_000_000  # numbers taken at a time in resampling
+TIE = 2e-6  # samples this close are one number; of very small statistics, relative to the largest
 MAX_AREA = 2_000  # clusters up to which an area is resampled pair by pair; beyond, to first order
 
 
@@ -201,7 +202,7 @@ class Rate(Statistic):
         p, k, (n, df) = self.value, np.asarray(self.clusters, float), self.effective
         at = np.maximum(z, 1e-3)  # below, scipy's t quantiles lose their digits, and the ratio no longer changes
         shrunk = np.fmax(n * (at / stdtrit(df, ndtr(at))) ** 2, np.minimum(n, k / 2))
-        flat = (p <= BOUND) | (p >= 1 - BOUND) | ~(self.variance > BOUND**2)
+        flat = (p <= BOUND) | (p >= 1 - BOUND) | (self.variance <= BOUND**2)
         return wilson(p, np.where(k > 1, np.where(flat, k, shrunk), np.nan), z)
 
 
@@ -326,7 +327,7 @@ class Function(Statistic):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return formula(np.moveaxis(drawn, -2, -1))
 
-        return cls(value, contrib, np.asarray(n), np.asarray(k if clusters is None else clusters), at, within)
+        return cls(value, contrib, np.asarray(n), np.asarray(clusters), at, within)
 
     @property
     def method(self) -> str:
@@ -378,7 +379,8 @@ class Area(Statistic):
             half = stdtrit(self.df, ndtr(z)) * np.sqrt(self.variance) / (p * (1 - p))
             bent = expit(logit(p) - half), expit(logit(p) + half)
         flat = (self.value <= BOUND) | (self.value >= 1 - BOUND) | (self.variance <= BOUND**2)
-        flat_bounds = wilson(self.value, np.minimum(self.df + 1, self.clusters), z)
+        fewest = np.minimum(self.df + 1, self.clusters)
+        flat_bounds = wilson(self.value, np.where(fewest > 1, fewest, np.nan), z)
         return tuple(np.where(flat, one, other) for one, other in zip(flat_bounds, bent, strict=True))
 
 
@@ -478,7 +480,7 @@ class Settings:
 
 
 def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) -> list[np.ndarray]:
-    """Return bounds (5, ...) of each statistic over the same clusters: percentile, BCa, and where BCa is not defined.
+    """Return (6, ...) of each statistic over the same clusters: percentile, BCa, where BCa is not defined, no width.
 
     Both from `how.n_resamples` resamples of clusters. BCa: Efron 1987, ties counted half, acceleration from the
     contributions; where the resamples do not vary or all lie on one side of the value it is the percentile interval.
@@ -499,7 +501,11 @@ def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     samples = np.sort(np.where(np.isfinite(samples), samples, np.float32(np.nan)), 1)
     finite = np.isfinite(samples).sum(1)  # NaN are sorted last
     contrib = statistic.contrib.reshape(len(statistic.contrib), value.size)
-    below, upto = ((samples < value[:, None] + tie).sum(1) for tie in (-2e-6, 2e-6))  # single precision
+    scale = np.ones(len(samples))  # samples are in single precision
+    if isinstance(statistic, Function):  # of any size, such as a cost
+        largest = np.nan_to_num(np.abs(samples)).max(1)
+        scale = np.where((1e-6 < largest) & (largest < 1e-3), largest, 1)
+    below, upto = ((samples < (value + side * TIE * scale)[:, None]).sum(1) for side in (-1, 1))
     tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
     square = (contrib**2).sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -508,7 +514,8 @@ def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     fallback = ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
     plain = np.broadcast_to(ndtr(tails), q.shape)
     found = [_quantile(samples, finite, at) for at in (*plain, *np.where(fallback, plain, q))]
-    return np.stack([*found, fallback]).reshape(5, *shape)
+    found = [np.round(bound / np.where(scale > 0, scale, 1), 6) * scale for bound in found]
+    return np.stack([*found, fallback, found[1] - found[0] <= TIE * scale]).reshape(6, *shape)
 
 
 def _quantile(samples, finite, q) -> np.ndarray:
@@ -517,4 +524,4 @@ def _quantile(samples, finite, q) -> np.ndarray:
     below = np.floor(at).astype(int)
     above, rows = np.minimum(below + 1, np.maximum(finite - 1, 0)), np.arange(len(samples))
     low, high = samples[rows, below].astype(float), samples[rows, above].astype(float)
-    return np.where(finite > 0, low + (high - low) * (at - below), np.nan).round(6)
+    return np.where(finite > 0, low + (high - low) * (at - below), np.nan)

@@ -74,6 +74,8 @@ def jury_table(
     several_endpoints (they served this juror, or of a row of all jurors one of these or a model judged).
     """
     how = Settings(n_resamples, level, seed, "conversation")
+    if how.level <= 0.5:
+        raise InputError(f"`level` must be above .5, since `equivalence` has level 2 * level - 1; got {level!r}.")
     if not 0 < margin < 1:
         raise InputError(f"`margin` must lie between 0 and 1, got {margin!r}.")
     votes = read_votes(records)

@@ -70,9 +70,9 @@ def recognition_table(
 
     Notes: not_estimable (no estimate: NaN); no_interval (an estimate without one: a single prompt, or nothing varies);
     no_reply (every call to this evaluator failed); constant_answer (it claimed every text or none: a result, J = 0);
-    few_prompts (below 40: wide intervals, those of the other methods optimistic); few_expected (d' with fewer than 10
-    hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no width and no
-    meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (so few prompts can be rearranged
+    few_prompts, few_texts (below 40: wide intervals, those of the other methods optimistic); few_expected (d' with
+    fewer than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
+    width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (so few prompts can be rearranged
     that no p is below P, whatever the interval says); one_order (of pairs: the own text always stood at the same place,
     so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt, so
     `clusters` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data and held fixed);
@@ -269,14 +269,14 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     both = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
     peer_notes = [(who == k, f"peer={tally.evaluators[k]}") for k in np.unique(who[who >= 0])]
     permuted = lambda seed: (permutation_p(claim, cells.n, cells.own), 0)  # noqa: E731
-    of_peers = peers(right) - peers(false)
+    of_peers = peers(right) - peers(false.pick((slice(None), slice(None)), cells.valid))
     return [
         Measure("self_accuracy", h, dict(one)),
         Measure("cross_accuracy", x, dict(one)),
         Measure("overall_accuracy", Rate.of(hit.sum(2), n), dict(one)),
         Measure("advantage", h - x, dict(one)),
         Measure("false_claim_rate", f, dict(one)),
-        Measure("discrimination", j, dict(one), test=permuted, notes=[(flat, "constant_answer")]),
+        Measure("discrimination", j, dict(one), test=permuted, notes=[(flat & ~np.isnan(j.value), "constant_answer")]),
         Measure("corrected_advantage", j - (x - others(false)), dict(one), n=every, test=INVERTED),
         Measure("peer_baseline", h - peers(right), dict(one)),
         Measure("best_peer", h - best, dict(one), notes=peer_notes),
@@ -358,7 +358,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("cross_accuracy", f.complement(), dict(one)),
         Measure("advantage", h - f.complement(), dict(one)),
         Measure("false_claim_rate", f, dict(one)),
-        Measure("discrimination", j, dict(one), test=permuted, notes=[(flat, "constant_answer")]),
+        Measure("discrimination", j, dict(one), test=permuted, notes=[(flat & ~np.isnan(j.value), "constant_answer")]),
         *sensitivity(tp, n1, tp + fp, n, one),
         *(Measure(name, count, dict(one), **counted) for name, count in counts.items()),
         Measure("accuracy", Rate.of(tp + n0 - fp, n), dict(one)),

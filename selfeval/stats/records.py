@@ -433,6 +433,16 @@ def unreached(predictions: pd.DataFrame) -> list[tuple[str, str, str]]:
     return list(failed.index[failed])
 
 
+def reached(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the records without evaluators whose every call failed: these are no models that claim nothing."""
+    failed = unreached(predictions)
+    if not failed:
+        return predictions
+    names = [predictions["task_type"].astype(str), _conditions(predictions).astype(object)]
+    who = pd.MultiIndex.from_arrays([*map(np.asarray, names), predictions["evaluator_model"]])
+    return predictions[~who.isin(failed)]
+
+
 def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
     """Count answers: task, condition, evaluator, author, predicted, n; one row per combination that occurs.
 

@@ -16,8 +16,8 @@ COLUMNS = (
     "p", "p_holm", "n", "clusters", "cluster_unit", "seed", "note",
 )  # fmt: skip
 DESIGN = ["evaluator", "author", "task", "condition", "statistic"]
+CHANGE = ["field", "first", "second"]  # what a contrast of two conditions has behind the other columns
 RESAMPLED = ("percentile", "bca")
-FLAT = 2e-6  # resamples are kept in single precision: bounds this close are one number
 INVERTED = "inverted"  # as `test`: p is the level at which the default interval just touches 0
 
 
@@ -108,7 +108,7 @@ def _rows(m: Measure, how: Settings, bounds, note: str) -> Iterable[dict]:
     yield _flat(common | line, keep, shape)
     if bounds is None:
         return
-    flat = bounds[1] - bounds[0] <= FLAT
+    flat = bounds[5].astype(bool)
     notes = [(where, text) for where, text in notes if text != "no_interval"] + [(flat, "constant")]
     fallback = (bounds[4].astype(bool) & ~flat, "bca_fallback_percentile")
     for method, (low, high), more in (("percentile", bounds[:2], []), ("bca", bounds[2:4], [fallback])):
@@ -151,7 +151,10 @@ def _joined(shape: tuple, notes: Sequence[tuple]) -> np.ndarray:
     return out
 
 
-def default_rows(table: pd.DataFrame, *statistics: str, by: Sequence[str] = DESIGN) -> pd.DataFrame:
-    """Return the default row (first policy, first method) of every statistic, or of those that are named."""
+def default_rows(table: pd.DataFrame, *statistics: str, by: Sequence[str] = (*DESIGN, *CHANGE)) -> pd.DataFrame:
+    """Return the default row (first policy, first method) of every statistic, or of those that are named.
+
+    by: the columns that say what a row is about, as far as the table has them.
+    """
     rows = table[table["statistic"].isin(statistics)] if statistics else table
-    return rows.drop_duplicates(list(by))
+    return rows.drop_duplicates([name for name in by if name in rows])
