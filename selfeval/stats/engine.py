@@ -504,7 +504,7 @@ def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     scale = np.ones(len(samples))  # samples are in single precision
     if isinstance(statistic, Function):  # of any size, such as a cost
         largest = np.nan_to_num(np.abs(samples)).max(1)
-        scale = np.where((1e-6 < largest) & (largest < 1e-3), largest, 1)
+        scale = np.where((largest > 1e-6) & (largest < 1e-3), largest, 1)
     below, upto = ((samples < (value + side * TIE * scale)[:, None]).sum(1) for side in (-1, 1))
     tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
     square = (contrib**2).sum(0)
