@@ -73,11 +73,11 @@ def recognition_table(
     few_prompts, few_texts (below 40: wide intervals, those of the other methods optimistic); few_expected (d' with
     fewer than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
     width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (so few prompts can be
-    rearranged that no p is below P, whatever the interval says); one_order (of pairs: the own text always stood at the same place,
-    so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt, so
-    `clusters` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data and held fixed);
-    several_endpoints (several endpoints served this evaluator or author, which may differ in weights and templates; in
-    a pooled row, one of its evaluators).
+    rearranged that no p is below P, whatever the interval says); one_order (of pairs: the own text always stood at the
+    same place, so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no
+    prompt, so `clusters` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data and held
+    fixed); several_endpoints (several endpoints served this evaluator or author, which may differ in weights and
+    templates; in a pooled row, one of its evaluators).
     """
     how = Settings(n_resamples, level, seed)
     table = pd.concat([_of_tally(tally, how) for tally in tallies(predictions)], ignore_index=True)
