@@ -31,7 +31,7 @@ import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, remembered, stack
 from selfeval.stats.pairs import neutral_measures, pair_measures
 from selfeval.stats.records import BINARY, PAIRWISE, Tally, tallies, unreached
 from selfeval.stats.serving import flagged, of_predictions
@@ -236,6 +236,9 @@ def sensitivity(hits, n1, claims, n, labels) -> list[Measure]:
     notes = [(flat, "constant_answer"), ((h < 10) | (f < 10), "few_expected")]
     more = {"n": n.sum(0), "clusters": (n > 0).sum(0)}
     found = [Function.of(sums, lambda s, k=k: z_scores(*np.moveaxis(s, -1, 0))[k], **more) for k in (0, 1)]
+    both = remembered(lambda w: z_scores(*np.moveaxis(np.tensordot(sums, w, (0, 0)), 1, 0)))  # drawn once for the two
+    for k, of in enumerate(found):
+        of.at = lambda w, k=k: both(w)[k]
     return [
         Measure(name, of, labels | {}, notes=notes) for name, of in zip(("d_prime", "criterion"), found, strict=True)
     ]
