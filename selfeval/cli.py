@@ -246,7 +246,7 @@ STATES = {True: "ok", False: "MISSING", None: ""}
 
 @main.command()
 def doctor() -> None:
-    """Say what works on this machine, and the remedy for what does not."""
+    """Check this machine and say how to fix problems."""
     missing = False
     for fine, text in _checks():
         click.echo(f"{STATES[fine]:7}  {text}")

@@ -268,7 +268,7 @@ def test_the_sweep_file_of_the_readme_is_one(tmp_path):
     file.write_text(block_with("yaml", "stages:"), encoding="utf-8")
     sweep = load(file, tmp_path / "runs")
     runs = [(stage.name, len(stage.runs)) for stage in sweep.stages]
-    assert runs == [("01_generate_texts", 1), ("answers", 2), ("07_existence", 1), ("03_self_recognition", 1)]
+    assert runs == [("01_generate_texts", 1), ("answers", 2), ("04_identity", 1), ("03_self_recognition", 1)]
 
 
 def test_the_citation_names_the_version_and_the_licence():
