@@ -1,22 +1,21 @@
 """What does a language model know about itself? Three evaluations for notebooks, sweeps and the command line.
 
-    import selfeval
+    import selfeval as se
 
-    authors = selfeval.models.get_all(["local/smollm2-135m", "openai/gpt-4.1"])
-    prompts = selfeval.read_prompts(selfeval.DATA / "prompts.jsonl", limit=10)
-    async with selfeval.Client() as client:
-        texts, _ = await selfeval.generate_texts(client, authors, prompts)
-        answers = await selfeval.collect_predictions(client, authors, texts, selfeval.Condition())
-    selfeval.show(answers["exact_model"][0])
+    texts = se.generate_texts(["local/smollm2-135m", "openai/gpt-4.1"], prompts=10)
+    answers = se.collect_predictions(texts)
+    result = se.measure_recognition(answers)
+    se.plot(result)
 
-Asking       Client, Request; `models` (the registry: get, get_all, from_callable)
-Recognition  read_prompts, generate_texts, read_texts, match_authors, Condition, collect_predictions, read_predictions
-Identity     EvalRunner (a configuration of the published form), run_suite (the wide suite)
-Role-play    converse, read_conversations, Jury, hold
-Results      `stats` (estimates with intervals), `tables`, `figures`; show (any record), DATA, FIGURES, ROOT
+Recognition  generate_texts, collect_predictions, measure_recognition, controls
+Identity     ask_identity, measure_identity; EvalRunner runs a configuration of the published form
+Role-play    converse, judge, measure_jury
+Existence    ask_existence, measure_existence
+Results      plot, compare, plan, save, draw_paper, write_report, show; `stats` and `figures` for more
+Models       list_models
 
-`help(selfeval.collect_predictions)` and so on say what goes in and what comes out. All of it is imported on first use.
-The notebooks show each evaluation from its parameters to its conclusions; `selfeval --help` lists the commands.
+Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A verb
+that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
 """
 
 import os
@@ -28,25 +27,32 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("SELFEVAL_DATA") or ROOT / "data")  # a dry run has a shadow of it
 FIGURES = ROOT / "figures"
 
-_HOME = {
-    "Client": "asking.client",
-    "Condition": "recognition.questions",
-    "EvalRunner": "identity",
-    "Jury": "roleplay.jury",
-    "Request": "asking.request",
-    "collect_predictions": "recognition.design",
-    "converse": "roleplay.conversation",
-    "generate_texts": "recognition.texts",
-    "hold": "roleplay.jury",
-    "match_authors": "recognition.design",
-    "read_conversations": "roleplay.transcripts",
-    "read_predictions": "records",
-    "read_prompts": "records",
-    "read_texts": "records",
-    "run_suite": "identity.run",
-    "show": "figures.cards",
+ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence")
+_FACE = (
+    *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot", "compare",
+    "plan", "save", "list_models",
+)  # fmt: skip
+_HOME = dict.fromkeys(_FACE, ("face", "")) | {
+    "EvalRunner": ("identity", ""),
+    "draw_paper": ("figures.paper", "make"),
+    "show": ("figures.cards", ""),
+    "write_report": ("report", "build"),
 }
-_MODULES = {"figures": "figures", "models": "models", "stats": "stats", "tables": "figures.tables"}
+_MOVED = {  # what 0.1 offered here
+    "Client": "its settings are keywords of every verb that asks: selfeval.generate_texts(..., concurrency=16)",
+    "Condition": "its fields are keywords of selfeval.collect_predictions",
+    "Jury": "its fields are keywords of selfeval.judge",
+    "Request": "it is selfeval.asking.request.Request",
+    "hold": "it is selfeval.judge",
+    "match_authors": "selfeval.collect_predictions does it; say in `authors` who is who",
+    "read_conversations": "selfeval.judge takes files, rows and frames",
+    "read_predictions": "selfeval.measure_recognition takes files, rows and frames",
+    "read_prompts": "selfeval.generate_texts takes numbers, files, texts and rows as `prompts`",
+    "read_texts": "selfeval.collect_predictions takes corpora, files, rows and frames",
+    "run_suite": "it is selfeval.ask_identity",
+    "tables": "it is selfeval.figures",
+}
+_MODULES = ("figures", "models", "stats")
 _CARDS = {  # classes that a notebook shows as cards
     "selfeval.asking.client": ("Client", "Tally"),
     "selfeval.asking.request": ("Request", "Response"),
@@ -57,18 +63,21 @@ _CARDS = {  # classes that a notebook shows as cards
     "selfeval.roleplay.transcripts": ("Conversation",),
 }
 
-__all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
+__all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *(f"a{name}" for name in ASKING), *_MODULES]
 
 
 def __getattr__(name: str):
     """Import what the package's face names when it is first used, so that `import selfeval` takes no time."""
     if name in _MODULES:
-        return import_module(f"selfeval.{_MODULES[name]}")
-    if name not in _HOME:
+        return import_module(f"selfeval.{name}")
+    if name in _MOVED:
+        raise AttributeError(f"selfeval.{name} is no more since 0.2: {_MOVED[name]}.")
+    if name not in __all__:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
-    if name == "Client":
-        import_module("selfeval.recognition")  # whose simulated models it can ask
-    value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
+    if name not in _HOME:
+        return __getattr__(name[1:]).awaited
+    module, called = _HOME[name]
+    value = globals()[name] = getattr(import_module(f"selfeval.{module}"), called or name)
     return value
 
 

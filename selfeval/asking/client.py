@@ -67,14 +67,17 @@ class Client:
 
     again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off ("length"), separated by
     commas, with a number for more often than once. Every reply stays stored, the last is served. An answer, a
-    refusal and the reply of a simulated model or a callable are never asked for again.
+    refusal and the reply of a simulated model or a callable are never asked for again. max_cost: US dollars that this
+    client may spend, where `SELFEVAL_BUDGET` sets no ceiling.
     """
 
-    def __init__(self, concurrency: int = 16, store: Store | None = None, *, again: str = ""):
+    def __init__(
+        self, concurrency: int = 16, store: Store | None = None, *, again: str = "", max_cost: float | None = None
+    ):
         check_whole("concurrency", concurrency, 1)
         self._again, self._times = read_again(again)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
-        self.purse = Purse.from_environment()
+        self.purse = Purse.of(max_cost)
         if self.purse:
             self.store.attach(self.purse.ledger)
         self._endpoints: dict[str, Endpoint] = {}

@@ -1,7 +1,8 @@
-"""A dry run, inside the notebooks: requests are counted instead of sent.
+"""A dry run: requests are counted instead of sent.
 
-`SELFEVAL_PLAN` names the folder of the counts, `SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a
-request that is not stored gets a stand-in, so that what follows from it is counted too.
+`counting` makes one of what is asked inside it. In a sweep, `SELFEVAL_PLAN` names the folder of the counts and
+`SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a request that is not stored gets a stand-in, so that
+what follows from it is counted too.
 """
 
 import hashlib
@@ -9,17 +10,35 @@ import json
 import os
 import random
 import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
-from selfeval.asking.request import estimate
+from selfeval.asking.request import estimate, is_computed
+from selfeval.models import Model, get
 
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
+_counts: ContextVar[str] = ContextVar("counts", default="")
 
 
 def folder() -> Path | None:
     """Return the folder of a dry run, None where this is none."""
-    name = os.environ.get("SELFEVAL_PLAN")
+    name = _counts.get() or os.environ.get("SELFEVAL_PLAN")
     return Path(name) if name else None
+
+
+@contextmanager
+def counting() -> Iterator[Path]:
+    """Make what is asked inside a dry run; yield the folder of its counts, for `prices`."""
+    with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
+        token = _counts.set(name)
+        try:
+            yield Path(name)
+        finally:
+            _counts.reset(token)
 
 
 def note(request, stored: bool, text: str = "") -> None:
@@ -40,6 +59,45 @@ def note(request, stored: bool, text: str = "") -> None:
     calls.mkdir(exist_ok=True)
     with (calls / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
+
+
+def read_calls(counts: Path) -> dict[str, dict]:
+    """Return {model id: {"stored", "buy", "prompt" and "reply" as [low, high]}}; equal requests count once."""
+    requests: dict[str, dict] = {}
+    for file in sorted(counts.glob("calls/*.jsonl")):
+        for line in file.read_text("utf-8").splitlines():
+            request = json.loads(line)
+            if not request["stored"] or request["key"] not in requests:  # stored, and to be asked again by another
+                requests[request["key"]] = request
+    counted: dict[str, dict] = defaultdict(lambda: {"stored": 0, "buy": 0, "prompt": [0, 0], "reply": [0, 0]})
+    for request in requests.values():
+        count = counted[request["model"]]
+        count["stored" if request["stored"] else "buy"] += 1
+        for part in ("prompt", "reply"):
+            count[part] = [a + b for a, b in zip(count[part], request.get(part, (0, 0)), strict=True)]
+    return dict(counted)
+
+
+def price(model: Model, count: dict) -> tuple[float, float] | None:
+    """Return what a model's calls cost as (low, high) US dollars; None where nobody knows."""
+    if is_computed(model) or model.provider.embedded or not count["buy"]:
+        return 0.0, 0.0
+    if model.price is None:
+        return None
+    inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
+    low, high = (count["prompt"][i] * inside + count["reply"][i] * outside for i in (0, 1))
+    return low, high
+
+
+def prices(counts: Path) -> list[dict]:
+    """Return a row per model of what a dry run counted; dollars are null where nobody knows a price."""
+    rows = []
+    for name, count in read_calls(counts).items():
+        low, high = price(get(name), count) or (None, None)
+        row = {"model": name, "stored": count["stored"], "to_buy": count["buy"]}
+        row |= {f"{part}_tokens_{k}": count[part][i] for part in ("prompt", "reply") for i, k in enumerate(("low", "high"))}
+        rows.append(row | {"usd_low": low, "usd_high": high})
+    return rows
 
 
 def stand_in(messages: list[dict], parameters: dict, key: str) -> str:

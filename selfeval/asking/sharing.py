@@ -10,10 +10,11 @@ import math
 import os
 import sqlite3
 import time
+import uuid
 
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.ledger import Ledger, is_left, own_name
-from selfeval.errors import BudgetError, InputError, PriceError, StoreError
+from selfeval.errors import BudgetError, InputError, PriceError, StoreError, is_amount
 from selfeval.models import Model, Provider
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
@@ -91,11 +92,18 @@ class Purse:
         self._unknown: Model | None = None  # whose replies cost nobody knows what
 
     @classmethod
-    def from_environment(cls) -> "Purse | None":
-        """Return the purse of `SELFEVAL_BUDGET`: `NAME:USD`, shared by all who name it, or `USD` for this process."""
+    def of(cls, max_cost: float | None = None) -> "Purse | None":
+        """Return the purse of `SELFEVAL_BUDGET`: `NAME:USD`, shared by all who name it, or `USD` for this process.
+
+        Where there is none, one of so many dollars, or None.
+        """
         text = os.environ.get("SELFEVAL_BUDGET", "").strip()
+        if text and max_cost is not None:
+            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_BUDGET is {text!r}: set one of the two.")
         if not text:
-            return None
+            if max_cost is not None and not is_amount(max_cost):
+                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
+            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
         name, colon, amount = text.rpartition(":")
         try:
             ceiling = float(amount)

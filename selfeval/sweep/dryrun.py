@@ -11,11 +11,10 @@ import json
 import re
 import shutil
 import tempfile
-from collections import defaultdict
 from pathlib import Path
 
 from selfeval import DATA, ROOT, models
-from selfeval.asking.request import is_computed
+from selfeval.asking.dryrun import price, read_calls
 from selfeval.asking.store import place
 from selfeval.figures.cards import columns
 from selfeval.sweep.execute import Work, choose, signals
@@ -43,7 +42,7 @@ def dry_run(path, sweep, workers, launcher, only=(), max_cost=None):
         if stop:
             print("stopped before all runs were looked through; nothing was bought or written")
             return 128 + stop[0]
-        return report(sweep, planned, read_calls(base / "calls"), max_cost)
+        return report(sweep, planned, read_calls(base), max_cost)
 
 
 def shadow(path, sweep, base):
@@ -103,33 +102,6 @@ def _mirror(path, target):
         if file.is_file() and not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
             there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)
-
-
-def read_calls(folder):
-    """Return {model id: {"stored", "buy", "prompt" and "reply" as [low, high]}}; equal requests count once."""
-    requests = {}
-    for file in sorted(folder.glob("*.jsonl")):
-        for line in file.read_text("utf-8").splitlines():
-            request = json.loads(line)
-            if not request["stored"] or request["key"] not in requests:  # stored, and to be asked again by another
-                requests[request["key"]] = request
-    counted = defaultdict(lambda: {"stored": 0, "buy": 0, "prompt": [0, 0], "reply": [0, 0]})
-    for request in requests.values():
-        count = counted[request["model"]]
-        count["stored" if request["stored"] else "buy"] += 1
-        for part in ("prompt", "reply"):
-            count[part] = [a + b for a, b in zip(count[part], request.get(part, (0, 0)), strict=True)]
-    return dict(counted)
-
-
-def price(model, count):
-    """Return what a model's calls cost as (low, high) US dollars; None where nobody knows."""
-    if is_computed(model) or model.provider.embedded or not count["buy"]:
-        return 0.0, 0.0
-    if model.price is None:
-        return None
-    inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
-    return tuple(count["prompt"][i] * inside + count["reply"][i] * outside for i in (0, 1))
 
 
 def pinned(model):

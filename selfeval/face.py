@@ -1,0 +1,540 @@
+"""The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out.
+
+Each verb that asks models has a twin to await: `await selfeval.agenerate_texts(...)`.
+"""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
+from dataclasses import MISSING, fields
+from functools import wraps
+from pathlib import Path
+
+import pandas as pd
+
+from selfeval import models as registry
+from selfeval import records, stats
+from selfeval.asking import dryrun
+from selfeval.asking.client import Client
+from selfeval.errors import InputError, check_one_of
+from selfeval.figures import drawing, results, style, tables
+from selfeval.figures.frames import Estimates, Records
+from selfeval.identity import report as identity_report
+from selfeval.identity.run import run_suite
+from selfeval.models import Model
+from selfeval.recognition import answers, design, existence, texts
+from selfeval.recognition.controls import leaks
+from selfeval.recognition.questions import Condition
+from selfeval.roleplay import conversation, humans, jury, transcripts
+from selfeval.roleplay import report as jury_report
+from selfeval.stats.classifier import predict_authors
+
+Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # a DataFrame, records, a file or a folder
+Ids = str | Model | Sequence[str | Model]
+COMMON = {"concurrency": 16, "again": "", "max_cost": None, "dry_run": False}
+ASKED = """
+
+    concurrency: calls in flight per provider. again: replies to ask for once more, stored ones too: "empty", "filtered"
+    or cut off ("length"), with a number for more often than once. max_cost: US dollars that this call may spend; before
+    it could spend more it stops, and what was bought stays stored. dry_run: ask nobody, and return per model what is
+    stored, what would be bought, the tokens and the price.
+    """
+
+
+# --- called plainly or awaited ----------------------------------------------------------------------------------------
+
+
+def asks(*expanded: type) -> Callable:
+    """Make a verb of an async function of a client: plain, with its twin to await as `awaited`.
+
+    expanded: dataclasses whose fields stand for the function's `**keywords`.
+    """
+
+    def verb(function: Callable) -> Callable:
+        signature = _signature(function, expanded)
+
+        @wraps(function)
+        async def awaited(*args, **keywords):
+            given = _bound(function.__name__, signature, args, keywords)
+            common = {name: given.arguments.pop(name, default) for name, default in COMMON.items()}
+            with dryrun.counting() if common.pop("dry_run") else nullcontext() as folder:
+                async with Client(**common) as client:
+                    found = await function(client, *given.args, **given.kwargs)
+                if folder:
+                    return pd.DataFrame(dryrun.prices(folder))
+            print(client.tally)
+            return found
+
+        @wraps(function)
+        def plain(*args, **keywords):
+            return run(awaited(*args, **keywords))
+
+        awaited.__name__, plain.awaited = f"a{function.__name__}", awaited
+        for one in (plain, awaited):
+            one.__doc__, one.__signature__ = function.__doc__.rstrip() + ASKED, signature
+        return plain
+
+    return verb
+
+
+def _signature(function: Callable, expanded: Sequence[type]) -> inspect.Signature:
+    """Return what a verb takes: no client, the fields of the dataclasses, and what all verbs that ask take."""
+    _, *own = inspect.signature(function).parameters.values()
+    taken = {one.name: one for one in own if one.kind is not one.VAR_KEYWORD}
+    more = [(each.name, each.default) for kind in expanded for each in fields(kind) if each.default is not MISSING]
+    for name, default in [*more, *COMMON.items()]:
+        taken.setdefault(name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
+    return inspect.Signature([*taken.values()])
+
+
+def _bound(name: str, signature: inspect.Signature, args, keywords) -> inspect.BoundArguments:
+    if args and isinstance(args[0], Client):
+        raise InputError(f"`{name}` takes no client any more: leave it out, its settings are keywords.")
+    try:
+        return signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise InputError(f"`{name}`: {error}; it takes {', '.join(signature.parameters)}.") from None
+
+
+def run(coroutine):
+    """Return what a coroutine returns; where a loop runs already, as in a notebook, by a loop in a thread of its own.
+
+    An interrupt cancels it: nothing more is bought, and what is in flight is given up.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    started: Future = Future()
+
+    def work() -> None:
+        with asyncio.Runner() as runner:  # whose end cancels what is left
+            started.set_result(runner.get_loop())
+            runner.get_loop().run_forever()
+
+    thread = threading.Thread(target=work, name="selfeval")
+    thread.start()
+    loop = started.result()
+    try:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def _models(ids: Ids) -> list[Model]:
+    given = [ids] if isinstance(ids, str | Model) else list(ids)
+    if not given:
+        raise InputError("Name at least one model; `selfeval.list_models()` shows the registry's.")
+    return [one if isinstance(one, Model) else registry.get(one) for one in given]
+
+
+# --- self-recognition -------------------------------------------------------------------------------------------------
+
+
+@asks()
+async def generate_texts(
+    client: Client,
+    authors: Ids,
+    prompts: int | Rows = 20,
+    *,
+    words: int = 60,
+    samples: int = 1,
+    temperature: float = 0.7,
+    seed: int = 0,
+    limit: int = 0,
+    corpus: str = "",
+) -> Records:
+    """Have every author write on every prompt; return one row per text.
+
+    authors: ids of models. prompts: so many of the packaged ones, a file, texts, or rows with `prompt_id` and `prompt`;
+    "chats" for beginnings of chats between people, with what the people wrote. limit: only the first so many of them.
+    words: the length asked for. samples: texts per prompt and author. temperature: for models that the registry gives
+    none. seed: of the sampling, where a provider takes one. corpus: a name below data/corpora/, to keep the texts. The
+    frame's `failures` are the requests without a text.
+    """
+    asked, people = _prompts(prompts, limit, words, seed)
+    how = {"words": words, "samples": samples, "temperature": temperature, "seed": seed}
+    written, failures = await texts.generate_texts(client, _models(authors), asked, **how)
+    for sentence in texts.missing_texts(written, failures):
+        print(sentence)
+    frame = Records(people + written)
+    frame.failures = failures
+    if corpus and not dryrun.folder():
+        records.write_jsonl(records.corpus_file(corpus), people + written)
+    return frame
+
+
+def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return (prompts, texts that people wrote on them)."""
+    if isinstance(prompts, int):
+        found = records.read_prompts(records.PROMPTS, prompts)
+        if len(found) < prompts:
+            raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {prompts}; ask for fewer.")
+        return found, []
+    if not isinstance(prompts, str | Path):
+        return records.read_prompts(prompts, limit), []
+    if " " in str(prompts) and not records.data_path(prompts).exists():
+        return records.read_prompts([str(prompts)]), []
+    return texts.writing_prompts(str(prompts), limit, words=words, seed=seed)
+
+
+@asks(Condition)
+async def collect_predictions(
+    client: Client,
+    texts: Rows,
+    evaluators: Ids | None = None,
+    *,
+    task: str | Sequence[str] = ("exact_model", "binary_self"),
+    repeats: int = 1,
+    seed: int = 0,
+    limit: int = 0,
+    authors: Mapping[str, str] | None = None,
+    allow_strangers: bool = False,
+    answer: str = "constrained",
+    **condition,
+) -> Records:
+    """Ask evaluators who wrote each text; return one row per answer.
+
+    texts: a frame, rows with `author`, `prompt` and `text`, a file, or a corpus by name. evaluators: ids; None for the
+    authors. task: `exact_model` (which of the authors?), `binary_self` (did you?), `pairwise_self` (which of two is
+    yours?), `lineup` (who wrote each?), or several. repeats: how often each question is asked. limit: only the texts on
+    the first so many prompts. authors: {author in the texts: model id} where names do not say it. allow_strangers: also
+    ask evaluators that wrote no text. seed: of the order of candidates, and of controls.
+
+    answer: `constrained` (a JSON choice, where the provider can) or `free` (a reply in words). told: say to the
+    evaluator which candidate it is. labels: call candidates by `names`, `ids` or `anonymous` letters. hints: say that
+    the author is one of the candidates. show_prompt: show the writing prompt. temperature: of the evaluator. score:
+    P(self) from `logprobs`, as `stated`, or `none`. prevalence: `natural`, or `balanced` (one other text for each of
+    one's own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
+    show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
+    """
+    rows = records.read_texts(texts, limit)
+    condition = Condition(answer=answer, **condition)
+    written = dict.fromkeys(row["author"] for row in rows)
+    judges = _models([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
+    rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
+    rows = await design.shown_texts(client, rows, condition, seed=seed)
+    how = {"tasks": task, "repeats": repeats, "seed": seed}
+    found = await design.collect_predictions(client, judges, rows, condition, **how)
+    return Records([row for answered in found.values() for row in answered])
+
+
+def measure_recognition(
+    predictions: Rows,
+    *,
+    statistics: Sequence[str] = (),
+    method: str = "",
+    policy: str = "",
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+    reread: str = "auto",
+    columns: Mapping[str, str] | None = None,
+) -> Estimates:
+    """Return the statistics of prediction records, one row per evaluator and statistic (`stats.recognition_table`).
+
+    predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". method: of the
+    intervals, "bca" or "percentile" for the bootstrap over prompts. policy: "all" (no answer claims nothing) or
+    "answered". level: of the intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw
+    replies anew (`yes`), keep those on record (`no`), or `auto`. columns: {their name of a field: ours}.
+    """
+    frame, _ = answers.rescore(records.read_predictions(predictions, columns), reread)
+    table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
+    more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
+    more["contrasts"] = stats.condition_contrasts(frame, level=level)
+    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
+    return _estimates("recognition", table, more, frame, names, statistics, method, policy)
+
+
+def _estimates(kind, table, more, frame, names, statistics=(), method="", policy="", author="") -> Estimates:
+    """Return the default rows of a table, or those of a method or a policy, which keep all that was measured."""
+    rows = table
+    for column, wanted in (("method", method), ("policy", policy)):
+        if wanted:
+            check_one_of(column, wanted, table[column].unique())
+            rows = rows[rows[column] == wanted]
+    for name in [statistics] if isinstance(statistics, str) else statistics:
+        check_one_of("statistics", name, table["statistic"].unique())
+    chosen = [statistics] if isinstance(statistics, str) else statistics
+    found = Estimates(tables.default_rows(rows, *chosen, author=author).reset_index(drop=True))
+    found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
+    return found
+
+
+def controls(texts: Rows, *, seed: int = 0) -> pd.DataFrame:
+    """Return what texts give away, one row per author: length, leaks, and what a classifier of style recognises.
+
+    `leaks` is the share of texts that name a model or maker, or speak as an AI. `style` is the discrimination of a
+    classifier on letters that saw no text on the same prompt: what a reader could know without being the author.
+    """
+    rows = records.read_texts(texts)
+    frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
+    by_style = stats.recognition_table(predict_authors(rows, seed=seed), n_resamples=1)
+    style_j = tables.default_rows(by_style, "discrimination", author=None).set_index("author")
+    found = frame.groupby("author", sort=False).agg(texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean"))
+    return found.join(style_j[["estimate", "low", "high"]].add_prefix("style_")).reset_index()
+
+
+# --- identity, existence ----------------------------------------------------------------------------------------------
+
+
+@asks()
+async def ask_identity(
+    client: Client,
+    models: Ids,
+    suite: str | Path = "suite",
+    *,
+    arms: Sequence[str] | None = None,
+    limit: int = 0,
+    repeats: int = 1,
+    turns: int | None = None,
+    scoring: str | Callable = "claims",
+    judge: str | Model = "",
+    temperature: float = 0.7,
+    seed: int = 0,
+) -> Records:
+    """Put the situations of an identity suite to models; return one row per reply and read-out.
+
+    suite: a file or folder below data/identity/, or a path. arms: what is claimed about the model: `neutral`,
+    `false-far`, `false-near`, `true`, `placebo`, `mention`; None for all. limit: only the first so many templates.
+    repeats: conversations per situation. turns: of pressure, at most. scoring: of free replies: `claims`,
+    `keyword_match`, `regex`, `similarity`, `judge`, or a function. judge: a model that scores them too. temperature,
+    seed: of the replies. A configuration of the published form is run by `selfeval.EvalRunner`.
+    """
+    how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring}
+    how |= {"judge": judge or None, "temperature": temperature, "seed": seed}
+    return Records(await run_suite(client, _models(models), suite, **how))
+
+
+def measure_identity(
+    replies: Rows, *, statistics: Sequence[str] = (), level: float = 0.95, n_resamples: int = 2_000, seed: int = 0
+) -> Estimates:
+    """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
+
+    replies: a frame, records or a file. n_resamples, seed: of the bootstrap over templates. The tables that are kept
+    also have the families of situations and survival by turn of pressure.
+    """
+    frame = pd.DataFrame(records.rows_of(replies))
+    how = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    asked = frame[frame["control_of"].isna()]
+    table = stats.identity_table(asked, **how)
+    by_family = stats.identity_table(asked, by=["model", "family"], **how)
+    whole = pd.concat([table, by_family, identity_report.lasting(frame, **how)], ignore_index=True)
+    names = registry.display_names(frame["model"].unique())
+    found = _estimates("identity", table, {}, frame, names, statistics)
+    found.tables = {"identity": whole}
+    return found
+
+
+@asks()
+async def ask_existence(
+    client: Client,
+    models: Ids,
+    about: Sequence[str] = (),
+    *,
+    names: int = 0,
+    templates: int = 0,
+    answer_types: str | Sequence[str] = tuple(existence.ANSWERS),
+    reasoning: bool = False,
+    constrained: bool = False,
+    iterations: int = 1,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> Records:
+    """Ask models whether other models exist, real and invented ones alike; return one row per answer.
+
+    about: ids of real models; none for all of the registry that run elsewhere. names: only the first so many, with as
+    many invented ones. templates: only the first so many ways to ask. answer_types: `yes_no`, `true_false`,
+    `probability`, `likert`. reasoning: ask for a reason first. constrained: a JSON choice. iterations: how often each
+    question is asked. temperature, seed: of the answers.
+    """
+    targets = existence.targets(existence.real_models(about), names)
+    how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
+    how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
+    ways = existence.templates(templates)
+    return Records(await existence.collect_existence(client, _models(models), targets, ways, **how))
+
+
+def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
+    """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
+    frame = pd.DataFrame(records.rows_of(answers))
+    names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
+    return _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
+
+
+# --- role-play --------------------------------------------------------------------------------------------------------
+
+
+@asks()
+async def converse(
+    client: Client,
+    agent: str | Model,
+    interrogator: str | Model | None = None,
+    *,
+    persona: str = "support",
+    strategy: str = "probing",
+    turns: int = 3,
+    conversations: int = 1,
+    people: int = 0,
+    exchanges: int = 2,
+    transcripts: Rows = (),
+    temperature: float = 0.7,
+    tokens: int = 0,
+    seed: int = 0,
+) -> Records:
+    """Have an agent play a person before an interrogator; return one row per conversation.
+
+    interrogator: a model; None for no such conversations. persona, strategy: entries of data/roleplay/. turns: questions
+    with their answers. conversations: so many with the same parts. people: so many chats between people as controls,
+    each with a twin in which the agent answers in one person's place; exchanges: their length. transcripts:
+    conversations held elsewhere, which get twins too. temperature, seed: of the sampling. tokens: most of a message, 0
+    for the provider's own limit.
+    """
+    how = {"temperature": temperature, "tokens": tokens, "seed": seed}
+    [played], held = _models(agent), []
+    if interrogator is not None:
+        [asker] = _models(interrogator)
+        parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
+        held = await conversation.converse(client, asker, played, **parts, **how)
+    chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
+    given = _conversations(transcripts)
+    twins = await humans.forced_context(client, played, chats, **how)
+    twins += await humans.forced_context(client, played, given, persona=persona, **how)
+    return Records([one.to_dict() for one in _together(held, given, chats, twins)])
+
+
+@asks(jury.Jury)
+async def judge(
+    client: Client,
+    conversations: Rows,
+    jurors: Ids,
+    arms: Sequence[str] = ("independent", "debate"),
+    *,
+    limit: int = 0,
+    max_turns: int = 0,
+    **how,
+) -> Records:
+    """Have a jury judge how human the agent of each conversation is; return one row per statement.
+
+    conversations: a frame, rows or files. jurors: models; one alone takes all personas. arms: `independent`, `personas`,
+    `reask`, `sham`, `debate`, `simultaneous`, `simultaneous_summary`. limit: only the first so many conversations.
+    max_turns: only the first so many answers of each.
+
+    personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
+    verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
+    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. aggregation: `mean` or
+    `majority` of the last round. dimensions: further scores of data/roleplay/rubrics.yaml. judge: a model that decides
+    after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
+    """
+    cases = [one.first(max_turns) for one in _conversations(conversations)[: limit or None]]
+    return Records(await jury.hold(client, jury.Jury(_models(jurors), **how), cases, list(arms)))
+
+
+def measure_jury(
+    verdicts: Rows,
+    *,
+    statistics: Sequence[str] = (),
+    aggregation: str = "mean",
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> Estimates:
+    """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
+
+    verdicts: a frame, records or files. aggregation: of the last round, or `majority`. n_resamples, seed: of the
+    bootstrap over conversations.
+    """
+    is_file = isinstance(verdicts, str | Path)
+    frame = pd.DataFrame(transcripts.read_verdicts(verdicts)[0] if is_file else records.rows_of(verdicts))
+    table = stats.jury_table(frame, n_resamples=n_resamples, seed=seed, level=level)
+    names = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
+    more = {"verdicts": jury_report.verdicts(frame, aggregation)}
+    return _estimates("jury", table, more, frame, names, statistics, author=None)
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+class Figures(dict):
+    """Figures by name, which show themselves as the last expression of a cell."""
+
+    def _ipython_display_(self) -> None:
+        for name in self:
+            style.show(self, name)
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write PDF, PNG and SVG under a path without suffix; of several figures each under its name behind it."""
+        path = Path(path).with_suffix("")
+        names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
+        return [file for name, figure in self.items() for file in style.save(figure, path.parent, names[name])]
+
+
+def plot(result: Estimates, kind: str = "") -> Figures:
+    """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
+    if not isinstance(result, Estimates):
+        raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
+    drawn = drawing.draw(result.kind, result.drawn(), result.names)
+    kinds = list(dict.fromkeys(name.partition("_")[0] for name in drawn))
+    if not kinds:
+        raise InputError("There is nothing to draw: no estimate in these rows.")
+    check_one_of("kind", kind or kinds[0], kinds)
+    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == (kind or kinds[0])})
+
+
+def compare(result: Estimates, by: str = "evaluator") -> Estimates:
+    """Return paired differences, first minus second, with p adjusted by Holm: of two evaluators, or two conditions.
+
+    by: "evaluator", or "condition" (self-recognition alone). Pairs are made by prompt or template, so that what is easy
+    or hard for all cancels.
+    """
+    check_one_of("by", by, ["evaluator", "condition"])
+    if result.kind == "recognition":
+        found = stats.paired_models(result.records) if by == "evaluator" else result.tables["contrasts"]
+    elif result.kind == "identity" and by == "evaluator":
+        found = stats.paired_comparison(result.records, statistics=["claim_discrimination"])
+    else:
+        raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
+    return _estimates(result.kind, found, {}, result.records, result.names)
+
+
+def plan(result: Estimates) -> list[str]:
+    """Return sentences on what such a design can detect, with the standard deviation that they assume."""
+    if result.kind == "jury":
+        return [jury_report.planning(result.tables["jury"])]
+    return tables.planning(result.tables["recognition"])
+
+
+def save(result: Estimates, out: str | Path, settings: Mapping | None = None) -> Path:
+    """Write a result to a folder below data/: estimates, records and figures, and what the paper's figures need.
+
+    settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
+    """
+    drawn = drawing.draw(result.kind, result.tables, result.names)
+    kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
+    return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names)
+
+
+def list_models() -> pd.DataFrame:
+    """Return the models of the registry: id, name, provider, whether they can be asked now, price per million tokens."""
+    rows = [
+        {
+            "model": model.id,
+            "name": model.display,
+            "provider": model.provider.name,
+            "ready": bool(not model.provider.keys or model.provider.key),
+            **{f"usd_{side}": (model.price or {}).get(side) for side in ("input", "output")},
+        }
+        for model in registry.models().values()
+    ]
+    return pd.DataFrame(rows).sort_values("ready", ascending=False, kind="stable", ignore_index=True)
+
+
+def _conversations(given: Rows) -> list[transcripts.Conversation]:
+    return transcripts.read_conversations(given) if len(given) else []
+
+
+_together = transcripts.together

@@ -1,0 +1,80 @@
+"""DataFrames that a notebook shows with what a reader looks for: records by their main fields, estimates as text."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from selfeval.figures.rows import default_rows, renamed
+from selfeval.figures.tables import estimate_text, p_text
+from selfeval.keys import visible
+
+MAIN = (  # of records: what a reader looks for first
+    "author_display", "conversation_id", "source", "model", "evaluator_model", "evaluator_display", "juror", "persona",
+    "task_type", "family", "arm", "turn", "round", "prompt_id", "true_model", "truth", "foil", "target_display",
+    "answer_type", "status", "words", "predicted_model", "predicted_self", "stance", "existence_score", "score", "text",
+    "reply", "statement", "raw_response",
+)  # fmt: skip
+FIRST, WIDTH = 8, 70
+BOUNDS = ["estimate", "low", "high"]
+
+
+class Records(pd.DataFrame):
+    """Records, one a row: an ordinary DataFrame. failures: what was asked for and did not come."""
+
+    _metadata = ["failures"]  # noqa: RUF012  pandas carries what is named here from frame to frame
+    failures: Sequence[Mapping] = ()
+
+    @property
+    def _constructor(self):
+        return Records
+
+    def _repr_html_(self) -> str:
+        main = [name for name in MAIN if name in self]
+        shown = pd.DataFrame(self)[main or list(self)].head(FIRST)
+        left = f"{len(self)} rows, {self.shape[1]} columns; the first {len(shown)} and the main ones are shown"
+        return html(shown) + f"<p>{left}; <code>se.show(frame)</code> shows whole records.</p>" * (len(self) > 0)
+
+
+class Estimates(pd.DataFrame):
+    """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
+
+    kind: of `figures.results.KINDS`. tables: all rows by name, with every policy and method, as they are saved.
+    records: what was measured. names: {model id: display name}.
+    """
+
+    _metadata = ["kind", "tables", "records", "names"]  # noqa: RUF012
+    kind: str = ""
+    tables: Mapping[str, pd.DataFrame] | None = None
+    records: pd.DataFrame | None = None
+    names: Mapping[str, str] | None = None
+
+    @property
+    def _constructor(self):
+        return Estimates
+
+    def _repr_html_(self) -> str:
+        rows = pd.DataFrame(self)
+        if not {*BOUNDS, "statistic"} <= {*rows}:
+            return html(rows)
+        labels = ["evaluator", "author", "task", "condition", "field", "first", "second"]
+        shown = rows[[name for name in labels if name in rows and rows[name].fillna("").ne("").any()]]
+        shown = shown.replace({"evaluator": dict(self.names or {})}) if "evaluator" in shown else shown
+        text = [estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)]
+        p = [("" if pd.isna(p) else p_text(p)) for p in rows["p"]]
+        return html(shown.assign(statistic=rows["statistic"], estimate=text, p=p, n=rows["n"], clusters=rows["clusters"]))
+
+    def drawn(self) -> dict[str, pd.DataFrame]:
+        """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
+        if not self.tables:
+            return {self.kind: renamed(pd.DataFrame(self))}
+        (main, table), *_ = self.tables.items()
+        keys = ["evaluator", "task", "condition"]
+        here = pd.MultiIndex.from_frame(self[keys].fillna(""))
+        return self.tables | {main: table[pd.MultiIndex.from_frame(table[keys].fillna("")).isin(here)]}
+
+
+def html(frame: pd.DataFrame) -> str:
+    """Return a table as HTML with short, escaped cells and without an index."""
+    short = frame.map(lambda cell: visible(str(cell)[:WIDTH]) if isinstance(cell, str | list | dict) else cell)
+    with pd.option_context("display.html.use_mathjax", False, "display.max_colwidth", WIDTH):
+        return short.to_html(index=False, na_rep="", border=0, max_rows=60, float_format="{:.3g}".format)
