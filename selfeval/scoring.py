@@ -20,9 +20,7 @@ DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then
 
 # places of a pair
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
-_PLACE = re.compile(
-    rf"[\s(\['\"]*(?:{KIND}[\s_(:-]*)?(?:(1|a|first|left)|2|b|second|right)(?:[\s_]+{KIND})?[\s)\]'\".]*", re.I
-)
+_PLACES = {"1": 1, "a": 1, "first": 1, "2": 2, "b": 2, "second": 2}
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
 THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
@@ -54,21 +52,13 @@ _LIKELY = re.compile(
 _LIKELY_JSON = re.compile(r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)')
 _LEAD = re.compile(r"[ \n:=\-\"']{0,8}")  # between "answer:" and what is answered
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
-# "On reflection ...", "Actually, ...", "Wait, ...": what follows may take the answer back
+# "On reflection ...", "Actually, ...", "Wait, ...": what follows may take the answer back, so there is none
 _TURN = re.compile(
     r"(?:[.!?;:)\n]|,? but\b|-)\s?(?:(?:hmm+|oh|no|but|so|well)\b[,.]? ?)*"
     r"(?:(?:on|upon|after) (?:\w+ )?reflection"
     r"|(?:on|upon|after) (?:second|further|closer|deeper) (?:thoughts?|consideration|inspection|reading|look)"
     r"|actually|wait|correction|scratch that|strike that|i take (?:that|it|this) back|i(?:'ve| have)? changed? my mind"
     r"|i was (?:wrong|mistaken))\b"
-)
-# "it is not.", "it wasn't me", "I cannot tell", "no.": takes back without a name
-_UNSAID = re.compile(
-    r"\b(?:it|that|this|i) (?:is|was|do|does|did|would)(?: \w+ly)?(?:n't| not)"
-    r"(?= ?[.,!;:)\n]|$| (?:it|that|him|her|them|right|correct|true|the case|mine|me)\b)"
-    r"|\b(?:cannot|can't|can not|couldn't|could not) (?:\w+ )?(?:tell|say|know|decide|be sure)\b"
-    r"|\bnot (?:sure|certain)\b|\bunsure\b|\b(?:wrong|mistaken|take (?:that|it|this) back|changed? my mind)\b"
-    r"|\b(?:scratch|strike) that\b|\bno(?= ?[,.!;]|$)"
 )
 
 # --- patterns of parse_choice -----------------------------------------------------------------------------------------
@@ -194,8 +184,8 @@ def plain_answer(reply: str | None) -> str:
 
 
 def place(value) -> int | None:
-    """Return 1 or 2 for one of two places as files write it: 2, "2.0", "A", "(b)", "Response A"; else None."""
-    return (found := _PLACE.fullmatch(str(value).strip().removesuffix(".0"))) and (1 if found[1] else 2)
+    """Return 1 or 2 for one of two places as files write it: 1 or 2, A or B, first or second; else None."""
+    return _PLACES.get(str(value).strip().removesuffix(".0").lower())
 
 
 def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> str | None:
@@ -230,11 +220,8 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
         return yes - no
 
     def settled(found: set[str], end: int) -> str | None:
-        """Return the one candidate found, unless what follows its end takes it back."""
-        if turn := _TURN.search(text, end):
-            yes, no = said(turn.end(), len(text))
-            found = (found | yes) - no if yes or no or not _takes_back(text, turn) else set()
-        return _only(found)
+        """Return the one candidate found, unless what follows its end may take it back."""
+        return None if _TURN.search(text, end) else _only(found)
 
     for marker in (_FINAL, _CHOSEN):
         spans = list(_spans_after(marker, text))
@@ -263,7 +250,7 @@ def parse_yes_no(reply: str | None) -> bool | None:
     for marker in (_FINAL, _CHOSEN):
         words = [m for m in (_MARKED_WORD.match(text, m.end()) for m in marker.finditer(text)) if m]
         if found := set().union(*(_word_verdicts(text, m) for m in words)):
-            return _only(_kept(text, found, words[-1].end()))
+            return None if _TURN.search(text, words[-1].end()) else _only(found)
     last = len(text)
     while last and not text[last - 1].isalnum():
         last -= 1
@@ -282,7 +269,7 @@ def parse_yes_no(reply: str | None) -> bool | None:
         if counts:
             found |= _word_verdicts(text, match)
             end = match.end()
-    return _only(_kept(text, found, end) if found else _claims(text))
+    return None if found and _TURN.search(text, end) else _only(found or _claims(text))
 
 
 def lineup_entry(reply: str | None, place: int) -> str:
@@ -368,21 +355,6 @@ def _name_pattern(name: str) -> str:
             pattern += " ?" if signs else join
         pattern, before = pattern + re.escape(token), token
     return pattern
-
-
-def _takes_back(text: str, turn: re.Match[str]) -> bool:
-    """Tell whether the sentence with a turn ("On reflection it is not") denies something without a name."""
-    return bool(_UNSAID.search(text, turn.start(), _end(text, turn.end())))
-
-
-def _kept(text: str, found: set[bool], end: int) -> set[bool]:
-    """Return the verdicts found up to an end, with those that the reply turns to after it; none where it takes back."""
-    turn = _TURN.search(text, end)
-    if not turn:
-        return found
-    word = _MARKED_WORD.match(text, turn.end())
-    later = _claims(text[turn.end() :]) | (_word_verdicts(text, word) if word else set())
-    return found | later if later or not _takes_back(text, turn) else set()
 
 
 def _stated(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> tuple[set[str], set[str]]:
