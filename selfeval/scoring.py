@@ -76,7 +76,6 @@ _BREAK = re.compile(
     r"|\b(?:however|though|although|so|therefore|because|whereas|while|yet|then)\b"
     r"|\brather\b(?! than)|\binstead\b(?! of)"
 )
-_NO_DENIAL = re.compile(r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b")
 # "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X", "if it were X",
 # "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(
@@ -93,7 +92,6 @@ _DENIED_AFTER = re.compile(
     r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled out|excluded)))"
 )
 _QUESTION = re.compile(r"(?:[^.?!\n]|\.(?=\S)){0,200}\?")
-_LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
 
 # --- patterns of parse_yes_no -----------------------------------------------------------------------------------------
 _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
@@ -126,12 +124,6 @@ _CLAIM = re.compile(
     rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: \w+){{0,2}}? {_MINE}"
     rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? \w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
     r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b"
-)
-# "another model wrote this", "written by someone else"
-_OTHER = re.compile(
-    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone else|somebody else|an? human)"
-    rf" (?:has )?{_MADE} {_THIS}"
-    rf"|\b{_MADE} by (?:another|a different|some other|someone else|somebody else|a human|a person)\b"
 )
 _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
 _DOUBTED = re.compile(
@@ -361,18 +353,13 @@ def _stated(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> 
     """Return who is named and who is denied; `begin` is where the thought starts at the earliest."""
     yes: set[str] = set()
     no: set[str] = set()
-    denied_until = -1
     for start, end, owner in mentions:
         window = text[max(begin, start - 100) : start]
-        clause = _NO_DENIAL.sub(" ", _BREAK.split(window)[-1])
-        listed = denied_until >= 0 and start - denied_until < 12 and _LIST_LINK.fullmatch(text, denied_until, start)
-        if listed or _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(text, end):
+        clause = _BREAK.split(window)[-1]
+        if _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(text, end):
             no.add(owner)
-            denied_until = end
-        else:
-            denied_until = -1
-            if not _QUESTION.match(text, end):
-                yes.add(owner)
+        elif not _QUESTION.match(text, end):
+            yes.add(owner)
     return yes, no
 
 
@@ -387,15 +374,10 @@ def _word_verdicts(text: str, match: re.Match[str]) -> set[bool]:
 def _claims(text: str) -> set[bool]:
     """Collect what whole sentences say about who wrote the text."""
     found = set()
-    for pattern, verdict in ((_CLAIM, True), (_OTHER, False)):
-        for match in pattern.finditer(text):
-            before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
-            after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])
-            sentence = before + match[0]
-            if _DOUBTED.search(sentence + (after[0] if after else "")):
-                continue
-            if not _NEGATED.search(sentence):
-                found.add(verdict)
-            elif verdict:  # "not written by a human" does not say by whom
-                found.add(False)
+    for match in _CLAIM.finditer(text):
+        before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
+        after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])
+        sentence = before + match[0]
+        if not _DOUBTED.search(sentence + (after[0] if after else "")):
+            found.add(not _NEGATED.search(sentence))
     return found
