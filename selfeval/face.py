@@ -28,11 +28,12 @@ from selfeval.models import Model
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay import conversation, humans, jury, transcripts
+from selfeval.roleplay import conversation, humans, jury
 from selfeval.roleplay import report as jury_report
+from selfeval.roleplay.transcripts import read_conversations, read_verdicts, together
 from selfeval.stats.classifier import predict_authors
 
-Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # a DataFrame, records, a file or a folder
+Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
 COMMON = {"concurrency": 16, "again": "", "max_cost": None, "dry_run": False}
 ASKED = """
@@ -104,9 +105,7 @@ def run(coroutine):
 
     An interrupt cancels it: nothing more is bought, and what is in flight is given up.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_loop():
         return asyncio.run(coroutine)
     started: Future = Future()
 
@@ -123,6 +122,13 @@ def run(coroutine):
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+
+
+def _in_loop() -> bool:
+    try:
+        return bool(asyncio.get_running_loop())
+    except RuntimeError:
+        return False
 
 
 def _models(ids: Ids) -> list[Model]:
@@ -171,7 +177,7 @@ async def generate_texts(
 def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
     """Return (prompts, texts that people wrote on them)."""
     if isinstance(prompts, int):
-        found = records.read_prompts(records.PROMPTS, prompts)
+        found = records.read_prompts(records.DATA / "prompts.jsonl", prompts)
         if len(found) < prompts:
             raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {prompts}; ask for fewer.")
         return found, []
@@ -401,10 +407,10 @@ async def converse(
         parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
         held = await conversation.converse(client, asker, played, **parts, **how)
     chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
-    given = _conversations(transcripts)
+    given = read_conversations(transcripts) if len(transcripts) else []
     twins = await humans.forced_context(client, played, chats, **how)
     twins += await humans.forced_context(client, played, given, persona=persona, **how)
-    return Records([one.to_dict() for one in _together(held, given, chats, twins)])
+    return Records([one.to_dict() for one in together(held, given, chats, twins)])
 
 
 @asks(jury.Jury)
@@ -430,7 +436,7 @@ async def judge(
     `majority` of the last round. dimensions: further scores of data/roleplay/rubrics.yaml. judge: a model that decides
     after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
-    cases = [one.first(max_turns) for one in _conversations(conversations)[: limit or None]]
+    cases = [one.first(max_turns) for one in read_conversations(conversations)[: limit or None]]
     return Records(await jury.hold(client, jury.Jury(_models(jurors), **how), cases, list(arms)))
 
 
@@ -448,8 +454,7 @@ def measure_jury(
     verdicts: a frame, records or files. aggregation: of the last round, or `majority`. n_resamples, seed: of the
     bootstrap over conversations.
     """
-    is_file = isinstance(verdicts, str | Path)
-    frame = pd.DataFrame(transcripts.read_verdicts(verdicts)[0] if is_file else records.rows_of(verdicts))
+    frame = pd.DataFrame(read_verdicts(verdicts)[0])
     table = stats.jury_table(frame, n_resamples=n_resamples, seed=seed, level=level)
     names = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
     more = {"verdicts": jury_report.verdicts(frame, aggregation)}
@@ -531,10 +536,3 @@ def list_models() -> pd.DataFrame:
         for model in registry.models().values()
     ]
     return pd.DataFrame(rows).sort_values("ready", ascending=False, kind="stable", ignore_index=True)
-
-
-def _conversations(given: Rows) -> list[transcripts.Conversation]:
-    return transcripts.read_conversations(given) if len(given) else []
-
-
-_together = transcripts.together

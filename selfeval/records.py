@@ -153,6 +153,29 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
         yield from value if isinstance(value, list) else [value]
 
 
+Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # rows as a user has them, or the file that holds them
+
+
+def is_file(source) -> bool:
+    """Tell whether rows are given by the name of their file."""
+    return isinstance(source, str | Path)
+
+
+def are_files(source) -> bool:
+    """Tell whether rows are given by the names of one or more files."""
+    return is_file(source) or (not isinstance(source, pd.DataFrame) and all(map(is_file, source)))
+
+
+def rows_of(source: Rows) -> list[dict]:
+    """Return rows: those of a DataFrame, in which what is missing is null, of dictionaries, or of a file."""
+    if isinstance(source, pd.DataFrame):
+        return source.astype(object).where(source.notna(), None).to_dict("records")
+    found = list(_rows(data_path(source)) if is_file(source) else source)
+    if not found or not all(isinstance(row, Mapping) for row in found):
+        raise InputError(f"Rows must be a DataFrame, dictionaries or a file, got {source!r:.80}.")
+    return [dict(row) for row in found]
+
+
 def _rows(path: Path) -> Iterable[dict]:
     """Return the rows of a file that may be somebody else's: JSON lines or CSV."""
     if path.suffix != ".csv":
@@ -168,18 +191,22 @@ def _rows(path: Path) -> Iterable[dict]:
 # texts ----------------------------------------------------------------------------------------------------------------
 
 
-def read_prompts(path: Path, limit: int = 0) -> list[dict]:
-    """Return the writing prompts of a JSON lines file: rows with `prompt_id` and `prompt`, ids unique.
+def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
+    """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
+
+    A text gets an id of its own from its words.
 
     limit: only the first so many; 0 = all. Raises `InputError` naming the record that breaks the form.
     """
     check_limit(limit)
-    rows, seen = read_jsonl(path), set()
+    if isinstance(source, list | tuple):
+        source = [{"prompt_id": _prompt_id(row), "prompt": row} if isinstance(row, str) else row for row in source]
+    where, rows, seen = source if is_file(source) else "`prompts`", rows_of(source), set()
     for number, row in enumerate(rows, 1):
         prompt_id, prompt = row.get("prompt_id"), row.get("prompt")
         if not _text(prompt) or not isinstance(prompt_id, str | int) or prompt_id in seen:
             raise InputError(
-                f"{path}, record {number}: a prompt needs a `prompt_id` that no other has, got {prompt_id!r:.80}, and "
+                f"{where}, record {number}: a prompt needs a `prompt_id` that no other has, got {prompt_id!r:.80}, and "
                 "`prompt`, a non-empty text."
             )
         seen.add(prompt_id)
@@ -192,29 +219,40 @@ def check_limit(limit: int) -> None:
         raise InputError(f"`limit` must be a number of prompts or 0 for all, got {limit!r}.")
 
 
-def read_texts(corpus: str, limit: int = 0) -> list[dict]:
+def _prompt_id(prompt: str) -> str:
+    return hashlib.sha256(prompt.encode()).hexdigest()[:12]
+
+
+def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
+
+    corpus: a name below data/corpora/, a path, a DataFrame or rows.
 
     limit: only the first so many prompts, with all texts on them; 0 = all. Raises `InputError`
     for a file that is missing, empty, broken, or has two texts with one id.
     """
     check_limit(limit)
-    path = corpus_file(corpus)
+    where, rows = _corpus(corpus) if is_file(corpus) else ("`texts`", rows_of(corpus))
+    texts = {}
+    for number, row in enumerate(rows, 1):
+        text = _text_record(f"{where}, record {number}", row)
+        if texts.setdefault(text["text_id"], text) is not text:
+            raise InputError(f"{where} holds the `text_id` {text['text_id']} twice; every text needs its own.")
+    if not texts:
+        raise InputError(f"{where} holds no text.")
+    chosen = [*dict.fromkeys(text["prompt_id"] for text in texts.values())][: limit or None]
+    return [text for text in texts.values() if text["prompt_id"] in chosen]
+
+
+def _corpus(corpus: str | Path) -> tuple[Path, Iterable[dict]]:
+    path = corpus_file(str(corpus))
     if not path.exists():
         known = sorted(p.parent.name for p in (DATA / "corpora").glob("*/texts.jsonl"))
         raise InputError(
             f"There is no corpus {corpus!r} ({path} does not exist); known are {', '.join(known)}. "
             "`01_generate_texts` makes one."
         )
-    texts = {}
-    for number, row in enumerate(_rows(path), 1):
-        text = _text_record(f"{path}, record {number}", row)
-        if texts.setdefault(text["text_id"], text) is not text:
-            raise InputError(f"{path} holds the `text_id` {text['text_id']} twice; every text needs its own.")
-    if not texts:
-        raise InputError(f"{path} holds no text.")
-    chosen = [*dict.fromkeys(text["prompt_id"] for text in texts.values())][: limit or None]
-    return [text for text in texts.values() if text["prompt_id"] in chosen]
+    return path, _rows(path)
 
 
 def _text_record(where: str, row: Mapping) -> dict:
@@ -223,7 +261,7 @@ def _text_record(where: str, row: Mapping) -> dict:
     prompt, text = row.get("prompt"), row.get("text")
     if not all(map(_text, (author, display, prompt, text))):
         raise InputError(f"{where}: a text needs `author` (or `model`), `prompt` and `text`, each a non-empty text.")
-    prompt_id = row.get("prompt_id") or hashlib.sha256(prompt.encode()).hexdigest()[:12]
+    prompt_id = row.get("prompt_id") or _prompt_id(prompt)
     if not isinstance(prompt_id, str | int | float):
         raise InputError(f"{where}: `prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
     sample = _whole(where, "sample", row.get("sample") or 0)
@@ -245,7 +283,7 @@ def _whole(where: str, name: str, value) -> int:
 
 
 def read_predictions(
-    source: str | Path | Mapping | Sequence[str | Path | Mapping],
+    source: Rows | Mapping | Sequence[str | Path | Mapping],
     columns: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
@@ -264,8 +302,8 @@ def read_predictions(
     for ours in names.values():
         check_one_of("columns", ours, KNOWN)
     unused, notes, frames = {*names}, [], []
-    for file, given in _named_files(source).items():
-        found = pd.DataFrame(_kept_once(file, names))
+    for file, rows, given in _sources(source):
+        found = pd.DataFrame(_kept_once(file, rows, names))
         unused -= {*found}
         frame = _completed(file, _renamed(file, found, names), given)
         _check_values(file, frame)
@@ -282,6 +320,21 @@ def read_predictions(
         )
     frame.attrs["notes"] = notes
     return frame
+
+
+def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict], Mapping]]:
+    """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
+    first = next(iter(source), None) if isinstance(source, Sequence) and not is_file(source) else None
+    if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and not _says_of_files(first)):
+        yield "The frame of predictions", rows_of(source), {}
+        return
+    for file, given in _named_files(source).items():
+        yield file, _rows(file), given
+
+
+def _says_of_files(part: Mapping) -> bool:
+    """Tell a mapping {path: {name: value}} from a record."""
+    return all(isinstance(value, Mapping | None) for value in part.values())
 
 
 def _named_files(source) -> dict[Path, Mapping]:
@@ -306,7 +359,7 @@ def _named_files(source) -> dict[Path, Mapping]:
     return files
 
 
-def _kept_once(path: Path, names: Mapping[str, str]) -> Iterator[dict]:
+def _kept_once(path: str | Path, rows: Iterable[dict], names: Mapping[str, str]) -> Iterator[dict]:
     """Yield the rows of a file without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
 
     A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
@@ -314,7 +367,7 @@ def _kept_once(path: Path, names: Mapping[str, str]) -> Iterator[dict]:
     """
     known: dict = {}
     left_out = {*SENT} - {*names}
-    for number, row in enumerate(_rows(path), 1):
+    for number, row in enumerate(rows, 1):
         row = {sys.intern(name): value for name, value in row.items() if name not in left_out}
         for name, value in row.items():
             if isinstance(value, str):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from selfeval.errors import InputError
 from selfeval.figures.cards import Card
-from selfeval.records import data_path, read_jsonl, write_jsonl
+from selfeval.records import Rows, are_files, data_path, read_jsonl, rows_of, write_jsonl
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -125,7 +125,7 @@ def write_conversations(path: str | Path, conversations: Iterable[Conversation])
     write_jsonl(data_path(path), [conversation.to_dict() for conversation in conversations])
 
 
-def read_conversations(paths: str | Path | Sequence[str | Path]) -> list[Conversation]:
+def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
     """Return the conversations of files: rows {conversation_id, turns: [{speaker, text}], source}, or output files of
     `selfeval roleplay` and `selfeval compare`, also published ones, whose conversation is named after the file.
 
@@ -184,8 +184,12 @@ def _need(met: object, where: str, sentence: str) -> None:
 def _records(paths: str | Path | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
     """Yield where each record of the files stands, and the record; an output file that has no id is named by its file.
 
-    A file holds JSON lines, one list, or one object over many lines, as the commands write it.
+    A file holds JSON lines, one list, or one object over many lines, as the commands write it. Rows are records, too.
     """
+    if not are_files(paths):
+        for number, row in enumerate(rows_of(paths), 1):
+            yield f"record {number}", {name: value for name, value in row.items() if value is not None}
+        return
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     for path in dict.fromkeys(data_path(path).resolve() for path in paths):
         rows = read_jsonl(path)
