@@ -14,8 +14,8 @@ Existence    ask_existence, measure_existence
 Results      plot, compare, plan, save, draw_paper, write_report, show; `stats` and `figures` for more
 Models       list_models
 
-Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A verb
-that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
+Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A
+verb that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
 """
 
 import os
@@ -29,8 +29,8 @@ FIGURES = ROOT / "figures"
 
 ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence")
 _FACE = (
-    *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot", "compare",
-    "plan", "save", "list_models",
+    *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
+    "compare", "plan", "save", "list_models",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import MISSING, fields
 from functools import wraps
 from pathlib import Path
 
@@ -48,10 +47,10 @@ ASKED = """
 # --- called plainly or awaited ----------------------------------------------------------------------------------------
 
 
-def asks(*expanded: type) -> Callable:
+def asks(*expanded: Callable) -> Callable:
     """Make a verb of an async function of a client: plain, with its twin to await as `awaited`.
 
-    expanded: dataclasses whose fields stand for the function's `**keywords`.
+    expanded: functions and dataclasses whose keywords the function's `**keywords` stands for.
     """
 
     def verb(function: Callable) -> Callable:
@@ -81,14 +80,16 @@ def asks(*expanded: type) -> Callable:
     return verb
 
 
-def _signature(function: Callable, expanded: Sequence[type]) -> inspect.Signature:
-    """Return what a verb takes: no client, the fields of the dataclasses, and what all verbs that ask take."""
+def _signature(function: Callable, expanded: Sequence[Callable]) -> inspect.Signature:
+    """Return what a verb takes: no client, the keywords of what it hands on, and what all verbs that ask take."""
     _, *own = inspect.signature(function).parameters.values()
     taken = {one.name: one for one in own if one.kind is not one.VAR_KEYWORD}
-    more = [(each.name, each.default) for kind in expanded for each in fields(kind) if each.default is not MISSING]
-    for name, default in [*more, *COMMON.items()]:
-        taken.setdefault(name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
-    return inspect.Signature([*taken.values()])
+    more = [one for each in expanded for one in inspect.signature(each).parameters.values()]
+    more += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given) for name, given in COMMON.items()]
+    for one in more:
+        if one.default is not one.empty:
+            taken.setdefault(one.name, one.replace(kind=one.KEYWORD_ONLY))
+    return inspect.Signature([one.replace(annotation=one.empty) for one in taken.values()])
 
 
 def _bound(name: str, signature: inspect.Signature, args, keywords) -> inspect.BoundArguments:
@@ -141,18 +142,17 @@ def _models(ids: Ids) -> list[Model]:
 # --- self-recognition -------------------------------------------------------------------------------------------------
 
 
-@asks()
+@asks(texts.generate_texts)
 async def generate_texts(
     client: Client,
     authors: Ids,
     prompts: int | Rows = 20,
     *,
     words: int = 60,
-    samples: int = 1,
-    temperature: float = 0.7,
     seed: int = 0,
     limit: int = 0,
     corpus: str = "",
+    **how,
 ) -> Records:
     """Have every author write on every prompt; return one row per text.
 
@@ -163,8 +163,7 @@ async def generate_texts(
     frame's `failures` are the requests without a text.
     """
     asked, people = _prompts(prompts, limit, words, seed)
-    how = {"words": words, "samples": samples, "temperature": temperature, "seed": seed}
-    written, failures = await texts.generate_texts(client, _models(authors), asked, **how)
+    written, failures = await texts.generate_texts(client, _models(authors), asked, words=words, seed=seed, **how)
     for sentence in texts.missing_texts(written, failures):
         print(sentence)
     frame = Records(people + written)
@@ -281,28 +280,17 @@ def controls(texts: Rows, *, seed: int = 0) -> pd.DataFrame:
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
     by_style = stats.recognition_table(predict_authors(rows, seed=seed), n_resamples=1)
     style_j = tables.default_rows(by_style, "discrimination", author=None).set_index("author")
-    found = frame.groupby("author", sort=False).agg(texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean"))
+    found = frame.groupby("author", sort=False).agg(
+        texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
+    )
     return found.join(style_j[["estimate", "low", "high"]].add_prefix("style_")).reset_index()
 
 
 # --- identity, existence ----------------------------------------------------------------------------------------------
 
 
-@asks()
-async def ask_identity(
-    client: Client,
-    models: Ids,
-    suite: str | Path = "suite",
-    *,
-    arms: Sequence[str] | None = None,
-    limit: int = 0,
-    repeats: int = 1,
-    turns: int | None = None,
-    scoring: str | Callable = "claims",
-    judge: str | Model = "",
-    temperature: float = 0.7,
-    seed: int = 0,
-) -> Records:
+@asks(run_suite)
+async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite", *, repeats: int = 1, **how) -> Records:
     """Put the situations of an identity suite to models; return one row per reply and read-out.
 
     suite: a file or folder below data/identity/, or a path. arms: what is claimed about the model: `neutral`,
@@ -311,9 +299,7 @@ async def ask_identity(
     `keyword_match`, `regex`, `similarity`, `judge`, or a function. judge: a model that scores them too. temperature,
     seed: of the replies. A configuration of the published form is run by `selfeval.EvalRunner`.
     """
-    how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring}
-    how |= {"judge": judge or None, "temperature": temperature, "seed": seed}
-    return Records(await run_suite(client, _models(models), suite, **how))
+    return Records(await run_suite(client, _models(models), suite, repeats=repeats, **how))
 
 
 def measure_identity(
@@ -321,8 +307,8 @@ def measure_identity(
 ) -> Estimates:
     """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
 
-    replies: a frame, records or a file. n_resamples, seed: of the bootstrap over templates. The tables that are kept
-    also have the families of situations and survival by turn of pressure.
+    replies: a frame, records or a file. statistics: only these. level: of the intervals. n_resamples, seed: of the
+    bootstrap over templates. The figures also show families of situations, and survival by turn of pressure.
     """
     frame = pd.DataFrame(records.rows_of(replies))
     how = {"level": level, "n_resamples": n_resamples, "seed": seed}
@@ -336,20 +322,9 @@ def measure_identity(
     return found
 
 
-@asks()
+@asks(existence.collect_existence)
 async def ask_existence(
-    client: Client,
-    models: Ids,
-    about: Sequence[str] = (),
-    *,
-    names: int = 0,
-    templates: int = 0,
-    answer_types: str | Sequence[str] = tuple(existence.ANSWERS),
-    reasoning: bool = False,
-    constrained: bool = False,
-    iterations: int = 1,
-    temperature: float = 0.0,
-    seed: int = 0,
+    client: Client, models: Ids, about: Sequence[str] = (), *, names: int = 0, templates: int = 0, **how
 ) -> Records:
     """Ask models whether other models exist, real and invented ones alike; return one row per answer.
 
@@ -359,8 +334,6 @@ async def ask_existence(
     question is asked. temperature, seed: of the answers.
     """
     targets = existence.targets(existence.real_models(about), names)
-    how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
-    how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
     ways = existence.templates(templates)
     return Records(await existence.collect_existence(client, _models(models), targets, ways, **how))
 
@@ -394,9 +367,9 @@ async def converse(
 ) -> Records:
     """Have an agent play a person before an interrogator; return one row per conversation.
 
-    interrogator: a model; None for no such conversations. persona, strategy: entries of data/roleplay/. turns: questions
-    with their answers. conversations: so many with the same parts. people: so many chats between people as controls,
-    each with a twin in which the agent answers in one person's place; exchanges: their length. transcripts:
+    interrogator: a model; None for no such conversations. persona, strategy: entries of data/roleplay/. turns:
+    questions with their answers. conversations: so many with the same parts. people: so many chats between people as
+    controls, each with a twin in which the agent answers in one person's place; exchanges: their length. transcripts:
     conversations held elsewhere, which get twins too. temperature, seed: of the sampling. tokens: most of a message, 0
     for the provider's own limit.
     """
@@ -426,15 +399,15 @@ async def judge(
 ) -> Records:
     """Have a jury judge how human the agent of each conversation is; return one row per statement.
 
-    conversations: a frame, rows or files. jurors: models; one alone takes all personas. arms: `independent`, `personas`,
-    `reask`, `sham`, `debate`, `simultaneous`, `simultaneous_summary`. limit: only the first so many conversations.
-    max_turns: only the first so many answers of each.
+    conversations: a frame, rows or files. jurors: models; one alone takes all personas. arms: `independent`,
+    `personas`, `reask`, `sham`, `debate`, `simultaneous`, `simultaneous_summary`. limit: only the first so many
+    conversations. max_turns: only the first so many answers of each.
 
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
     verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
-    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. aggregation: `mean` or
-    `majority` of the last round. dimensions: further scores of data/roleplay/rubrics.yaml. judge: a model that decides
-    after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
+    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. aggregation: `mean`
+    or `majority` of the last round. dimensions: further scores of data/roleplay/rubrics.yaml. judge: a model that
+    decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
     cases = [one.first(max_turns) for one in read_conversations(conversations)[: limit or None]]
     return Records(await jury.hold(client, jury.Jury(_models(jurors), **how), cases, list(arms)))
@@ -451,8 +424,8 @@ def measure_jury(
 ) -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
-    verdicts: a frame, records or files. aggregation: of the last round, or `majority`. n_resamples, seed: of the
-    bootstrap over conversations.
+    verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round.
+    level: of the intervals. n_resamples, seed: of the bootstrap over conversations.
     """
     frame = pd.DataFrame(read_verdicts(verdicts)[0])
     table = stats.jury_table(frame, n_resamples=n_resamples, seed=seed, level=level)
@@ -524,7 +497,7 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
 
 
 def list_models() -> pd.DataFrame:
-    """Return the models of the registry: id, name, provider, whether they can be asked now, price per million tokens."""
+    """Return the models of the registry: id, name, provider, whether it can be asked now, price per million tokens."""
     rows = [
         {
             "model": model.id,

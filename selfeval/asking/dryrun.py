@@ -1,8 +1,8 @@
 """A dry run: requests are counted instead of sent.
 
 `counting` makes one of what is asked inside it. In a sweep, `SELFEVAL_PLAN` names the folder of the counts and
-`SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a request that is not stored gets a stand-in, so that
-what follows from it is counted too.
+`SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a request that is not stored gets a stand-in, so
+that what follows from it is counted too.
 """
 
 import hashlib
@@ -95,7 +95,9 @@ def prices(counts: Path) -> list[dict]:
     for name, count in read_calls(counts).items():
         low, high = price(get(name), count) or (None, None)
         row = {"model": name, "stored": count["stored"], "to_buy": count["buy"]}
-        row |= {f"{part}_tokens_{k}": count[part][i] for part in ("prompt", "reply") for i, k in enumerate(("low", "high"))}
+        row |= {
+            f"{part}_tokens_{k}": count[part][i] for part in ("prompt", "reply") for i, k in enumerate(("low", "high"))
+        }
         rows.append(row | {"usd_low": low, "usd_high": high})
     return rows
 

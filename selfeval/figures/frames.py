@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from selfeval.figures.rows import default_rows, renamed
+from selfeval.figures.rows import renamed
 from selfeval.figures.tables import estimate_text, p_text
 from selfeval.keys import visible
 
@@ -61,7 +61,9 @@ class Estimates(pd.DataFrame):
         shown = shown.replace({"evaluator": dict(self.names or {})}) if "evaluator" in shown else shown
         text = [estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)]
         p = [("" if pd.isna(p) else p_text(p)) for p in rows["p"]]
-        return html(shown.assign(statistic=rows["statistic"], estimate=text, p=p, n=rows["n"], clusters=rows["clusters"]))
+        return html(
+            shown.assign(statistic=rows["statistic"], estimate=text, p=p, n=rows["n"], clusters=rows["clusters"])
+        )
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""

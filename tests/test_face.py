@@ -1,0 +1,239 @@
+"""The face of the package: one study three ways, what may go in, dry runs, ceilings, interrupts, and old names."""
+
+import asyncio
+import importlib
+import inspect
+import pkgutil
+import re
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pandas as pd
+import papermill  # noqa: F401  which imports our engine for itself
+import pytest
+from conftest import KEY
+from jupyter_client.manager import start_new_kernel
+
+import selfeval as se
+from selfeval import ROOT
+from selfeval.errors import BudgetError, InputError, SelfevalError
+
+FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]
+ASKING = {name: getattr(se, name) for name in se.ASKING}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return se.generate_texts(FLEET, prompts=8)
+
+
+@pytest.fixture(scope="module")
+def answers(texts):
+    return se.collect_predictions(texts)
+
+
+@pytest.fixture(scope="module")
+def result(answers):
+    return se.measure_recognition(answers, n_resamples=200)
+
+
+# one study, three ways ------------------------------------------------------------------------------------------------
+
+
+def test_a_study_is_the_same_in_a_script_in_a_running_loop_and_awaited(answers, result):
+    async def awaited():
+        return await se.acollect_predictions(await se.agenerate_texts(FLEET, prompts=8))
+
+    async def inside():  # as in a notebook, whose cells run in a loop
+        return se.collect_predictions(se.generate_texts(FLEET, prompts=8))
+
+    for found in (asyncio.run(awaited()), asyncio.run(inside())):
+        pd.testing.assert_frame_equal(found, answers)
+    rows = result[result["task"] == "exact_model"].set_index(["evaluator", "statistic"])["estimate"]
+    assert rows["sim/perfect", "discrimination"] == 1 and rows["sim/perfect", "advantage"] == 0
+    assert rows["sim/always-itself", "discrimination"] == 0 and rows["sim/always-itself", "advantage"] == 1
+
+
+def test_identity_jury_and_existence_go_from_ids_to_estimates_and_a_figure(tmp_path):
+    replies = se.ask_identity("sim/identity-susceptible", limit=4)
+    talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1)
+    verdicts = se.judge(talks, ["sim/juror-lenient", "sim/juror-stern"], arms=["independent", "debate"])
+    known = se.ask_existence("sim/always-itself", names=2, templates=1)
+    measured = [
+        se.measure_identity(replies, n_resamples=50),
+        se.measure_jury(verdicts, n_resamples=50),
+        se.measure_existence(known),
+    ]
+    assert [one.kind for one in measured] == ["identity", "jury", "existence"]
+    assert talks["source"].value_counts().to_dict() == {"model": 3, "human": 2}
+    for one in measured[:2]:
+        assert one["estimate"].notna().any() and se.plot(one)
+        se.save(one, tmp_path / one.kind)
+    assert se.plan(measured[1])[0].startswith("A difference of")
+
+
+def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result, tmp_path):
+    assert isinstance(result, pd.DataFrame) and "<script" not in result._repr_html_()
+    one = result.query("task == 'exact_model' and evaluator != 'sim/chance'")
+    figures = se.plot(one, "forest")
+    assert [*figures] == ["forest_exact_model"]
+    assert {file.suffix for file in figures.save(tmp_path / "mine.pdf")} == {".pdf", ".png", ".svg"}
+    assert (tmp_path / "mine.png").exists()
+    bca = se.measure_recognition(result.records, statistics="advantage", method="bca", n_resamples=200)
+    assert set(bca["method"]) == {"bca"} and set(bca["statistic"]) == {"advantage"}
+    pairs = se.compare(one)
+    assert pairs["evaluator"].str.contains(" - ").all() and pairs["p_holm"].notna().any()
+    assert "J of" in se.plan(one)[0]
+
+
+def test_what_texts_give_away(texts):
+    found = se.controls(texts).set_index("author")
+    assert found.loc["sim/perfect", "texts"] == 8 and found["leaks"].between(0, 1).all()
+    assert found["style_estimate"].notna().all()
+
+
+# natural first tries --------------------------------------------------------------------------------------------------
+
+WORKS = {
+    "prompts as a number": lambda c: se.generate_texts(FLEET, 2),
+    "prompts as a file": lambda c: se.generate_texts(FLEET, "prompts.jsonl", limit=2),
+    "prompts as texts": lambda c: se.generate_texts(FLEET, ["Write about rain.", "Write about snow."]),
+    "one prompt": lambda c: se.generate_texts("sim/perfect", "Write about rain."),
+    "prompts as a frame": lambda c: se.generate_texts(FLEET, c.texts[["prompt_id", "prompt"]].drop_duplicates()),
+    "models from the list": lambda c: se.generate_texts(se.list_models().query("model == @FLEET[0]").model, 2),
+    "texts as records": lambda c: se.collect_predictions(c.texts.to_dict("records"), limit=1),
+    "texts as a frame of one's own": lambda c: se.collect_predictions(c.texts[["author", "prompt", "text"]], limit=1),
+    "texts as a file": lambda c: se.collect_predictions(c.path, limit=1),
+    "a corpus by name": lambda c: se.collect_predictions("sample", FLEET[0], allow_strangers=True, limit=1),
+    "predictions as records": lambda c: se.measure_recognition(c.answers.to_dict("records"), n_resamples=20),
+    "predictions as a file": lambda c: se.measure_recognition("predictions/sample", n_resamples=20),
+    "one task of two": lambda c: se.plot(c.result[c.result["task"] == "binary_self"]),
+    "a jury of ids": lambda c: se.judge([CHAT | {"source": "human"}], "sim/juror-stern", ["independent"]),
+}
+REFUSED = {
+    "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
+    "an unknown id": (lambda c: se.generate_texts("gpt"), "selfeval models"),
+    "no model": (lambda c: se.generate_texts([]), "list_models"),
+    "too many prompts": (lambda c: se.generate_texts(FLEET, 10_000), "ask for fewer"),
+    "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
+    "texts for answers": (lambda c: se.measure_recognition(c.texts), "evaluator_model"),
+    "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
+    "an unknown figure": (lambda c: se.plot(c.result, "pie"), "forest"),
+    "an unknown statistic": (lambda c: se.measure_recognition(c.answers, statistics=["kapa"], n_resamples=9), "kappa"),
+    "an unknown task": (lambda c: se.collect_predictions(c.texts, task="exact"), "exact_model"),
+    "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
+    "a corpus that is not there": (lambda c: se.collect_predictions("nowhere"), "sample"),
+}
+CHAT = {"conversation_id": "c", "turns": [{"speaker": "q", "text": "Hi?"}, {"speaker": "agent", "text": "Yes."}]}
+
+
+@pytest.fixture(scope="module")
+def case(texts, answers, result, tmp_path_factory):
+    """What there is in a study: texts, answers, their statistics, and a CSV of the texts."""
+    path = tmp_path_factory.mktemp("mine") / "texts.csv"
+    texts[["author", "prompt", "text"]].to_csv(path, index=False)
+    return SimpleNamespace(texts=texts, answers=answers, result=result, path=path)
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_natural_tries_work(name, case):
+    assert len(WORKS[name](case))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_input_is_one_sentence_with_the_remedy(name, case):
+    attempt, remedy = REFUSED[name]
+    with pytest.raises(SelfevalError, match=re.escape(remedy)) as caught:
+        attempt(case)
+    assert "\n" not in str(caught.value)
+
+
+# what it costs, and how it ends ---------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_asks_nobody_and_says_what_it_would_take(server):
+    fake = server()
+    plan = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
+    assert not fake.ledger and plan.loc[0, "to_buy"] == 3 and plan.loc[0, "prompt_tokens_low"] > 0
+    assert len(se.generate_texts("openai:gpt-4.1", prompts=3)) == 3 == len(fake.ledger)
+    again = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
+    assert (again.loc[0, "stored"], again.loc[0, "to_buy"]) == (3, 0)
+
+
+def test_a_ceiling_holds_for_one_call_and_keeps_what_was_bought(server, registry):
+    registry("models: [{id: 'openai:dear', display: Dear, price: {input: 1000, output: 1000}}]")
+    fake = server()
+    with pytest.raises(BudgetError, match="ceiling"):
+        se.generate_texts("openai:dear", prompts=5, max_cost=0.33, concurrency=1)
+    bought = len(fake.ledger)
+    assert bought < 5
+    assert len(se.generate_texts("openai:dear", prompts=5, max_cost=50.0)) == 5 == len(fake.ledger)
+
+
+CALL = 'import selfeval as se; se.generate_texts("openai:slow", prompts=4, concurrency=2)'
+
+
+def test_an_interrupted_script_ends_and_buys_nothing_more(server, tmp_path, monkeypatch):
+    fake = server(latency=60)
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    process = subprocess.Popen([sys.executable, "-c", CALL], cwd=ROOT, stderr=subprocess.PIPE)
+    wait_for(lambda: fake.ledger or process.poll() is not None)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in said and KEY.encode() not in said
+    assert 1 <= len(fake.ledger) <= 2
+
+
+def test_an_interrupted_cell_ends_buys_nothing_more_and_the_next_one_works(server, tmp_path, monkeypatch):
+    fake = server(latency=60)
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    manager, client = start_new_kernel()
+    try:
+        client.execute(CALL)
+        wait_for(lambda: fake.ledger)
+        manager.interrupt_kernel()
+        assert client.get_shell_msg(timeout=30)["content"]["ename"] == "KeyboardInterrupt"
+        client.execute('assert len(se.generate_texts("sim/chance", prompts=2)) == 2')
+        assert client.get_shell_msg(timeout=30)["content"]["status"] == "ok"
+        assert 1 <= len(fake.ledger) <= 2
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def wait_for(met):
+    until = time.monotonic() + 30
+    while not met() and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+# names ----------------------------------------------------------------------------------------------------------------
+
+
+def test_no_verb_has_the_name_of_a_module():
+    for module in pkgutil.walk_packages(se.__path__, "selfeval."):
+        importlib.import_module(module.name)
+    for name in se.__all__:
+        assert name in ("figures", "models", "stats") or not inspect.ismodule(getattr(se, name))
+
+
+@pytest.mark.parametrize("verb", [*ASKING.values(), se.measure_recognition, se.measure_identity, se.measure_jury])
+def test_help_explains_every_keyword(verb):
+    for name in inspect.signature(verb).parameters:
+        assert re.search(rf"\b{name}\b", verb.__doc__), f"{verb.__name__} says nothing of {name}"
+
+
+@pytest.mark.parametrize("name", se._MOVED)
+def test_names_of_0_1_say_what_they_are_now(name):
+    with pytest.raises(AttributeError, match=r"since 0\.2: "):
+        getattr(se, name)
+
+
+def test_a_client_in_the_first_place_is_told_so():
+    from selfeval.asking.client import Client
+
+    with pytest.raises(InputError, match="no client"):
+        se.generate_texts(Client(), FLEET)
