@@ -225,9 +225,7 @@ def get(model_id: str) -> Model:
 
     Raises `InputError` for an id that is neither listed nor of the form `developer/model` or `provider:model`.
     """
-    if not isinstance(model_id, str) or not model_id.strip():
-        raise InputError(f"A model id must be a non-empty text, got {model_id!r}.")
-    listed = models()
+    model_id, listed = str(model_id), models()
     if model_id in listed:
         return listed[model_id]
     provider, api_name = _split(model_id, providers())
@@ -252,9 +250,6 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
     changes.
     """
-    if not callable(call):
-        raise InputError(f"A model is made of a function of messages, got {call!r}.")
-
     takes = inspect.signature(call).parameters
     every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
 

@@ -1,7 +1,5 @@
 """Answers: what a record's raw reply says, as columns; for new records and, again, for old or foreign ones."""
 
-import contextlib
-import json
 import math
 import re
 from collections import Counter
@@ -19,15 +17,11 @@ from selfeval.records import condition_of
 
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 REREAD = ("auto", "yes", "no")
-FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
 STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
-_SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
-# "Response A", "(b)", [[A]], "A." or "B" on its own line, "Answer: a", "I wrote B", "A is mine"; an article is none
+# "Response A", "(b)", [[A]], "Answer: a", or a letter on a line of its own; an article is none
 _LETTER = re.compile(
     rf"\b(?i:{scoring.KIND})[ _]\(?([AB])\b(?![\w+'’])|(?<=[\[(\"'*<])([ABab])(?=[\])\"'*>.:])"
     r"|(?m:^)[^\w\n]{0,4}([ABab])(?=[^\w\s+'’]|[ \t]*$)|(?<=[:=])[ *]{0,3}([ABab])(?=[^\w\s+'’]|\s*$)"
-    rf"|(?<=[a-z,] )([AB])(?=[^\w\s+'’-]|\s*$| (?:and|or|than|{_SAYS}))"
-    rf"|(?m:^|(?<=[.!?] ))([AB])(?= (?:{_SAYS}|(?:or|and) [AB]\b))"
 )
 
 
@@ -199,7 +193,6 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     frame["reply"] = raw = _raw(frame)
     status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
     failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
-    failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
     status = status.where(status.isin(STATUSES), "ok").mask(failed, "error")
     frame["status"] = status
     old, new = _read(frame)
@@ -233,11 +226,7 @@ def _raw(frame: pd.DataFrame) -> pd.Series:
 
 
 def _text(value) -> str | None:
-    """Return a reply that is a text or has blocks of text ([{"type": "text", "text": ...}], in a CSV as JSON)."""
-    if isinstance(value, str) and value.startswith("[{"):
-        with contextlib.suppress(ValueError):
-            blocks = json.loads(value)
-            value = blocks if all(isinstance(b, dict) and "type" in b for b in blocks) else value
+    """Return a reply that is a text or has blocks of text ([{"type": "text", "text": ...}])."""
     if isinstance(value, list):
         return "\n".join(filter(None, map(_text, value)))
     if isinstance(value, dict):  # reasoning is left out
