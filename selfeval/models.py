@@ -225,7 +225,9 @@ def get(model_id: str) -> Model:
 
     Raises `InputError` for an id that is neither listed nor of the form `developer/model` or `provider:model`.
     """
-    model_id, listed = str(model_id), models()
+    if not isinstance(model_id, str):
+        raise InputError(f"A model id must be a text, got {model_id!r}.")
+    listed = models()
     if model_id in listed:
         return listed[model_id]
     provider, api_name = _split(model_id, providers())
