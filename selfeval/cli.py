@@ -1,16 +1,15 @@
 """The `selfeval` command: sweeps, the registry, the store, and what works on this machine."""
 
 import contextlib
+import functools
 import importlib.metadata
-import shutil
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from selfeval import DATA, ROOT
+from selfeval import ROOT
 from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
@@ -40,15 +39,7 @@ class _OneSentence(click.Group):
             signal.signal(signal.SIGTERM, before)
 
 
-class _Path(click.Path):
-    """A path, and not an empty text, which would be the folder one is in."""
-
-    def convert(self, value, param, ctx):
-        if not str(value):
-            self.fail("an empty text is no path.", param, ctx)
-        return Path(super().convert(value, param, ctx))
-
-
+_Path = functools.partial(click.Path, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
@@ -241,40 +232,21 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
     click.echo(str(build(folders, out)))
 
 
-STATES = {True: "ok", False: "MISSING", None: ""}
-
-
 @main.command()
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
-    missing = False
-    for fine, text in _checks():
-        click.echo(f"{STATES[fine]:7}  {text}")
-        missing = missing or fine is False
-    sys.exit(int(missing))
-
-
-def _checks() -> Iterator[tuple[bool | None, str]]:
-    """Yield whether something works (None: needed only for some models), and what it is or its remedy."""
     from selfeval.asking import embedded
     from selfeval.models import providers
 
     wrong = _other_packages()
-    remedy = "; ".join([*wrong, "pip install -r requirements.txt"])
-    yield not wrong, remedy if wrong else "packages as in requirements.txt"
     try:
-        yield True, f"embedded model, served at {embedded.url(providers()['local'])}"
+        served = f"ok       embedded model, served at {embedded.url(providers()['local'])}"
     except SelfevalError as error:
-        yield False, str(error)
-    for provider in providers().values():
-        if provider.keys:
-            state = "set" if provider.key else f"not set ({provider.keys[0]}): needed only for its models"
-            yield None, f"key of {provider.name}: {state}"
-    with _opened() as replies:
-        count = sum(row["replies"] for row in replies.statistics())
-        yield True, f"response store with {count} replies at {replies.path}"
-    free = shutil.disk_usage(DATA).free / 1e9
-    yield free > 1, f"{free:.0f} GB free for data/; a full disk stops a sweep"
+        served = f"MISSING  {error}"
+    remedy = "; ".join([*wrong, "pip install -r requirements.txt"])
+    click.echo(f"MISSING  {remedy}" if wrong else "ok       packages as in requirements.txt")
+    click.echo(served)
+    sys.exit(int(bool(wrong) or served.startswith("MISSING")))
 
 
 def _other_packages() -> list[str]:

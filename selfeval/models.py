@@ -225,8 +225,8 @@ def get(model_id: str) -> Model:
 
     Raises `InputError` for an id that is neither listed nor of the form `developer/model` or `provider:model`.
     """
-    if not isinstance(model_id, str) or not model_id.strip():
-        raise InputError(f"A model id must be a non-empty text, got {model_id!r}.")
+    if not isinstance(model_id, str):
+        raise InputError(f"A model id must be a text, got {model_id!r}.")
     listed = models()
     if model_id in listed:
         return listed[model_id]
@@ -252,9 +252,6 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
     changes.
     """
-    if not callable(call):
-        raise InputError(f"A model is made of a function of messages, got {call!r}.")
-
     takes = inspect.signature(call).parameters
     every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
 

@@ -17,7 +17,7 @@ import yaml
 
 from selfeval import DATA
 from selfeval.asking.messages import blocks
-from selfeval.errors import InputError, check_one_of
+from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
 from selfeval.models import models
 from selfeval.scoring import name_key, place
@@ -47,7 +47,6 @@ SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothi
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NULLS = {"", "none", "null", "nan", "n/a"}
 TRUTH = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False, "0.0": False}
-REMEMBERED = 100_000  # values of a file that are known while it is read, so that equal ones are kept once
 WHERE = "`columns: {theirs: ours}` of 03 maps other names, and data/README.md has every field of a prediction record."
 MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
 
@@ -67,17 +66,10 @@ def corpus_file(corpus: str) -> Path:
 
 
 def _below(folder: Path, name: str | Path) -> Path:
-    """Return the path of this name below a folder, or itself if absolute; what no file can be called is an error."""
+    """Return the path of this name below a folder, or itself if absolute."""
     if not isinstance(name, str | Path) or not str(name).strip():
         raise InputError(f"A file or folder must be named by a non-empty text, got {name!r}.")
-    try:
-        path = folder / Path(name).expanduser()
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            path.stat()
-    except (OSError, ValueError, RuntimeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"The file or folder {str(name)!r:.120} cannot be used: {why}.") from error
-    return path
+    return folder / Path(name).expanduser()
 
 
 def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
@@ -142,15 +134,15 @@ def json_rows(path: Path) -> Iterator[dict]:
 
 
 def _json_values(path: Path, file: TextIO) -> Iterator:
-    """Yield what each line holds; of a file that does not begin with a whole object on a line, what the file holds."""
-    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-    for at, (number, line) in enumerate(lines):
-        by_line = at or (line.lstrip().startswith("{") and line.rstrip().endswith("}"))
-        try:
-            value = json.loads(line if by_line else line + file.read())
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
-        yield from value if isinstance(value, list) else [value]
+    """Yield what each line holds; where the first line only begins a list, the list's items."""
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            text = line + file.read() if line.lstrip().startswith("[") else line
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
+            yield from value if isinstance(value, list) else [value]
 
 
 Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # rows as a user has them, or the file that holds them
@@ -185,7 +177,7 @@ def _rows(path: Path) -> Iterable[dict]:
         frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as CSV: {error}.") from error
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return rows_of(frame)
 
 
 # texts ----------------------------------------------------------------------------------------------------------------
@@ -194,11 +186,9 @@ def _rows(path: Path) -> Iterable[dict]:
 def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
 
-    A text gets an id of its own from its words.
-
-    limit: only the first so many; 0 = all. Raises `InputError` naming the record that breaks the form.
+    A text gets an id from its words. limit: only the first so many; 0 = all. Raises `InputError` naming the record that breaks the form.
     """
-    check_limit(limit)
+    check_whole("limit", limit)
     if isinstance(source, list | tuple):
         source = [{"prompt_id": _prompt_id(row), "prompt": row} if isinstance(row, str) else row for row in source]
     where, rows, seen = source if is_file(source) else "`prompts`", rows_of(source), set()
@@ -213,12 +203,6 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     return rows[: limit or None]
 
 
-def check_limit(limit: int) -> None:
-    """Raise `InputError` unless this is a number of prompts, or 0 for all."""
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise InputError(f"`limit` must be a number of prompts or 0 for all, got {limit!r}.")
-
-
 def _prompt_id(prompt: str) -> str:
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
 
@@ -226,12 +210,10 @@ def _prompt_id(prompt: str) -> str:
 def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
 
-    corpus: a name below data/corpora/, a path, a DataFrame or rows.
-
-    limit: only the first so many prompts, with all texts on them; 0 = all. Raises `InputError`
-    for a file that is missing, empty, broken, or has two texts with one id.
+    corpus: a name below data/corpora/, a path, a DataFrame or rows. limit: only the first so many prompts, with all
+    texts on them; 0 = all. Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
     """
-    check_limit(limit)
+    check_whole("limit", limit)
     where, rows = _corpus(corpus) if is_file(corpus) else ("`texts`", rows_of(corpus))
     texts = {}
     for number, row in enumerate(rows, 1):
@@ -351,9 +333,7 @@ def _named_files(source) -> dict[Path, Mapping]:
                 f"There are no predictions at {path}, a file or a folder with `predictions_*.jsonl`; "
                 "`02_collect_predictions` writes them."
             )
-        for file in found:
-            if files.setdefault(file, given or {}) != (given or {}):
-                raise InputError(f"`predictions` names {file} twice and says two things of it; name it once.")
+        files |= dict.fromkeys(found, given or {})
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files
@@ -363,7 +343,7 @@ def _kept_once(path: str | Path, rows: Iterable[dict], names: Mapping[str, str])
     """Yield the rows of a file without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
 
     A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
-    memory. Equal values mostly stand near each other, so what is remembered is bounded.
+    memory.
     """
     known: dict = {}
     left_out = {*SENT} - {*names}
@@ -371,14 +351,12 @@ def _kept_once(path: str | Path, rows: Iterable[dict], names: Mapping[str, str])
         row = {sys.intern(name): value for name, value in row.items() if name not in left_out}
         for name, value in row.items():
             if isinstance(value, str):
-                row[name] = known.setdefault(value, value)
+                row[name] = sys.intern(value)
             elif isinstance(value, list | dict):
                 if names.get(name, name) in PLAIN:
                     raise InputError(f"{path}, record {number}: `{name}` must be no list or object, got {value!r:.80}.")
-                row[name] = known.setdefault((repr(value),), value)
+                row[name] = known.setdefault(repr(value), value)
         yield row
-        if len(known) > REMEMBERED:
-            known.clear()
 
 
 def _renamed(path: Path, frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -401,7 +379,7 @@ def condition_of(condition) -> dict:
     return condition if isinstance(condition, dict) else {}
 
 
-def _merged(path: Path, condition, more) -> dict:
+def _merged(path: str | Path, condition, more) -> dict:
     """Return a condition with further parts; a part that a file has otherwise is an error."""
     known, more = condition_of(condition), condition_of(more)
     for name in known.keys() & more:

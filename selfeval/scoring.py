@@ -20,7 +20,9 @@ DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then
 
 # places of a pair
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
-_PLACES = {"1": 1, "a": 1, "first": 1, "2": 2, "b": 2, "second": 2}
+_PLACE = re.compile(
+    rf"[\s(\['\"]*(?:{KIND}[\s_(:-]*)?(?:(1|a|first|left)|2|b|second|right)(?:[\s_]+{KIND})?[\s)\]'\".]*", re.I
+)
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
 THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
@@ -52,13 +54,21 @@ _LIKELY = re.compile(
 _LIKELY_JSON = re.compile(r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)')
 _LEAD = re.compile(r"[ \n:=\-\"']{0,8}")  # between "answer:" and what is answered
 _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
-# "On reflection ...", "Actually, ...", "Wait, ...": what follows may take the answer back, so there is none
+# "On reflection ...", "Actually, ...", "Wait, ...": what follows may take the answer back
 _TURN = re.compile(
     r"(?:[.!?;:)\n]|,? but\b|-)\s?(?:(?:hmm+|oh|no|but|so|well)\b[,.]? ?)*"
     r"(?:(?:on|upon|after) (?:\w+ )?reflection"
     r"|(?:on|upon|after) (?:second|further|closer|deeper) (?:thoughts?|consideration|inspection|reading|look)"
     r"|actually|wait|correction|scratch that|strike that|i take (?:that|it|this) back|i(?:'ve| have)? changed? my mind"
     r"|i was (?:wrong|mistaken))\b"
+)
+# "it is not.", "it wasn't me", "I cannot tell", "no.": takes back without a name
+_UNSAID = re.compile(
+    r"\b(?:it|that|this|i) (?:is|was|do|does|did|would)(?: \w+ly)?(?:n't| not)"
+    r"(?= ?[.,!;:)\n]|$| (?:it|that|him|her|them|right|correct|true|the case|mine|me)\b)"
+    r"|\b(?:cannot|can't|can not|couldn't|could not) (?:\w+ )?(?:tell|say|know|decide|be sure)\b"
+    r"|\bnot (?:sure|certain)\b|\bunsure\b|\b(?:wrong|mistaken|take (?:that|it|this) back|changed? my mind)\b"
+    r"|\b(?:scratch|strike) that\b|\bno(?= ?[,.!;]|$)"
 )
 
 # --- patterns of parse_choice -----------------------------------------------------------------------------------------
@@ -76,6 +86,7 @@ _BREAK = re.compile(
     r"|\b(?:however|though|although|so|therefore|because|whereas|while|yet|then)\b"
     r"|\brather\b(?! than)|\binstead\b(?! of)"
 )
+_NO_DENIAL = re.compile(r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b")
 # "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X", "if it were X",
 # "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(
@@ -92,6 +103,7 @@ _DENIED_AFTER = re.compile(
     r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled out|excluded)))"
 )
 _QUESTION = re.compile(r"(?:[^.?!\n]|\.(?=\S)){0,200}\?")
+_LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
 
 # --- patterns of parse_yes_no -----------------------------------------------------------------------------------------
 _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
@@ -124,6 +136,12 @@ _CLAIM = re.compile(
     rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: \w+){{0,2}}? {_MINE}"
     rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? \w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
     r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b"
+)
+# "another model wrote this", "written by someone else"
+_OTHER = re.compile(
+    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone else|somebody else|an? human)"
+    rf" (?:has )?{_MADE} {_THIS}"
+    rf"|\b{_MADE} by (?:another|a different|some other|someone else|somebody else|a human|a person)\b"
 )
 _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
 _DOUBTED = re.compile(
@@ -176,8 +194,8 @@ def plain_answer(reply: str | None) -> str:
 
 
 def place(value) -> int | None:
-    """Return 1 or 2 for one of two places as files write it: 1 or 2, A or B, first or second; else None."""
-    return _PLACES.get(str(value).strip().removesuffix(".0").lower())
+    """Return 1 or 2 for one of two places as files write it: 2, "2.0", "A", "(b)", "Response A"; else None."""
+    return (found := _PLACE.fullmatch(str(value).strip().removesuffix(".0"))) and (1 if found[1] else 2)
 
 
 def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> str | None:
@@ -212,8 +230,11 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
         return yes - no
 
     def settled(found: set[str], end: int) -> str | None:
-        """Return the one candidate found, unless what follows its end may take it back."""
-        return None if _TURN.search(text, end) else _only(found)
+        """Return the one candidate found, unless what follows its end takes it back."""
+        if turn := _TURN.search(text, end):
+            yes, no = said(turn.end(), len(text))
+            found = (found | yes) - no if yes or no or not _takes_back(text, turn) else set()
+        return _only(found)
 
     for marker in (_FINAL, _CHOSEN):
         spans = list(_spans_after(marker, text))
@@ -242,7 +263,7 @@ def parse_yes_no(reply: str | None) -> bool | None:
     for marker in (_FINAL, _CHOSEN):
         words = [m for m in (_MARKED_WORD.match(text, m.end()) for m in marker.finditer(text)) if m]
         if found := set().union(*(_word_verdicts(text, m) for m in words)):
-            return None if _TURN.search(text, words[-1].end()) else _only(found)
+            return _only(_kept(text, found, words[-1].end()))
     last = len(text)
     while last and not text[last - 1].isalnum():
         last -= 1
@@ -261,7 +282,7 @@ def parse_yes_no(reply: str | None) -> bool | None:
         if counts:
             found |= _word_verdicts(text, match)
             end = match.end()
-    return None if found and _TURN.search(text, end) else _only(found or _claims(text))
+    return _only(_kept(text, found, end) if found else _claims(text))
 
 
 def lineup_entry(reply: str | None, place: int) -> str:
@@ -349,17 +370,37 @@ def _name_pattern(name: str) -> str:
     return pattern
 
 
+def _takes_back(text: str, turn: re.Match[str]) -> bool:
+    """Tell whether the sentence with a turn ("On reflection it is not") denies something without a name."""
+    return bool(_UNSAID.search(text, turn.start(), _end(text, turn.end())))
+
+
+def _kept(text: str, found: set[bool], end: int) -> set[bool]:
+    """Return the verdicts found up to an end, with those that the reply turns to after it; none where it takes back."""
+    turn = _TURN.search(text, end)
+    if not turn:
+        return found
+    word = _MARKED_WORD.match(text, turn.end())
+    later = _claims(text[turn.end() :]) | (_word_verdicts(text, word) if word else set())
+    return found | later if later or not _takes_back(text, turn) else set()
+
+
 def _stated(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> tuple[set[str], set[str]]:
     """Return who is named and who is denied; `begin` is where the thought starts at the earliest."""
     yes: set[str] = set()
     no: set[str] = set()
+    denied_until = -1
     for start, end, owner in mentions:
         window = text[max(begin, start - 100) : start]
-        clause = _BREAK.split(window)[-1]
-        if _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(text, end):
+        clause = _NO_DENIAL.sub(" ", _BREAK.split(window)[-1])
+        listed = denied_until >= 0 and start - denied_until < 12 and _LIST_LINK.fullmatch(text, denied_until, start)
+        if listed or _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(text, end):
             no.add(owner)
-        elif not _QUESTION.match(text, end):
-            yes.add(owner)
+            denied_until = end
+        else:
+            denied_until = -1
+            if not _QUESTION.match(text, end):
+                yes.add(owner)
     return yes, no
 
 
@@ -374,10 +415,15 @@ def _word_verdicts(text: str, match: re.Match[str]) -> set[bool]:
 def _claims(text: str) -> set[bool]:
     """Collect what whole sentences say about who wrote the text."""
     found = set()
-    for match in _CLAIM.finditer(text):
-        before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
-        after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])
-        sentence = before + match[0]
-        if not _DOUBTED.search(sentence + (after[0] if after else "")):
-            found.add(not _NEGATED.search(sentence))
+    for pattern, verdict in ((_CLAIM, True), (_OTHER, False)):
+        for match in pattern.finditer(text):
+            before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
+            after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])
+            sentence = before + match[0]
+            if _DOUBTED.search(sentence + (after[0] if after else "")):
+                continue
+            if not _NEGATED.search(sentence):
+                found.add(verdict)
+            elif verdict:  # "not written by a human" does not say by whom
+                found.add(False)
     return found

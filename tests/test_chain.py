@@ -86,7 +86,7 @@ def test_bad_input_is_one_sentence_before_anything_is_written(tmp_path, given, e
 
 def test_bad_input_is_a_failing_exit_status_of_papermill(tmp_path):
     result = papermill(tmp_path, "01_generate_texts", "-p", "limit", "-1", "-p", "corpus", str(tmp_path / "corpus"))
-    assert result.returncode == 1 and "`limit` must be a number of prompts or 0 for all, got -1" in result.stderr
+    assert result.returncode == 1 and "`limit` must be a whole number of at least 0, got -1" in result.stderr
     assert not (tmp_path / "corpus").exists()
 
 

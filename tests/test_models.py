@@ -17,26 +17,15 @@ def test_the_projects_registry_has_the_models_of_the_study_and_no_name_twice():
     names = [name.casefold() for model in listed.values() for name in model.all_names]
     assert len(names) == len(set(names))
     assert all(model.family and model.developer for model in listed.values())
-    assert sum(model.provider.name == "local" for model in listed.values()) >= 3
-    assert sum(model.provider.name == "sim" for model in listed.values()) >= 6
 
 
-@pytest.mark.parametrize(
-    "model_id, provider, api_name, display",
-    [
-        ("openai/gpt-4.1", "openrouter", "openai/gpt-4.1", "GPT-4.1"),
-        ("openai:gpt-4.1", "openai", "gpt-4.1", "GPT-4.1"),
-        ("openrouter:openai/gpt-4.1", "openrouter", "openai/gpt-4.1", "GPT-4.1"),
-        ("openrouter:moonshotai/kimi-k2:free", "openrouter", "moonshotai/kimi-k2:free", "kimi-k2:free"),
-        ("moonshotai/kimi-k2:free", "openrouter", "moonshotai/kimi-k2:free", "kimi-k2:free"),
-        ("somebody/new-model", "openrouter", "somebody/new-model", "new-model"),
-        ("ollama:llama3.2:1b", "ollama", "llama3.2:1b", "llama3.2:1b"),
-        ("vllm:Qwen/Qwen3-8B", "vllm", "Qwen/Qwen3-8B", "Qwen3-8B"),
-        ("local/smollm2-135m", "local", "smollm2-135m", "SmolLM2"),
-        ("local/smollm2-135m-hot", "local", "smollm2-135m", "SmolLM2 (hot)"),
-        ("sim/perfect", "sim", "perfect", "Perfect"),
-    ],
-)
+@pytest.mark.parametrize(("model_id", "provider", "api_name", "display"), [
+    ("openai/gpt-4.1", "openrouter", "openai/gpt-4.1", "GPT-4.1"), ("openai:gpt-4.1", "openai", "gpt-4.1", "GPT-4.1"),
+    ("openrouter:openai/gpt-4.1", "openrouter", "openai/gpt-4.1", "GPT-4.1"),
+    ("moonshotai/kimi-k2:free", "openrouter", "moonshotai/kimi-k2:free", "kimi-k2:free"),
+    ("ollama:llama3.2:1b", "ollama", "llama3.2:1b", "llama3.2:1b"), ("sim/perfect", "sim", "perfect", "Perfect"),
+    ("local/smollm2-135m-hot", "local", "smollm2-135m", "SmolLM2 (hot)"),
+])  # fmt: skip
 def test_an_id_names_its_provider(model_id, provider, api_name, display):
     model = get(model_id)
     assert (model.provider.name, model.api_name, model.display) == (provider, api_name, display)
@@ -45,34 +34,20 @@ def test_an_id_names_its_provider(model_id, provider, api_name, display):
 def test_a_model_at_another_provider_keeps_its_names_and_not_its_price():
     there, here = get("openai:gpt-4o"), get("openai/gpt-4o")
     assert there.id == "openai:gpt-4o" and there.all_names == here.all_names and there.developer == "OpenAI"
-    assert here.price and there.price is None
-    assert get("openrouter:openai/gpt-4o") == here
+    assert here.price and there.price is None and get("openrouter:openai/gpt-4o") == here
 
 
-@pytest.mark.parametrize(
-    "wrong, suggestion",
-    [
-        ("gpt-4.1", "openai/gpt-4.1"),
-        ("local/smollm", "local/smollm2-135m"),
-        ("sim:perfect", "sim/perfect"),
-        ("qqqq", None),
-        ("openrouter:", None),
-        ("/x", None),
-        ("openai/", None),
-        ("nosuch:gpt", None),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "suggestion"), [
+    ("gpt-4.1", "openai/gpt-4.1"), ("sim:perfect", "sim/perfect"), ("openrouter:", None), ("openai/", None),
+    ("nosuch:gpt", None), ("", None),
+])  # fmt: skip
 def test_an_unknown_id_is_one_sentence_with_a_suggestion_and_the_providers(wrong, suggestion):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=re.escape(f"Unknown model {wrong!r}")) as caught:
         get(wrong)
-    assert f"Unknown model {wrong!r}" in str(caught.value) and "(by openrouter, openai, " in str(caught.value)
+    assert "(by openrouter, openai, " in str(caught.value)
     assert suggestion is None or f"; did you mean {suggestion!r}?" in str(caught.value)
-
-
-@pytest.mark.parametrize("wrong", ["", "  ", None, 5, ["sim/perfect"], {}])
-def test_an_id_is_a_text(wrong):
-    with pytest.raises(InputError, match=re.escape(f"A model id must be a non-empty text, got {wrong!r}.")):
-        get(wrong)
+    with pytest.raises(InputError, match="A model id must be a text, got"):
+        get([wrong])
 
 
 def test_a_list_of_models():
@@ -83,12 +58,6 @@ def test_a_list_of_models():
         get_all([])
     with pytest.raises(InputError, match="'sim/good' is in the list twice"):
         get_all(["sim/good", "sim/perfect", "sim/good"])
-
-
-@pytest.mark.parametrize("wrong", [None, "gpt", 5])
-def test_a_model_is_made_of_a_function(wrong):
-    with pytest.raises(InputError, match=re.escape(f"A model is made of a function of messages, got {wrong!r}.")):
-        from_callable(wrong, "my/y")
 
 
 def test_a_registry_of_ones_own_adds_and_replaces(registry):
@@ -109,51 +78,25 @@ models:
 
 WRONG = {
     "models: [{id: a/b, display: B, famly: x}]": "models.a/b.famly: unknown field; did you mean 'family'?; known",
-    "providers: {p: {bse_url: x}}": "providers.p.bse_url: unknown field; did you mean 'base_url'?",
-    "models: [{id: a/b, display: B, 1: 2}]": "models.a/b",
     "model: []": "model: unknown field; did you mean 'models'?; known are providers, models.",
-    "just text": "wrong: Input should be a dictionary",
     "providers: [p]": "providers: Input should be a valid dictionary",
-    "providers: {p: http://x}": "providers.p: Input should be a valid dictionary, got 'http://x'",
     "models: [7]": "models.0: Input should be a valid dictionary, got 7",
-    "models: [{id: a/b}]": "models.a/b.display: Field required",
     "models: [{display: B}]": "models.0.id: Field required",
-    "models: [{id: '', display: B, provider: openai}]": "id: String should have at least 1 character, got ''",
-    "models: [{id: b, display: B}]": "models.b.provider: Input should be",
     "models: [{id: a/b, display: B, provider: nobody}]": "models.a/b.provider: Input should be",
-    "models: [{id: a/b, display: B, provider: [openrouter]}]": "models.a/b.provider: Input should be",
-    "models: [{id: a/b, display: 4.1}]": "models.a/b.display: Input should be a valid string, got 4.1",
-    "models: [{id: a/b, display: B, names: Claude}]": "names: Input should be a valid tuple, got 'Claude'",
     "models: [{id: a/b, display: B, names: [4.1]}]": "models.a/b.names.0: Input should be a valid string, got 4.1",
-    "models: [{id: a/b, display: B, call: os.system}]": "call: Input should be callable, got 'os.system'",
-    "models: [{id: a/b, display: B, parameters: 3}]": "parameters: Input should be a valid dictionary, got 3",
     "models: [{id: a/b, display: B, price: {input: 1}}]": "price: Dictionary should have at least 2 items",
     "models: [{id: a/b, display: B, price: {input: -1, output: 1}}]": "price.input: Input should be greater than or",
-    "models: [{id: a/b, display: B, price: {input: .nan, output: 1}}]": "price.input: Input should be",
     "models: [{id: a/b, display: B, price: {input: 1, output: .inf}}]": "price.output: Input should be less than",
     "providers: {p: {base_url: x, concurrency: 0}}": "providers.p.concurrency: Input should be greater than 0, got 0",
-    "providers: {p: {base_url: x, deadline: soon}}": "deadline: Input should be a valid number",
     "models: [{id: a/b, display: B}, {id: a/c, display: b}]": "gives the display 'b' to two models; each needs its own",
-    "models: [{id: a/b, display: B}, {id: a/b, display: C}]": "gives the id 'a/b' to two models; each needs its own",
-    "models: [{id: a/b, display: 2026-13-45}]": "cannot be read: month must be in 1..12",
     f"models: {'[' * 5000}": "cannot be read: maximum recursion depth exceeded",
-    "models: [": "cannot be read: while parsing",
     "models: !!python/object/apply:os.system [true]": "cannot be read: could not determine a constructor",
 }
 
 
-@pytest.mark.parametrize("text, message", WRONG.items())
+@pytest.mark.parametrize(("text", "message"), WRONG.items())
 def test_a_wrong_registry_is_one_sentence_that_names_the_file(registry, text, message):
     path = registry(text)
     with pytest.raises(InputError, match=re.escape(f"The registry {path} ")) as caught:
         get("sim/perfect")
     assert message in str(caught.value)
-
-
-def test_a_registry_that_is_not_there_or_not_text(tmp_path, monkeypatch):
-    for name, content in (("none.yaml", None), ("latin.yaml", "models: [{id: a/b, display: é}]".encode("latin-1"))):
-        if content:
-            (tmp_path / name).write_bytes(content)
-        monkeypatch.setenv("SELFEVAL_MODELS", str(tmp_path / name))
-        with pytest.raises(InputError, match=rf"The registry .*{name} cannot be read: "):
-            models.models()

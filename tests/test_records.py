@@ -1,19 +1,22 @@
-"""Reading and writing records: whole or not at all, foreign files, and one clear sentence for broken ones."""
+"""Records: files whole or not at all, and files made elsewhere through the path of 03: what was planted is found."""
 
 import json
+import random
 
+import nbformat
+import numpy as np
 import pandas as pd
+import papermill
 import pytest
 
-from selfeval import records
+from selfeval import ROOT, records, stats
 from selfeval.errors import InputError
-from selfeval.records import read_prompts
+from selfeval.figures import tables
+from selfeval.recognition import answers
+from selfeval.records import read_jsonl, read_predictions, read_prompts, read_texts
 
-FOREIGN = {
-    "text_id": 0, "text_preview": "Once", "true_model": "a/one", "true_model_display": "One",
-    "evaluator_model": "a/two", "task_type": "exact_model", "predicted_model": "a/one", "predicted_self": False,
-    "is_correct": True, "prompt_used": "Tell",
-}  # fmt: skip
+AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
+HIT, FALSE = 0.7, 0.3  # J = .4
 
 
 def write(path, *rows):
@@ -21,158 +24,365 @@ def write(path, *rows):
     return path
 
 
+# files and texts ------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.fault("odd text")
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+def test_a_file_is_written_whole_or_not_at_all_and_the_sweep_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_WRITTEN", str(tmp_path / "written.txt"))
     path = tmp_path / "deep" / "rows.jsonl"
     records.write_jsonl(path, [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}])
-    assert records.read_jsonl(path) == [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}]
+    assert read_jsonl(path) == [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}]
     with pytest.raises(TypeError):
         records.write_jsonl(path, [{"text": object()}])
-    assert len(records.read_jsonl(path)) == 2 and [p.name for p in path.parent.iterdir()] == ["rows.jsonl"]
-
-
-def test_the_sweep_is_told_what_was_written(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_WRITTEN", str(tmp_path / "written.txt"))
-    records.write_jsonl(tmp_path / "a.jsonl", [{"a": 1}])
-    records.write_csv(tmp_path / "b.csv", pd.DataFrame({"a": [1]}))
-    assert (tmp_path / "written.txt").read_text().split() == [str(tmp_path / "a.jsonl"), str(tmp_path / "b.csv")]
+    assert len(read_jsonl(path)) == 2 and [p.name for p in path.parent.iterdir()] == ["rows.jsonl"]
+    assert (tmp_path / "written.txt").read_text().split() == [str(path)]
 
 
 @pytest.mark.parametrize(("content", "message"), [
     ('{"a": 1}\n{"a": \n', "line 2: not valid JSON"), ("", "holds no record"), ("[1, 2]", "not a record"),
-    ("[{", "not valid JSON"), ("\n\n", "holds no record"), ("[" * 100_000, "not valid JSON"),
-    ('{"a": ' * 100_000, "line 1: not valid JSON"),
+    ("[" * 100_000, "line 1: not valid JSON"),
 ])  # fmt: skip
 def test_a_broken_file_is_named_with_its_line(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
-        records.read_jsonl(write(tmp_path / "x.jsonl", content))
+        read_jsonl(write(tmp_path / "x.jsonl", content))
 
 
-def test_an_unreadable_file_is_named(tmp_path):
+def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(b'{"a": "\xff"}')
     with pytest.raises(InputError, match="cannot be read"):
-        records.read_jsonl(tmp_path / "x.jsonl")
+        read_jsonl(tmp_path / "x.jsonl")
     with pytest.raises(InputError, match=r"no corpus 'nowhere'.*known are .*sample"):
-        records.read_texts("nowhere")
-    with pytest.raises(InputError, match=r"no predictions at .*nowhere"):
-        records.read_predictions("nowhere")
-    with pytest.raises(InputError, match="a folder with `predictions_"):
-        records.read_predictions(tmp_path)
+        read_texts("nowhere")
+    with pytest.raises(InputError, match=r"no predictions at .*a folder with `predictions_"):
+        read_predictions(tmp_path)
+    with pytest.raises(InputError, match="must be named by a non-empty text, got ' '"):
+        read_texts(" ")
 
 
 def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
     published = {"text": "Once upon", "model": "a/one", "model_display_name": "One", "prompt": "Tell", "word_count": 2}
-    other = published | {"text": "Then", "model": "a/two", "model_display_name": "Two"}
-    texts = records.read_texts(str(write(tmp_path / "texts.jsonl", published, other)))
-    assert [t["author"] for t in texts] == ["a/one", "a/two"] and texts[0]["author_display"] == "One"
+    other = published | {"text": "Then", "model": "a/two", "model_display_name": "Two", "sample": "2"}
+    texts = read_texts(str(write(tmp_path / "texts.jsonl", published, other)))
+    assert [(t["author"], t["sample"]) for t in texts] == [("a/one", 0), ("a/two", 2)]
     assert texts[0]["prompt_id"] == texts[1]["prompt_id"] and texts[0]["text_id"] != texts[1]["text_id"]
-    assert records.read_texts(str(tmp_path)) == texts
+    assert read_texts(str(tmp_path)) == texts and texts[0]["author_display"] == "One"
     pd.DataFrame({"author": ["human", "me"], "prompt": ["p", "q"], "text": ["a b", "NA"]}).to_csv(tmp_path / "my.csv")
-    mine = records.read_texts(str(tmp_path / "my.csv"))
+    mine = read_texts(str(tmp_path / "my.csv"))
     assert [(t["author"], t["text"], t["words"]) for t in mine] == [("human", "a b", 2), ("me", "NA", 1)]
 
 
-@pytest.mark.parametrize("row", [
-    {"author": "a", "prompt": "p"}, {"author": "a", "prompt": "p", "text": " "}, {"prompt": "p", "text": "t"},
-    {"author": "a", "prompt": None, "text": "t"}, {"author": "a", "prompt": " ", "text": "t"},
-    {"author": 5, "prompt": "p", "text": "t"}, {"author": ["a"], "prompt": "p", "text": "t"},
-    {"author": "a", "author_display": ["A"], "prompt": "p", "text": "t"}, {"author": "a", "prompt": ["p"], "text": "t"},
+@pytest.mark.parametrize(("change", "message"), [
+    ({"text": " "}, "a text needs"), ({"author": ["a"]}, "a text needs"), ({"prompt": None}, "a text needs"),
+    ({"text_id": 1.5}, "`text_id` must be a whole number, got 1.5"), ({"sample": "x"}, "`sample` must be"),
+    ({"prompt_id": ["p"]}, "`prompt_id` must be a text or a number"),
 ])  # fmt: skip
-def test_a_text_that_lacks_something_is_named(tmp_path, row):
-    with pytest.raises(InputError, match="record 1: a text needs"):
-        records.read_texts(str(write(tmp_path / "texts.jsonl", row)))
-
-
-@pytest.mark.parametrize(("field", "value"), [
-    ("text_id", 1.5), ("text_id", "abc"), ("text_id", float("inf")), ("text_id", True), ("text_id", [1]),
-    ("sample", "x"), ("sample", 0.5), ("sample", [1]), ("prompt_id", ["p"]), ("prompt_id", {"p": 1}),
-])  # fmt: skip
-def test_a_number_of_a_text_that_is_none_is_named(tmp_path, field, value):
-    row = {"author": "a", "prompt": "p", "text": "t", field: value}
-    with pytest.raises(InputError, match=rf"texts.jsonl, record 2: `{field}` must be a .*got "):
-        records.read_texts(str(write(tmp_path / "texts.jsonl", {"author": "a", "prompt": "p", "text": "u"}, row)))
-
-
-def test_numbers_of_texts_may_be_written_as_a_csv_with_gaps_has_them(tmp_path):
-    rows = [{"author": "a", "prompt": "p", "text": f"t{i}", "text_id": i, "sample": i} for i in (1.0, "2", 3)]
-    texts = records.read_texts(str(write(tmp_path / "texts.jsonl", *rows)))
-    assert [(text["text_id"], text["sample"]) for text in texts] == [(1, 1), (2, 2), (3, 3)]
-
-
-@pytest.mark.parametrize("read", [records.read_texts, records.read_predictions, records.data_path])
-@pytest.mark.parametrize("name", [5, None, "", " ", "a\0", "~nouser/x", "x" * 300])
-def test_what_no_file_is_called_is_one_sentence(read, name):
-    with pytest.raises(InputError, match=r"must be named by a non-empty text, got|cannot be used: \w"):
-        read(name)
+def test_a_text_that_lacks_something_is_named(tmp_path, change, message):
+    row = {"author": "a", "prompt": "p", "text": "t"}
+    with pytest.raises(InputError, match=f"record 2: {message}"):
+        read_texts(str(write(tmp_path / "texts.jsonl", row, row | {"text": "u"} | change)))
 
 
 def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
     rows = [{"text_id": i, "author": "a", "prompt_id": f"p{i // 2}", "prompt": "p", "text": "t"} for i in range(6)]
     path = str(write(tmp_path / "texts.jsonl", *rows))
-    assert [t["text_id"] for t in records.read_texts(path, limit=2)] == [0, 1, 2, 3]
-    with pytest.raises(InputError, match="`limit` must be a number of prompts"):
-        records.read_texts(path, limit=-1)
+    assert [t["text_id"] for t in read_texts(path, limit=2)] == [0, 1, 2, 3]
+    with pytest.raises(InputError, match="`limit` must be a whole number of at least 0, got -1"):
+        read_texts(path, limit=-1)
     with pytest.raises(InputError, match="`text_id` 3 twice"):
-        records.read_texts(str(write(tmp_path / "twice.jsonl", *rows, rows[3])))
-
-
-def test_predictions_made_elsewhere_are_read(tmp_path):
-    one = write(tmp_path / "predictions_a.jsonl", FOREIGN)
-    full = {("text_full" if k == "text_preview" else k): v for k, v in FOREIGN.items()} | {"returned_text": "One"}
-    two = write(tmp_path / "predictions_b.jsonl", full | {"text_id": 1})
-    frame = records.read_predictions([one, two])
-    assert list(frame["text_preview"]) == ["Once", "Once"] and list(frame["text_id"]) == [0, 1]
-    assert len(records.read_predictions(tmp_path)) == 2
-    labelled = write(tmp_path / "labelled.jsonl", FOREIGN | {"predicted_model": "One"})
-    assert list(records.read_predictions(labelled)["predicted_model"]) == ["a/one"]
-    assert len(records.read_predictions([labelled, labelled])) == 1, "one file named twice"
-    shown = {"is_correct", "true_model_display", "text_preview"}
-    bare = records.read_predictions(write(tmp_path / "c.jsonl", {k: v for k, v in FOREIGN.items() if k not in shown}))
-    assert bare["true_model_display"][0] == "a/one" and bare["is_correct"].isna().all()
-    with pytest.raises(InputError, match="lacks the field true_model of a prediction record: it has text_id, "):
-        records.read_predictions(write(tmp_path / "d.jsonl", {k: v for k, v in FOREIGN.items() if k != "true_model"}))
-
-
-def test_a_label_of_two_authors_is_no_answer(tmp_path):
-    other = FOREIGN | {"text_id": 1, "true_model": "b/one"}
-    by_id = records.read_predictions(write(tmp_path / "ids.jsonl", FOREIGN, other))
-    assert list(by_id["predicted_model"]) == ["a/one", "a/one"]
-    with pytest.raises(InputError, match=r"labels.jsonl gives two authors the label 'One', which is an answer"):
-        records.read_predictions(write(tmp_path / "labels.jsonl", FOREIGN, other | {"predicted_model": "One"}))
-
-
-@pytest.mark.parametrize("field", ["true_model", "true_model_display", "predicted_model", "text_id", "prompt_used"])
-def test_a_list_in_the_place_of_a_text_is_named_with_its_record(tmp_path, field):
-    with pytest.raises(InputError, match=rf"x.jsonl, record 2: `{field}` must be no list or object, got \['a'\]"):
-        records.read_predictions(write(tmp_path / "x.jsonl", FOREIGN, FOREIGN | {field: ["a"]}))
-
-
-def test_a_table_of_predictions_is_that_of_its_rows_and_keeps_equal_values_once(tmp_path, monkeypatch):
-    rows = [
-        FOREIGN | {"text_id": i, "reply": ["a", "b", "['x']"][i % 3], "score": [0.5, None][i % 2]} for i in range(9)
-    ]
-    rows[2] |= {"candidates": ["x"], "usage": {"prompt": 1, "cached": True}}
-    rows[3] |= {"candidates": ["x"], "usage": {"prompt": 1, "cached": 1}}
-    rows[4]["late"] = None
-    read = records.read_predictions(write(tmp_path / "rows.jsonl", *rows))
-    pd.testing.assert_frame_equal(read, pd.DataFrame(rows))
-    assert read["candidates"][2] is read["candidates"][3] and read["usage"][2]["cached"] is True
-    assert type(read["reply"][2]) is str and read["usage"][3]["cached"] is not True
-    monkeypatch.setattr(records, "REMEMBERED", 2)
-    pd.testing.assert_frame_equal(records.read_predictions(tmp_path / "rows.jsonl"), pd.DataFrame(rows))
-
-
-def test_one_json_list_is_read_like_lines(tmp_path):
-    (tmp_path / "rows.json").write_text(f"\ufeff\n {json.dumps([FOREIGN, FOREIGN | {'text_id': 1}])}", encoding="utf-8")
-    assert list(records.read_predictions(tmp_path / "rows.json")["text_id"]) == [0, 1]
+        read_texts(str(write(tmp_path / "twice.jsonl", *rows, rows[3])))
 
 
 @pytest.mark.parametrize(("lines", "message"), [
-    (['{"prompt_id": "a", "prompt": "x"}', "{"], "line 2"), (['{"prompt_id": "a"}'], "record 1"), ([], "no record"),
-    (["[" * 100_000], "line 1"), (['{"prompt_id": ["a"], "prompt": "x"}'], r"record 1: .* got \['a'\]"),
+    (['{"prompt_id": "a"}'], "record 1"), (['{"prompt_id": ["a"], "prompt": "x"}'], r"record 1: .* got \['a'\]"),
     (['{"prompt_id": "a", "prompt": "x"}'] * 2, "record 2: .*no other has, got 'a'"),
-    (['{"prompt_id": "a", "prompt": " "}'], "record 1: .*non-empty"),
 ])  # fmt: skip
 def test_writing_prompts_are_checked(tmp_path, lines, message):
     with pytest.raises(InputError, match=message):
         read_prompts(write(tmp_path / "prompts.jsonl", *lines))
+
+
+# predictions made elsewhere -------------------------------------------------------------------------------------------
+
+
+def exact(n_prompts=60, seed=0, names=None, **more):
+    """Make records of the exact task: an evaluator names itself on .7 of its own and .3 of others' texts."""
+    draw, names, rows = random.Random(seed), names or {a: a for a in AUTHORS}, []
+    for prompt in range(n_prompts):
+        for k, author in enumerate(AUTHORS):
+            for evaluator in AUTHORS:
+                claims = draw.random() < (HIT if author == evaluator else FALSE)
+                named = evaluator if claims else draw.choice([a for a in AUTHORS if a != evaluator])
+                rows.append({"text_id": prompt * 3 + k, "true_model": author, "true_model_display": AUTHORS[author],
+                             "evaluator_model": evaluator, "task_type": "exact_model", "predicted_model": names[named],
+                             "prompt_used": f"Write about topic {prompt}.", "text_preview": f"{author} on {prompt}",
+                             "returned_text": f"It reads like {AUTHORS[named]}."} | more)  # fmt: skip
+    return rows
+
+
+def pairs(n_prompts=60):
+    """Make pairs in both orders with letters for places: an evaluator chooses its own text in .75 of them."""
+    draw, rows, letters = random.Random(0), [], "AB"
+    says = ["{}", "Response {}", "({})", "**{}**", "I believe Text {} is mine.", "Answer: {}"]
+    for prompt in range(n_prompts):
+        for own in AUTHORS:
+            for other in AUTHORS:
+                for place in letters if own != other else "":
+                    right = draw.random() < 0.75
+                    chosen = place if right else letters[place == "A"]
+                    rows.append({"text_id": f"{own}{prompt}", "other_text_id": f"{other}{prompt}", "true_model": own,
+                                 "other_model": other, "evaluator_model": own, "task_type": "pairwise_self",
+                                 "position": place, "prompt_used": f"Write about topic {prompt}.",
+                                 "predicted_self": right, "reply": draw.choice(says).format(chosen)})  # fmt: skip
+    return rows
+
+
+@pytest.fixture
+def analysed(tmp_path):
+    """The way of 03, from rows or what names files to (records, changes, lines above the first table, default rows)."""
+
+    def analyse(given, columns=None, reread="auto"):
+        rows = isinstance(given, list) and isinstance(given[0], dict) and "prompt_used" in given[0]
+        found = read_predictions(write(tmp_path / "theirs.jsonl", *given) if rows else given, columns)
+        frame, changes = answers.rescore(found, reread)
+        table = stats.recognition_table(frame, n_resamples=1)
+        assert tables.conclusions(table)
+        return frame, changes, tables.reading(frame, changes, AUTHORS), tables.default_rows(table)
+
+    return analyse
+
+
+def holds(rows, statistic, value):
+    """Say whether every evaluator's interval of a statistic is there and most of them hold the planted value."""
+    found = rows[rows["statistic"] == statistic]
+    inside = (found["low"] <= value) & (value <= found["high"])
+    assert len(found) == 3 and found["low"].notna().all()
+    return inside.sum() >= 2
+
+
+def test_a_folder_a_list_of_files_and_one_json_list_are_read_and_equal_values_kept_once(tmp_path):
+    rows = [row | {"usage": {"cached": i % 2 == 0}} for i, row in enumerate(exact(2))]
+    del rows[0]["true_model_display"]
+    full = [{("text_full" if k == "text_preview" else k): v for k, v in row.items()} for row in rows]
+    write(tmp_path / "predictions_a.jsonl", *rows[:9])
+    (tmp_path / "predictions_b.jsonl").write_text(f"\ufeff\n{json.dumps(full[9:])}", encoding="utf-8")
+    frame = read_predictions(tmp_path)
+    assert frame["text_id"].tolist() == [row["text_id"] for row in rows] and frame["is_correct"].isna().all()
+    assert frame["text_preview"].tolist() == [row["text_preview"] for row in rows]
+    assert frame["true_model_display"][0] == "lab/amber" and frame["usage"][0] is frame["usage"][2]
+    both = [tmp_path / "predictions_a.jsonl", tmp_path / "predictions_b.jsonl", tmp_path / "predictions_a.jsonl"]
+    pd.testing.assert_frame_equal(read_predictions(both), frame)
+
+
+def test_a_resumed_run_counts_its_records_once(analysed):
+    rows = exact()
+    once = analysed(rows)
+    found, _, lines, table = analysed([row | {"usage": {"prompt": 9}} for row in rows[:200]] + rows)
+    assert len(found) == len(rows) and holds(table, "discrimination", HIT - FALSE)
+    assert lines == ["200 records repeat others in question and answer, as after a resumed run, and count once."]
+    pd.testing.assert_frame_equal(table, once[3])
+
+
+def test_two_answers_to_one_question_are_told_apart_by_a_field(analysed):
+    rows = exact(20)
+    other = dict(zip(AUTHORS, [*AUTHORS][1:] + [*AUTHORS][:1], strict=True))
+    again = [row | {"predicted_model": other[row["predicted_model"]], "returned_text": None, "run": 2} for row in rows]
+    both = [row | {"run": 1} for row in rows] + again
+    with pytest.raises(InputError, match=r"has text_id 0 twice.*columns: \{theirs: repeat\}"):
+        analysed(both)
+    found, _, _, table = analysed(both, {"run": "repeat"})
+    assert len(found) == 2 * len(rows) and table["clusters"].max() == 20
+
+
+def test_ids_that_begin_anew_for_every_author_name_different_texts(analysed):
+    found = analysed([row | {"text_id": row["text_id"] // 3} for row in exact()])
+    assert len(found[0]) == len(exact()) and not found[2] and holds(found[3], "discrimination", HIT - FALSE)
+    pd.testing.assert_frame_equal(found[3], analysed(exact())[3])
+
+
+def test_display_names_of_the_file_are_names(analysed):
+    rows = [row | {"evaluator_model": AUTHORS[row["evaluator_model"]]} for row in exact(names=AUTHORS)]
+    found, changes, lines, table = analysed([row | {"candidates": list(AUTHORS.values())} for row in rows])
+    assert {*found["evaluator_model"]} == {*AUTHORS} == {*found["predicted_model"]} and not found["unverified"].any()
+    assert lines[0] == "theirs.jsonl: the evaluator 'Amber One' is the author 'lab/amber'." and len(lines) == 3
+    assert changes["same"].sum() == len(rows) and holds(table, "discrimination", HIT - FALSE)
+    two = [row | {"true_model_display": "Amber One"} if row["true_model"] == "lab/basalt" else row for row in rows]
+    with pytest.raises(InputError, match="two authors the label 'Amber One', which is an answer"):
+        analysed(two)
+
+
+def test_a_label_of_the_file_counts_beside_the_names_of_the_registry(analysed):
+    [row, *_] = exact(1, evaluator_model="openai/gpt-4.1")
+    said = [("openai/gpt-4.1", "The Forty-One", "The Forty-One"), ("openai/gpt-4.1", "The Forty-One", "GPT-4.1"),
+            ("lab/basalt", "Basalt Two", "basalt two")]  # fmt: skip
+    rows = [row | {"text_id": i, "true_model": author, "true_model_display": label, "predicted_model": author,
+                   "returned_text": f"I say {name}."} for i, (author, label, name) in enumerate(said)]  # fmt: skip
+    _, changes, lines, _ = analysed(rows)
+    assert changes[["same", "removed", "changed"]].iloc[0].tolist() == [3, 0, 0] and not lines
+
+
+def test_a_reply_may_be_a_list_of_blocks(analysed):
+    think = {"type": "thinking", "thinking": "Amber One? Basalt Two?"}
+    rows = [row | {"returned_text": [think, {"type": "text", "text": row["returned_text"]}], "predicted_model": None}
+            for row in exact()]  # fmt: skip
+    _, changes, _, table = analysed(rows)
+    assert changes["added"].sum() == len(rows) and holds(table, "discrimination", HIT - FALSE)
+
+
+def test_letters_are_places_and_a_neutral_judge_is_read(analysed):
+    rows = pairs()
+    found, changes, lines, table = analysed(rows)
+    assert changes["same"].sum() == len(rows) and not lines and set(found["position"]) == {1, 2}
+    assert holds(table, "self_accuracy", 0.75) and not found["unverified"].any()
+    bare = analysed([{k: v for k, v in row.items() if k != "predicted_self"} for row in rows])
+    assert bare[1]["added"].sum() == len(rows)
+    pd.testing.assert_frame_equal(bare[3], table)
+    _, changes, lines, judged = analysed([row | {"evaluator_model": "lab/judge"} for row in rows])
+    assert changes["same"].sum() == len(rows) and not lines and set(judged["evaluator"]) == {"lab/judge"}
+
+
+@pytest.mark.parametrize(("reply", "chosen"), [
+    ("A", 1), ("b", 2), ("Response B", 2), ("[[A]]", 1), ("A) it is", 1), ("Answer: A", 1), ('{"text": "B"}', 2),
+    ("Text B sounds more like me than Text A.", 2), ("A or B", None), ("Text 1 or Text 2", None), ("the second", 2),
+    ("A careful reading shows that Text 2 is mine", 2), ("It is a text a person would write.", None), (None, None),
+])  # fmt: skip
+def test_a_letter_in_a_reply_to_a_pair_is_a_place_and_an_article_is_none(reply, chosen):
+    assert answers.parse_place(reply) == chosen
+
+
+def test_scores_alone_are_read(analysed):
+    rng = np.random.default_rng(0)
+    fields = ("text_id", "true_model", "evaluator_model", "prompt_used")
+    rows = [{name: row[name] for name in fields} | {"task_type": "binary_self"} for row in exact()]
+    for row in rows:
+        row["score"] = float(np.clip(rng.normal(0.5 + 0.1 * (row["true_model"] == row["evaluator_model"]), 0.15), 0, 1))
+    found, _, lines, table = analysed(rows)
+    assert len(found) == len(rows) and not lines and not found["unverified"].any()
+    assert holds(table, "auc", 0.681)  # P(z1 > z0) where the means are 2/3 of a standard deviation apart
+
+
+# answers on record and raw replies ------------------------------------------------------------------------------------
+
+
+def test_replies_that_were_cut_off_when_stored_do_not_destroy_the_answers(analysed):
+    cut = "The tone is warm, the sentences are short, and the"
+    rows = [row | {"returned_text": cut} if i // 3 % 3 else row for i, row in enumerate(exact())]
+    found, changes, lines, table = analysed(rows)
+    assert holds(table, "discrimination", HIT - FALSE)
+    assert set(changes["answers"]) == {"as recorded"} and found["predicted_model"].notna().all()
+    assert len(lines) == 3 * 6 and "(67%) are not in the raw replies" in lines[0] and "reread: yes" in lines[0]
+    assert "on record, reply: 'The tone is warm" in lines[1]
+    assert tables.overview(found)["unverified"].tolist() == [0.667] * 3
+    found, _, lines, _ = analysed(rows, reread="yes")
+    assert found["predicted_model"].isna().sum() == 360 and "They are taken back" in lines[0]
+    assert not found["unverified"].any()
+
+
+def filled_in(share, n=100):
+    """Make records of which a share has a reply without an answer, or an error, and a name filled in."""
+    rows = [row | {"text_id": i} for i, row in enumerate(exact(60)) if row["evaluator_model"] == "lab/amber"][:n]
+    return [row | {"returned_text": ["I cannot know.", "ERROR: 429"][i % 2]} if i < share * n else row
+            for i, row in enumerate(rows)]  # fmt: skip
+
+
+def test_names_filled_in_are_taken_back_and_those_beside_an_error_always(analysed):
+    found, changes, lines, _ = analysed(filled_in(0.1))
+    assert changes[["removed", "answers"]].iloc[0].tolist() == [10, "as read"] and not lines
+    assert found["predicted_model"].isna().sum() == 10
+    found, changes, lines, _ = analysed(filled_in(0.6))
+    assert changes[["removed", "answers"]].iloc[0].tolist() == [60, "as recorded"]
+    assert "60 of 100 answers on record (60%)" in lines[0] and "30 of them beside an error message" in lines[0]
+    assert found["predicted_model"].isna().sum() == 30 and (found["status"] == "error").sum() == 30
+    assert found["unverified"].sum() == 30
+    kept = analysed(filled_in(0.6), reread="no")[0]
+    assert kept["predicted_model"].notna().all() and set(kept["status"]) == {"ok"} and kept["unverified"].sum() == 60
+    with pytest.raises(InputError, match="`reread` must be one of auto, yes, no, got 'maybe'"):
+        analysed(filled_in(0.6), reread="maybe")
+
+
+def test_one_evaluator_that_cannot_be_read_changes_nothing_for_the_others(analysed):
+    rows = [row | {"returned_text": "cut"} if row["evaluator_model"] == "lab/basalt" else row for row in exact(20)]
+    rows[0] |= {"returned_text": "I cannot know."}
+    rows[3] |= {"predicted_model": "lab/dolomite", "returned_text": "lab/dolomite", "status": "success"}
+    found, changes, _, _ = analysed(rows)
+    assert changes["answers"].tolist() == ["as read", "as recorded", "as read"]
+    assert changes["removed"].tolist() == [1, 60, 0] and found["predicted_model"][3] == "lab/dolomite"
+
+
+def test_answers_without_a_reply_are_unverified_and_what_follows_from_them_is_computed(analysed):
+    shown = ("returned_text", "true_model_display", "text_preview")
+    rows = [{k: v for k, v in row.items() if k not in shown} for row in exact(20)]
+    found, _, _, _ = analysed(rows)
+    assert tables.overview(found)["unverified"].tolist() == [1.0] * 3 and len(tables.unverified(found)) == 3
+    assert found["is_correct"].tolist() == [row["predicted_model"] == row["true_model"] for row in rows]
+    assert found["predicted_self"].tolist() == [row["predicted_model"] == row["evaluator_model"] for row in rows]
+
+
+# conditions, headings, sentences --------------------------------------------------------------------------------------
+
+
+def test_what_is_said_of_a_whole_file_is_part_of_its_condition(tmp_path, analysed):
+    one = str(write(tmp_path / "with.jsonl", *exact(seed=1)))
+    two = str(write(tmp_path / "without.jsonl", *exact(seed=2, condition={"told": True})))
+    found, _, _, table = analysed([{one: {"hints": True, "told": True}}, {two: {"hints": False}}])
+    assert len(found) == 1080 and set(table["condition"]) == {"hints=true;told=true", "hints=false;told=true"}
+    contrasts = stats.condition_contrasts(found)
+    assert set(contrasts["field"]) == {"hints"} and set(contrasts["evaluator"]) == set(AUTHORS)
+    with pytest.raises(InputError, match="a mapping such as hints: true, got 'hints'"):
+        analysed([{one: "hints"}])
+
+
+def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed):
+    rows = pd.DataFrame(exact()).drop(columns=["task_type", "text_preview", "true_model_display", "returned_text"])
+    rows["hinted"] = rows["text_id"] % 2 == 0
+    names = {"source": "true_model", "judge": "evaluator_model", "guess": "predicted_model", "topic": "prompt_used",
+             "item": "text_id"}  # fmt: skip
+    file = str(tmp_path / "theirs.csv")
+    rows.rename(columns={ours: theirs for theirs, ours in names.items()}).to_csv(file, index=False)
+    given = {file: {"task_type": "exact_model"}}
+    assert holds(analysed(given, names)[3], "discrimination", HIT - FALSE)
+    assert set(analysed(given, names | {"hinted": "condition"})[3]["condition"]) == {"hinted=true", "hinted=false"}
+    missing = "text_id, true_model, evaluator_model, task_type, prompt_used .*it has item, source.*data/README.md"
+    with pytest.raises(InputError, match=f"lacks the fields {missing}"):
+        analysed(file)
+    for columns, message in (
+        (names | {"nobody": "sample"}, "`columns` names 'nobody', a field that no file"),
+        (names | {"guess": "answer"}, "`columns` must be one of text_id, .*got 'answer'"),
+        (names | {"hinted": "text_id"}, "gives `text_id` twice"), (["a"], "`columns` must be a mapping"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            analysed(given, columns)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"true_model": None}, "`true_model` is null, and must be a non-empty text"), ({"text_id": None}, "`text_id` is n"),
+    ({"true_model": ["a"]}, "`true_model` must be no list or object"), ({"task_type": "guess"}, "`task_type` is 'gues"),
+    ({"position": None}, "`position` is null, and must say where the pair's own text stood, as 1 or 2, A or B"),
+    ({"position": "C"}, "`position` is 'C'"), ({"other_model": None}, "`other_model` is null"),
+    ({"predicted_self": "perhaps"}, "`predicted_self` is 'perhaps'"), ({"score": 85}, "`score` is 85.*from 0 to 1"),
+    ({"true_model": "lab/cobalt", "other_model": "lab/amber"}, "the evaluator 'lab/amber' wrote the pair's other text"),
+])  # fmt: skip
+def test_what_is_missing_or_wrong_is_one_sentence_with_file_record_and_rule(change, message, analysed):
+    rows = pairs(2)
+    with pytest.raises(InputError, match=rf"theirs.jsonl, record 3: {message}"):
+        analysed([rows[0], rows[1], rows[2] | change, rows[3]])
+
+
+def test_a_field_that_pairs_lack_is_one_sentence(analysed):
+    with pytest.raises(InputError, match=r"lacks the field position: it must .* `columns: \{theirs: ours\}`"):
+        analysed([{k: v for k, v in row.items() if k != "position"} for row in pairs(2)])
+
+
+def test_the_notebook_says_above_its_first_table_what_reading_took_back(tmp_path):
+    cut = [r | {"returned_text": "It reads", "predicted_model": AUTHORS[r["predicted_model"]]} for r in exact(20)]
+    csv = pd.DataFrame(cut + cut[:30]).rename(columns={"true_model": "source"})
+    csv.to_csv(tmp_path / "theirs.csv", index=False)
+    given = {"predictions": {str(tmp_path / "theirs.csv"): {"hints": True}}, "columns": {"source": "true_model"},
+             "corpus": "", "n_resamples": 20, "out": str(tmp_path / "out")}  # fmt: skip
+    source, done = ROOT / "notebooks" / "03_self_recognition.ipynb", tmp_path / "done.ipynb"
+    papermill.execute_notebook(source, done, given, engine_name="forked", progress_bar=False)
+    outputs = [c.outputs for c in nbformat.read(done, as_version=4).cells if c.cell_type == "code" and c.outputs]
+    texts = ["".join(part.get("text", "") for part in of_cell) for of_cell in outputs]
+    assert texts[0].startswith("30 records repeat others") and "60 of 60 answers on record (100%)" in texts[0]
+    assert texts[0].count("on record, reply: 'It reads'") == 15
+    assert next(text for text in texts if "are unverified" in text).count("60 of 60 answers are unverified") == 3

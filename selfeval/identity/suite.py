@@ -21,7 +21,7 @@ from selfeval import DATA, models
 from selfeval.errors import InputError, check_whole
 from selfeval.files import tell_sweep
 from selfeval.identity.names import fold, mentions
-from selfeval.records import check_limit, data_path
+from selfeval.records import data_path
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE_ARMS = ("false-far", "false-near", "placebo")  # the text claims that the model is its foil
@@ -283,7 +283,7 @@ def situations(
     that neighbouring templates have different ones. turns: at most so many steps of pressure; None = all of a template.
     Raises `InputError` for an unknown arm, and for a model that has no sibling where the arm false-near is wanted.
     """
-    check_limit(limit)
+    check_whole("limit", limit)
     check_whole("turns", turns or 0, 0)
     arms = [arms] if isinstance(arms, str) else arms
     unknown = [arm for arm in arms or () if arm not in ARMS]

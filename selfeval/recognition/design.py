@@ -77,9 +77,8 @@ def _is_called(evaluator: Model, author: str, display: str) -> bool:
     return not {*map(name_key, names)}.isdisjoint(map(name_key, [author, display, *registered]))
 
 
-def _listed(names: Iterable[str], most: int = 20) -> str:
-    names = [repr(name) for name in names]
-    return ", ".join(names[:most]) + f" and {len(names) - most} more" * (len(names) > most)
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 async def shown_texts(client: Client, texts: Sequence[dict], condition: Condition, *, seed: int = 0) -> list[dict]:
@@ -89,7 +88,7 @@ async def shown_texts(client: Client, texts: Sequence[dict], condition: Conditio
     """
     if condition.control != "paraphrased":
         return changed(texts, condition.control, seed)
-    done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed=seed)
+    done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed)
     if failed:
         raise ProviderError(
             f"{condition.paraphraser!r} did not rewrite {len(failed)} of {len(texts)} texts (the first: "

@@ -11,13 +11,6 @@ from selfeval.models import Model
 from selfeval.recognition import prompts
 from selfeval.records import call_fields, chats, data_path, read_prompts, text_fields
 
-MISSING = {  # what helps where a reply is no text
-    "error": "run again to make only these calls",
-    "length": 'its tokens were used up before a text began: `again = "length"` asks once more, and `reasoning: true` '
-    "in its entry of data/models.yaml gives it room to think",
-    "empty": '`again = "empty"` asks once more',
-    "filtered": '`again = "filtered"` asks once more',
-}
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
 BEFORE = 4  # turns of a chat that a prompt shows at the least
 
@@ -128,7 +121,11 @@ def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list
     sentences = []
     for (author, status), failed in grouped.items():
         why = f"{status}; the first: {failed[0]['error']}" if status == "error" else status
-        remedy = MISSING.get(status, "ask another model, or on other prompts")
+        remedy = "ask another model, or on other prompts"
+        if status in ("length", "empty", "filtered"):
+            remedy = f'`again = "{status}"` asks once more'
+        elif status == "error":
+            remedy = "run again to make only these calls"
         sentences.append(f"{author} wrote no text for {len(failed)} of its requests ({why}): {remedy}.")
     if not texts:
         raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
@@ -136,14 +133,14 @@ def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list
 
 
 async def paraphrase(
-    client: Client, texts: Sequence[dict], model: Model, *, temperature: float = 0.7, seed: int = 0
+    client: Client, texts: Sequence[dict], model: Model, seed: int = 0
 ) -> tuple[list[dict], list[dict]]:
     """Have one model rewrite every text; return (records with the new text and their old author, failures).
 
     The author stays who wrote the original: what an evaluator still recognises is not the author's wording. The
     records keep `text_id` and who served the author, and name the model under `paraphrased_by`.
     """
-    parameters = {"temperature": temperature, "max_tokens": max(256, 4 * max(t["words"] for t in texts))}
+    parameters = {"temperature": 0.7, "max_tokens": max(256, 4 * max(t["words"] for t in texts))}
     requests = [
         Request(model, prompts.build_paraphrase(text["text"]), parameters, seed=seed, cut_counts=True) for text in texts
     ]
