@@ -14,7 +14,6 @@ from selfeval.keys import redact, visible
 
 SHORT = 100  # characters of a text that is a fact; a longer one is a passage
 MOST = 4000  # characters of a passage in a terminal
-FOLDED = 8000  # of what a page shows folded
 TITLES = {  # a field that gives a record's kind away: its title
     "task_type": "{task_type}: asked of {evaluator_model}",
     "juror": "{juror} on turn {turn}",
@@ -46,9 +45,12 @@ class Card:
     def __repr__(self) -> str:
         lines = [self.title]
         for label, text in self.parts:
-            long = len(text) > SHORT or "\n" in text
-            block = [f"  {label}:", *(f"  | {line}" for line in visible(as_text(text, MOST)).split("\n"))]
-            lines += block if long else [f"  {label}: {text}"]
+            if len(text) <= SHORT and "\n" not in text:
+                lines.append(f"  {label}: {text}")
+                continue
+            left = len(text) - MOST
+            shown = text[:MOST] + (f"\n… ({left:,} more characters)" if left > 0 else "")
+            lines += [f"  {label}:", *(f"  | {line}" for line in visible(shown).split("\n"))]
         return "\n".join(map(visible, lines))
 
 
@@ -94,15 +96,6 @@ def said(value) -> list[tuple[str, str]]:
         about = [{True: n, False: f"not {n}"}.get(part.get(n), part.get(n)) for n in ABOUT]
         found.append((", ".join(str(each) for each in about if each not in (None, "", "ok")), str(part[name] or "")))
     return found
-
-
-def as_text(value, most: int = FOLDED) -> str:
-    """Return messages, reasoning or null as one text; of a long one the first `most` characters."""
-    if is_messages(value):
-        value = "\n\n".join(f"{who}:\n{content}" for who, content in said(value))
-    text = str(value or "")
-    left = len(text) - most
-    return text[:most] + (f"\n… ({left:,} more characters)" if left > 0 else "")
 
 
 def short(value) -> str:
