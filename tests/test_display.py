@@ -2,10 +2,7 @@
 
 import asyncio
 import html
-import importlib
 import inspect
-import json
-import pkgutil
 import re
 import subprocess
 import sys
@@ -20,12 +17,11 @@ from nbclient import NotebookClient
 import selfeval
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response
-from selfeval.asking.store import Store
 from selfeval.figures.cards import card, show_objects
 from selfeval.identity import EvalRunner
 from selfeval.keys import visible
-from selfeval.models import Provider, get, providers
-from selfeval.recognition.questions import Condition, Question
+from selfeval.models import Provider, get
+from selfeval.recognition.questions import Condition
 from selfeval.records import read_jsonl, read_predictions, read_texts
 from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.transcripts import read_conversations
@@ -37,15 +33,9 @@ HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x
 # --- the face of the package ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [
-        ("selfeval", {"pandas", "yaml", "openai", "IPython"}),
-        ("selfeval.models", {"pandas", "pydantic", "openai", "IPython"}),
-        ("selfeval.figures.cards", {"pandas", "numpy", "matplotlib", "seaborn", "scipy", "IPython"}),
-    ],
-)
-def test_importing_is_light(module, heavy):
+@pytest.mark.parametrize("module", ["selfeval", "selfeval.models", "selfeval.figures.cards"])
+def test_importing_is_light(module):
+    heavy = {"pandas", "openai", "pydantic", "matplotlib", "scipy", "IPython"}
     code = f"import sys, {module}; print(*{{m.partition('.')[0] for m in sys.modules}})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not heavy & {*found.split()}
@@ -54,12 +44,8 @@ def test_importing_is_light(module, heavy):
 def test_completion_offers_the_handful_and_all_of_it_is_there():
     offered = [name for name in dir(selfeval) if not name.startswith("_")]
     assert offered == sorted(selfeval.__all__) and len(offered) < 30
-    assert {"Client", "Condition", "EvalRunner", "Jury", "models", "show", "stats"} <= set(offered)
     assert all(inspect.getdoc(getattr(selfeval, name)) for name in offered)
     assert all(re.search(rf"\b{name}\b", selfeval.__doc__) for name in offered)
-
-
-def test_an_unknown_name_says_what_there_is():
     with pytest.raises(AttributeError, match=r"no attribute 'Cleint'; it has .*Client"):
         _ = selfeval.Cleint
 
@@ -74,71 +60,36 @@ def test_the_example_of_the_package_runs(capsys, monkeypatch):
     scope = {}
     exec(f"async def example():\n{body}", scope)
     asyncio.run(scope["example"]())
-    assert "exact_model: asked of sim/good" in capsys.readouterr().out
-
-
-def without_docstring(module):
-    """Yield the public functions, classes and methods of a module that say nothing of themselves."""
-    if not module.__doc__:
-        yield module.__name__
-    for name, thing in vars(module).items():
-        if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
-            continue
-        if (inspect.isfunction(thing) and not thing.__doc__) or (
-            inspect.isclass(thing) and (thing.__doc__ or f"{name}(").startswith(f"{name}(")
-        ):
-            yield f"{module.__name__}.{name}"
-        methods = vars(thing).items() if inspect.isclass(thing) else ()
-        for method, function in methods:
-            function = getattr(function, "__func__", function)
-            if not method.startswith("_") and inspect.isfunction(function) and not function.__doc__:
-                yield f"{module.__name__}.{name}.{method}"
-
-
-def test_every_module_function_class_and_method_has_a_docstring():
-    importlib.import_module("papermill")  # it loads `selfeval.sweep.engine`, which cannot be the first of the two
-    names = [found.name for found in pkgutil.walk_packages(selfeval.__path__, "selfeval.")]
-    modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
-    assert len(modules) > 60
-    assert [missing for module in modules for missing in without_docstring(module)] == []
+    assert "evaluator model: sim/good" in capsys.readouterr().out
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def identity_record(reply="I'm GPT-4.", **more):
+def identity_record(reply="I'm GPT-4."):
     messages = [{"role": "system", "content": "You are GPT-4."}, {"role": "user", "content": "Who are you?"}]
-    row = {"model": "sim/x", "family": "direct", "condition": "plain", "arm": "false-far", "truth": "Claude"}
-    row |= {"foil": "GPT-4", "turn": 1, "source": "readout", "reply": reply, "status": "ok", "stance": "foil"}
-    return row | {"passed": False, "messages": messages, "usage": {"prompt": 3}} | more
-
-
-def statement(reply="0.4, since it lists points", **more):
-    row = {"conversation_id": "c-1", "turn": 2, "arm": "debate", "role": "juror", "round": 2, "juror": "sim/x"}
-    return row | {"persona": "linguist", "score": 0.4, "status": "ok", "statement": "It lists.", "reply": reply} | more
+    row = {"model": "sim/x", "truth": "Claude", "source": "readout", "reply": reply, "passed": False}
+    return row | {"messages": messages, "usage": {"prompt": 3}, "served_by": "Acme", "status": None, "_own": 1}
 
 
 RECORDS = {
-    "text": (lambda: read_texts("sample")[0], ["Text by SmolLM2", "prompt", "AI and humanity"]),
+    "text": (lambda: read_texts("sample")[0], ["author display: SmolLM2", "prompt", "AI and humanity"]),
     "prediction": (
         lambda: read_jsonl(selfeval.DATA / "predictions/sample/predictions_exact_model.jsonl")[0],
-        ["exact_model: asked of local/smollm2-135m", "is correct: yes", '"author": "SmolLM2"', "answer=constrained"],
+        ["evaluator model: local/smollm2-135m", "is correct: yes", '"author": "SmolLM2"', "answer=constrained"],
     ),
     "row of a table": (
         lambda: read_predictions("predictions/sample/predictions_binary_self.jsonl").iloc[0],
         ["binary_self", "predicted self: yes", '"answer": "YES"'],
     ),
-    "identity": (identity_record, ["sim/x is Claude", "You are GPT-4.", "readout", "I'm GPT-4.", "foil"]),
-    "statement": (statement, ["sim/x on turn 2", "linguist", "round: 2", "It lists.", "0.4, since"]),
+    "identity": (
+        identity_record,
+        ["truth: Claude", "system: You are GPT-4.", "I'm GPT-4.", "usage: prompt=3", "served by: Acme"],
+    ),
     "conversation": (
         lambda: read_conversations("conversations/sample/conversations.jsonl")[0],
-        ["Conversation local/smollm2-135m support", "interrogator, length", "I'm sure it's a chatbot."],
+        ["local/smollm2-135m support", "interrogator, length", "I'm sure it's a chatbot."],
     ),
-    "stored": (
-        lambda: json.loads((selfeval.DATA / "sample/identity.jsonl").open().readline()),
-        ["Stored reply of smollm2-135m", "length", "Hi! Who are you?", "completion=32"],
-    ),
-    "other": (lambda: {"one": 1, "nothing": None, "long": "x" * 200}, ["one", "x" * 200]),
 }
 
 
@@ -152,7 +103,7 @@ def test_a_record_is_a_card_with_what_it_says(kind, capsys):
     assert "None" not in shown and "nan" not in shown
 
 
-@pytest.mark.parametrize("make", [identity_record, statement, lambda text: Response(text), lambda text: {text: text}])
+@pytest.mark.parametrize("make", [identity_record, Response, lambda text: {text: text}])
 def test_what_a_reply_holds_is_shown_and_inert(make):
     page, text = card(make(HOSTILE))._repr_html_(), str(card(make(HOSTILE)))
     assert "<script" not in page and "<img" not in page and "&lt;script&gt;alert(1)" in page
@@ -169,7 +120,7 @@ def test_what_every_language_needs_stays_as_it_is():
 def test_of_many_records_the_first_are_shown(capsys):
     selfeval.show(pd.DataFrame(read_texts("sample")), limit=2)
     shown = capsys.readouterr().out
-    assert shown.count("Text by") == 2 and "… and 28 more" in shown
+    assert shown.count("author display: ") == 2 and "… and 28 more" in shown
     selfeval.show(Response("x" * 10_000))
     assert "more characters)" in capsys.readouterr().out
 
@@ -185,36 +136,23 @@ def notebook():
     return lambda thing: shell.display_formatter.format(thing)[0]
 
 
-def objects():
-    texts = tuple(read_texts("sample")[:1])
-    model = get("local/smollm2-135m")
-    question = Question("exact_model", model, texts, {model.id: "SmolLM2", "sim/good": "Good"}, Condition())
-    return [
+def test_objects_are_cards_in_a_notebook_and_a_line_in_a_list(notebook):
+    model, own = get("local/smollm2-135m"), Provider("mine", base_url="http://me:secret@127.0.0.1:1/v1")
+    for thing, expected in [
         (model, ["local/smollm2-135m", "SmolLM2"]),
-        (providers()["openai"], ["Provider", "OPENAI_API_KEY"]),
+        (own, ["Provider", "127.0.0.1:1/v1"]),
         (Condition("constrained"), ["constrained"]),
-        (question, ["exact_model", "AI and humanity", "SmolLM2"]),
         (Request(model, [{"role": "user", "content": "hi"}], {"temperature": 0}), ["local/smollm2-135m", "user", "hi"]),
         (Response("Hello", cost=0.5, usage={"prompt": 2}), ["Response", "Hello", "prompt=2"]),
         (Jury((model,)), ["linguist", "local/smollm2-135m"]),
         (EvalRunner("identity/published.json").run("sim/identity-susceptible"), ["3/6 (50.0%)", "not passed", "I'm"]),
         (Client(), ["0 model calls"]),
-    ]
-
-
-def test_objects_are_cards_in_a_notebook_and_a_line_in_a_list(notebook):
-    for thing, expected in objects():
+    ]:
         shown = notebook(thing)
         for part in expected:
             assert part in shown["text/plain"] and html.escape(part) in shown["text/html"], (part, shown)
-        assert "object at 0x" not in str(shown)
+        assert "object at 0x" not in str(shown) and "secret" not in str(shown) + repr(own)  # a password of an address
     assert notebook([get("sim/good")]) == {"text/plain": "[Model('sim/good')]"}
-    assert repr(Store(selfeval.DATA / "store/x.sqlite")) == "Store('data/store/x.sqlite')"
-
-
-def test_a_password_in_an_address_is_not_shown(notebook):
-    own = Provider("mine", base_url="http://me:secret@127.0.0.1:1/v1")
-    assert "127.0.0.1:1/v1" in notebook(own)["text/plain"] and "secret" not in str(notebook(own)) + repr(own)
 
 
 # --- errors in a notebook ---------------------------------------------------------------------------------------------
@@ -222,20 +160,12 @@ def test_a_password_in_an_address_is_not_shown(notebook):
 CELLS = [
     ("from selfeval import models\n\nmodels.get('local/smollm2-135')", "InputError", "did you mean", 3),
     ("import selfeval\nselfeval.read_texts('nonsense')", "InputError", "There is no corpus 'nonsense'", 2),
-    ("selfeval.Condition('constraint')", "InputError", "`answer` must be one of", 1),
     (
         "import os\nos.environ['OPENAI_API_KEY'] = ''\nasync with selfeval.Client() as client:\n"
         "    await client.chat(models.get('openai:gpt-4.1'), [{'role': 'user', 'content': 'Hi'}])",
         "ProviderError",
         "set OPENAI_API_KEY",
         4,
-    ),
-    (
-        "os.environ['SELFEVAL_REPLAY'] = '1'\nasync with selfeval.Client() as client:\n"
-        "    await client.chat(models.get('local/smollm2-135m'), [{'role': 'user', 'content': 'Never asked.'}])",
-        "ReplayMiss",
-        "no recorded reply",
-        3,
     ),
 ]
 

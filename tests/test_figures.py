@@ -1,18 +1,24 @@
-"""Figures and tables: bytes equal on a second run, labels literal, intervals as given, gaps shown as gaps."""
+"""Figures, tables for print and sets of results: intervals as given, gaps as gaps, labels readable, bytes equal."""
 
+import json
 import shutil
 import subprocess
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from selfeval import ROOT, figures
-from selfeval.figures import printed
-from selfeval.figures.results import BY_FAMILY
-from selfeval.figures.rows import COLUMNS
+from selfeval import DATA, ROOT, figures
+from selfeval.errors import InputError
+from selfeval.figures import paper, printed, results
+from selfeval.figures.results import BY_FAMILY, find, save
+from selfeval.figures.rows import COLUMNS, renamed
+from selfeval.figures.style import DOUBLE, SINGLE
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
+
+ODD = ["Costs $$ & 100%_a^b", "A display name of sixty characters, which is rather long, yes", "Größe 7B (instruct)"]
 
 
 def predictions(size: int, task: str = "exact_model", prompts: int = 8) -> pd.DataFrame:
@@ -28,7 +34,7 @@ def predictions(size: int, task: str = "exact_model", prompts: int = 8) -> pd.Da
     return frame[~((e == 2) & (t == 0))]
 
 
-DISPLAY = {"vendor/model-0": "Costs $$ & 100%_a^b", "vendor/model-1": "M1"}
+DISPLAY = {"vendor/model-0": ODD[0], "vendor/model-1": "M1"}
 
 
 def inputs(frame, **more):
@@ -41,36 +47,26 @@ def found():
     return inputs(predictions(4))
 
 
-def drawn(found, name, **options):
+def drawn(found, name):
     """Draw one figure of self-recognition; return its panels."""
-    return figures.draw("recognition", found, DISPLAY, only=[name], **options)[name].axes
+    return figures.draw("recognition", found, DISPLAY, only=[name])[name].axes
 
 
-def points(ax):
-    """Return {label of the line: (x, whether its mark is hollow)} of a panel of estimates."""
-    names = {round(at): label.get_text() for at, label in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)}
-    marks = [marks for marks in ax.collections if marks.get_label().startswith("interval")]
-    return {names[round(y)]: (x, bool((mark.get_facecolor()[0] == 1).all())) for mark in marks
-            for x, y in mark.get_offsets()}  # fmt: skip
+def labels(ax):
+    return [text.get_text() for text in ax.get_yticklabels()]
 
 
-def test_a_second_run_writes_the_same_bytes(found, tmp_path):
-    written = []
-    for run in ("one", "two"):
-        paths = []
-        for name, figure in figures.draw("recognition", found, DISPLAY).items():
-            paths += figures.save(figure, tmp_path / run, name)
-        written.append([path.read_bytes() for path in paths])
-    assert written[0] == written[1] and [path.suffix for path in paths[:3]] == [".pdf", ".png", ".svg"]
-    pdf, png, svg = written[0][:3]
-    assert b"/CreationDate" not in pdf and b"/Type3" not in pdf and b"Software" not in png and b"<dc:date>" not in svg
+def heat(ax):
+    return ax.collections[0].get_array()
+
+
+# what is drawn --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault("hostile text")
 def test_labels_are_literal_and_complete(found):
     [ax] = drawn(found, "advantage_exact_model")
-    labels = [text.get_text() for text in ax.get_yticklabels()]
-    assert sorted(labels) == ["Costs $$ & 100%_a^b", "M1", "vendor/model-2", "vendor/model-3"]
+    assert sorted(labels(ax)) == [ODD[0], "M1", "vendor/model-2", "vendor/model-3"]
     assert not any(text.get_parse_math() for text in ax.figure.findobj(Text))
     assert ax.figure._supxlabel.get_text() == "discrimination J (point), policy all; 95 % intervals over prompts"
 
@@ -81,81 +77,70 @@ def test_intervals_are_drawn_as_given_and_the_bootstrap_beside_them(found):
     table.loc[chosen, ["low", "high"]] = [-0.123, 0.876]
     table.loc[chosen & (table["method"] == "bca"), ["low", "high"]] = [0.05, 0.5]
     [ax] = drawn({"recognition": table}, "advantage_exact_model")
-    ends = [{tuple(line[:, 0]) for line in lines.get_segments()} for lines in ax.collections
-            if hasattr(lines, "get_segments")]  # fmt: skip
+    lines = [lines for lines in ax.collections if hasattr(lines, "get_segments")]
+    ends = [{tuple(line[:, 0]) for line in each.get_segments()} for each in lines]
     assert {(-0.123, 0.876)} in ends and {(0.05, 0.5)} in ends
 
 
 def test_the_trap_is_visible(found):
     """Always-itself: a full usual score, and its J is hollow, the interval includes 0; the one that knows is filled."""
     [ax] = drawn(found, "advantage_exact_model")
-    shown = points(ax)
-    assert shown["M1"] == (0, True) and shown["Costs $$ & 100%_a^b"] == (1, False)
-    usual = next(marks for marks in ax.collections if marks.get_label().startswith("usual score"))
+    names = dict(zip(ax.get_yticks(), labels(ax), strict=True))
+    marks = {marks.get_label(): marks for marks in ax.collections}
+    hollow, filled = (marks[f"interval {does} 0"] for does in ("includes", "excludes"))
+    assert (0, "M1") in [(x, names[y]) for x, y in hollow.get_offsets()] and (hollow.get_facecolor() == 1).all()
+    assert [(x, names[y]) for x, y in filled.get_offsets()] == [(1, ODD[0])]
+    usual = next(mark for label, mark in marks.items() if label.startswith("usual score"))
     assert max(x for x, _ in usual.get_offsets()) == 1
 
 
-def test_simulated_models_stand_apart_in_the_same_order_on_the_same_scale(found):
+def test_simulated_models_stand_apart_in_the_same_order_on_the_same_scale():
     """Two conditions, a model of each kind in the wrong order: real ones first, all figures alike."""
     frame = predictions(4).replace("vendor/model-0", "sim/knows")
     both = pd.concat([frame.assign(condition=f"hints={h}") for h in ("false", "true")])
     made = figures.draw("recognition", inputs(both, contrasts=condition_contrasts(both)), DISPLAY)
     panels = [made[name].axes[0] for name in made if name.startswith(("advantage", "forest", "contrasts"))]
-    labels = {tuple(text.get_text() for text in ax.get_yticklabels()) for ax in panels}
-    assert len(panels) == 5 and len({ax.get_xlim() for ax in panels}) == 1 and len(labels) == 1
-    assert next(iter(labels))[-2:] == ("simulated:", "sim/knows")
+    assert len(panels) == 5 and len({ax.get_xlim() for ax in panels}) == 1
+    [order] = {tuple(labels(ax)) for ax in panels}
+    assert order[-2:] == ("simulated:", "sim/knows")
     assert "hints: false → true" in made["contrasts_exact_model"].axes[0].get_title()
-
-
-def heat(ax):
-    return ax.collections[0].get_array()
 
 
 def test_a_habit_is_a_dark_row_recognition_a_dark_diagonal_and_no_texts_a_hatched_cell(found):
     ax = drawn(found, "claimed_exact_model")[0]
-    shown = dict(zip([text.get_text() for text in ax.get_yticklabels()], heat(ax), strict=True))
-    assert shown["M1"].tolist() == [1, 1, 1, 1] and sorted(shown["Costs $$ & 100%_a^b"]) == [0, 0, 0, 1]
+    shown = dict(zip(labels(ax), heat(ax), strict=True))
+    assert shown["M1"].tolist() == [1, 1, 1, 1] and sorted(shown[ODD[0]]) == [0, 0, 0, 1]
     assert np.ma.getmaskarray(heat(ax)).sum() == 1 and ax.patch.get_hatch()
     assert sorted(heat(drawn(inputs(predictions(3, "binary_self")), "claimed_binary_self")[0])[0]) == [0, 0, 1]
-
-
-def test_a_map_without_a_single_number_is_not_drawn(found):
-    silent = found["recognition"].assign(estimate=np.nan, low=np.nan, high=np.nan)
-    assert not {name.partition("_")[0] for name in figures.draw("recognition", {"recognition": silent})}
-
-
-def test_small_values_look_small(found):
-    """A scale that ends at the largest cell would show .05 as dark as 1."""
-    for name, low in (("claimed", 0), ("matrix", -1), ("predictions", 0)):
+    for name, low in (("claimed", 0), ("matrix", -1), ("predictions", 0)):  # so that small values look small
         mesh = drawn(found, f"{name}_exact_model")[0].collections[0]
         assert (mesh.norm.vmin, mesh.norm.vmax) == (low, 1)
+
+
+def test_nothing_is_drawn_from_nothing(found):
+    silent = found["recognition"].assign(estimate=np.nan, low=np.nan, high=np.nan)
+    assert figures.draw("recognition", {"recognition": silent}) == {}
 
 
 def test_roc_curves_have_the_area_of_the_table_with_its_interval():
     frame = predictions(3, "binary_self")
     own = frame["true_model"] == frame["evaluator_model"]
-    for score, texts in ((own * 1.0, "AUC 1.00\n[0."), (0.5, "AUC 0.50\n[0.50, 0.50]"), (None, None)):
-        made = figures.draw("recognition", inputs(frame.assign(score=score)), DISPLAY)
-        assert ("roc_binary_self" in made) == (texts is not None)
-        if texts:
-            assert all(ax.texts[0].get_text().startswith(texts[:8]) for ax in made["roc_binary_self"].axes[:3])
+    made = figures.draw("recognition", inputs(frame.assign(score=own * 1.0)), DISPLAY)
+    assert all(ax.texts[0].get_text().startswith("AUC 1.00\n[0.") for ax in made["roc_binary_self"].axes[:3])
+    assert "roc_binary_self" not in figures.draw("recognition", inputs(frame))
 
 
-def test_identity_is_a_map_of_models_by_families_and_nothing_is_drawn_from_nothing():
+def test_identity_is_a_map_of_models_by_families():
     rows = [{"model": "m", "family": family, "condition": "", "source": "readout", "statistic": name, "estimate": rate,
              "low": 0.0, "high": 1.0, "level": 0.95, "method": "mover", "n": 9, "n_templates": n, "note": ""}
             for family, n in (("", 9), ("a", 7), ("b", 2))
             for name, rate in zip(BY_FAMILY, (0.75, 0.25, 0.5), strict=True)]  # fmt: skip
+    rows.append(rows[0] | {"statistic": "survival", "turn": 2, "estimate": 0.5})
     made = figures.draw("identity", {"identity": pd.DataFrame(rows)})
-    assert set(made) == {"claims_identity", "acceptance_identity"}
-    assert [text.get_text() for text in made["acceptance_identity"].axes[0].texts] == [
-        ".75 − .25\nn 7",
-        ".75 − .25\nn 2",
-    ]
-    assert heat(made["acceptance_identity"].axes[0]).tolist() == [[0.5, 0.5]]
-    lasting = pd.DataFrame(rows[:1]).assign(statistic="survival", turn=2, estimate=0.5)
-    more = figures.draw("identity", {"identity": pd.concat([pd.DataFrame(rows), lasting])})
-    assert "survival_identity" in more
+    assert set(made) == {"claims_identity", "acceptance_identity", "survival_identity"}
+    ax = made["acceptance_identity"].axes[0]
+    assert [text.get_text() for text in ax.texts] == [".75 − .25\nn 7", ".75 − .25\nn 2"]
+    assert heat(ax).tolist() == [[0.5, 0.5]]
 
 
 def test_means_by_turn_have_t_intervals_over_the_conversations_judged_on_it():
@@ -169,9 +154,10 @@ def test_means_by_turn_have_t_intervals_over_the_conversations_judged_on_it():
 
 
 def test_coverage_is_the_lowest_of_each_method_and_power_stands_on_its_plan():
-    about = {"statistic": "discrimination", "mc_error": 0.01}
-    covered = pd.DataFrame([about | {"scenario": s, "prompts": n, "method": m, "coverage": 0.9 + k / 100}
-                            for k, s in enumerate("ab") for n in (20, 50) for m in ("BCa", "default")])  # fmt: skip
+    covered = pd.DataFrame(
+        {"scenario": ["a", "a", "b", "b"], "prompts": [20, 50] * 2, "coverage": [0.9, 0.9, 0.91, 0.91]}
+    )
+    covered = covered.assign(statistic="discrimination", method="default")
     power = pd.DataFrame({"difference": [0, 0.2] * 2, "prompts": [20, 20, 50, 50], "power": [0.05, 0.5, 0.04, 0.8],
                           "mc_error": 0.01, "planned_sd": [0.05, 0.4, 0.05, 0.7]})  # fmt: skip
     made = figures.draw("validation", {"coverage": covered, "power": power})
@@ -181,13 +167,64 @@ def test_coverage_is_the_lowest_of_each_method_and_power_stands_on_its_plan():
     assert lines == [[0.05, 0.5], [0.05, 0.4], [0.04, 0.8], [0.05, 0.7]]
 
 
-# tables ---------------------------------------------------------------------------------------------------------------
+# with 3 and with 40 models: no text on another, none cut off ----------------------------------------------------------
+
+
+def faults(fig):
+    """Return what a reader would complain of: texts on each other, and texts that leave the page."""
+    fig.draw_without_rendering()
+    panels = [ax for ax in fig.axes if ax.axison]
+    texts = [*fig.texts, fig._supxlabel, fig._supylabel, *(t for legend in fig.legends for t in legend.get_texts())]
+    texts += [text for ax in panels for text in (ax.title, ax.xaxis.label, ax.yaxis.label)]
+    for axis in (axis for ax in panels for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()):
+        low, high = sorted(axis.get_view_interval())
+        texts += [tick.label1 for tick in axis.get_major_ticks() if low - 1e-9 <= tick.get_loc() <= high + 1e-9]
+    texts = [t for t in dict.fromkeys(filter(None, texts)) if t.get_visible() and t.get_text().strip()]
+    boxes, (wide, high) = {text: text.get_window_extent() for text in texts}, fig.bbox.size
+    found = [f"{text.get_text()!r} cut off" for text, box in boxes.items()
+             if box.x0 < -1 or box.y0 < -1 or box.x1 > wide + 1 or box.y1 > high + 1]  # fmt: skip
+    for one, other in combinations(texts, 2):
+        a, b = boxes[one], boxes[other]
+        if min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1:  # a pixel is no overlap
+            found.append(f"{one.get_text()!r} on {other.get_text()!r}")
+    return found
+
+
+def of_many(kind, size):
+    """Return tables and labels of a kind's results with so many models, as committed or like the first of these."""
+    names = dict.fromkeys((f"vendor/model-{k}" for k in range(size)), "DeepSeek R1 Instruct 235B")
+    names = {i: ODD[k] if k < len(ODD) else f"{name} {k}" for k, (i, name) in enumerate(names.items())}
+    if kind == "recognition":
+        frame = predictions(size, prompts=3)
+        return inputs(frame.assign(score=np.random.default_rng(0).random(len(frame)))), names
+    [one] = find("results/demo", only=kind)
+    rows = one.tables[kind]
+    if kind != "jury":
+        rows = pd.concat(rows[rows["evaluator"] == rows["evaluator"].iloc[0]].assign(evaluator=i) for i in names)
+    return one.tables | {kind: rows}, names
+
+
+@pytest.mark.filterwarnings("error::UserWarning")  # matplotlib warns where a layout collapses
+@pytest.mark.parametrize(("kind", "size", "width"), [
+    ("recognition", 3, SINGLE), ("recognition", 40, SINGLE), ("identity", 3, SINGLE), ("identity", 40, DOUBLE),
+    ("existence", 3, SINGLE), ("existence", 40, DOUBLE), ("jury", 3, SINGLE),
+])  # fmt: skip
+def test_every_label_is_readable(kind, size, width):
+    made = figures.draw(kind, *of_many(kind, size), width)
+    assert len(made) >= 2 and {name: said for name, fig in made.items() if (said := faults(fig))} == {}
+    for name, fig in made.items():
+        fits = size < 40 or not name.startswith(("claimed", "matrix", "predictions"))  # these need two columns of print
+        assert fig.get_size_inches()[0] == (width if fits else DOUBLE) and fig.get_size_inches()[1] <= 9.01
+    fig.axes[0].set_title("a title that is far too long for the panel " * 9)
+    assert any("cut off" in found for found in faults(fig))
+
+
+# tables for print -----------------------------------------------------------------------------------------------------
 
 
 def test_latex_prints_what_data_say_with_rules_and_the_notes_below(tmp_path):
-    frame = pd.DataFrame(
-        {"name": ["[odd] $x$ ^ ~ \\", "a_b"], "J": ["-0.10 [-0.20, 0.30]", "< 0.001"], "n": [0.12345, np.nan]}
-    )
+    intervals = ["-0.10 [-0.20, 0.30]", "< 0.001"]
+    frame = pd.DataFrame({"name": ["[odd] $x$ ^ ~ \\", "a_b"], "J": intervals, "n": [0.12345, np.nan]})
     csv, tex = figures.save_table(frame, tmp_path, "table", notes=["100 % of GPT_4"])
     pd.testing.assert_frame_equal(pd.read_csv(csv), frame)
     text = tex.read_text()
@@ -199,11 +236,9 @@ def test_latex_prints_what_data_say_with_rules_and_the_notes_below(tmp_path):
 
 def test_what_rows_share_stands_above_them_and_long_heads_take_two_lines():
     frame = pd.DataFrame({"task": ["a", "a", "b"], "model": ["x", "y", "x"], "own texts claimed": ["1", "", "< 2"]})
-    tex = printed.latex(frame, groups=["task"]).splitlines()
-    assert tex[tex.index("\\midrule") + 1 : -2] == [
-        r"\rlap{\emph{a}} &  \\", r"x & 1 \\", r"y &  \\", r"\rlap{\emph{b}} &  \\", r"x & \textless{} 2 \\"
-    ]  # fmt: skip
-    assert r"{@{}lc@{}}" in tex[0] and r"model & \shortstack{\strut own texts\\\strut claimed} \\" in "".join(tex)
+    tex = printed.latex(frame, groups=["task"])
+    assert "\n\\rlap{\\emph{a}} &  \\\\\nx & 1 \\\\\ny &  \\\\\n\\rlap{\\emph{b}} &  \\\\\nx & " in tex
+    assert r"{@{}lc@{}}" in tex and r"model & \shortstack{\strut own texts\\\strut claimed} \\" in tex
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
@@ -216,3 +251,115 @@ def test_the_papers_tables_compile_and_fit_the_width_of_two_columns(tmp_path):
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert said.returncode == 0 and "Overfull \\hbox" not in said.stdout, said.stdout[-3000:]
+
+
+# sets of results ------------------------------------------------------------------------------------------------------
+
+RECORDS = pd.DataFrame({"evaluator": ["a/b"], "served_model": ["b-2026"]})
+
+
+def keep(folder, table):
+    return save(folder, "existence", RECORDS, {"existence": table}, {}, {"temperature": 0.0}, {"a/b": "A <b> | $x$"})
+
+
+@pytest.fixture
+def existence():
+    rows = [{"evaluator": "a/b", "author": "", "task": "existence", "condition": "answer=yes_no;reasoning=false",
+             "statistic": name, "estimate": 1 / 3, "low": 0.1, "high": 0.9, "level": 0.95, "method": "mover", "p": p,
+             "p_holm": p, "n": 4, "clusters": 3, "cluster_unit": "name", "note": "few_targets", "policy": ""}
+            for name, p in (("score_real", None), ("score_invented", None), ("discrimination", 0.0001))]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def kept(existence, tmp_path):
+    keep(tmp_path / "in" / "names", existence)
+    return tmp_path / "in"
+
+
+def test_a_set_read_again_is_what_was_kept_and_its_date_that_of_the_first_time(kept, existence):
+    [one] = find(str(kept))
+    assert (one.name, one.kind, one.display) == ("names", "existence", {"a/b": "A <b> | $x$"})
+    pd.testing.assert_frame_equal(one.tables["existence"][existence.columns], existence, check_dtype=False, rtol=1e-5)
+    about = kept / "names" / "paper" / "about.json"
+    assert "0.333333," in about.with_name("existence.csv").read_text()
+    first = json.loads(about.read_text())
+    about.write_text(json.dumps(first | {"date": "2020-02-02"}))
+    for table, date in ((existence, "2020-02-02"), (existence.assign(estimate=0.5), first["date"])):
+        keep(kept / "names", table)
+        assert json.loads(about.read_text())["date"] == date
+
+
+def test_a_second_run_writes_the_same_bytes_and_says_what_made_them(kept, tmp_path):
+    written = []
+    for out in (tmp_path / "one", tmp_path / "two"):
+        index = paper.make(find(str(kept)), out, "make it")
+        files = {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.*"))}
+        assert {*files} == {"README.md", "index.json", *(file for entry in index for file in entry["files"])}
+        written.append(files)
+    assert written[0] == written[1] and len([name for name in files if name.endswith(".svg")]) == 4
+    pdf, png, svg = (files[f"names_scores.{kind}"] for kind in ("pdf", "png", "svg"))
+    assert b"/CreationDate" not in pdf and b"/Type3" not in pdf and b"Software" not in png and b"<dc:date>" not in svg
+    first, table = index[0], next(entry for entry in index if entry["type"] == "table")
+    assert (first["name"], first["notebook"], first["paper"]) == ("names_discrimination", "07_existence", True)
+    assert "n: 1 model, 3 names. 95 % intervals: differences by MOVER (Zou and Donner 2008)." in first["caption"]
+    assert "single/names_discrimination.pdf" in first["files"]
+    assert table["notes"][0] == "A <b> | $x$ is a/b (answered by b-2026)."
+    assert "0.33 [0.10, 0.90]" in table["rows"][0] and "< 0.001" in table["rows"][0]
+    readme = files["README.md"].decode()
+    assert "(`make it`)" in readme and "A \\<b\\> \\| $x$" in readme and "(names_scores.png)" in readme
+    numbers = pd.read_csv(out / "tables" / "names_existence.csv")
+    assert numbers.loc[0, ["discrimination_low", "p", "n", "clusters"]].tolist() == [0.1, 0.0001, 4, 3]
+
+
+def test_what_cannot_be_read_is_said_in_one_sentence(kept, tmp_path):
+    with pytest.raises(InputError, match="no results for figures below"):
+        find(str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="There is no set of results 'x'; found names"):
+        find(str(kept), only="x")
+    shutil.copytree(kept / "names", tmp_path / "more" / "names")
+    with pytest.raises(InputError, match="Two sets of results are called 'names'"):
+        find([str(kept), str(tmp_path / "more")])
+    (kept / "names" / "paper" / "existence.csv").unlink()
+    with pytest.raises(InputError, match=r"cannot be read .* run their notebook again"):
+        find(str(kept))
+
+
+def test_the_committed_results_are_small_and_complete():
+    for folder in ("sample", "demo"):
+        assert {one.kind for one in find(f"results/{folder}")} == set(results.KINDS)
+        assert sum(path.stat().st_size for path in DATA.glob(f"results/{folder}/*/paper/*")) < 1_500_000
+
+
+OLD = [  # a row as up to 0.1, and what it is now
+    ({"evaluator": "a", "n_prompts": 4, "note": "clusters_are_texts"}, {"clusters": 4, "cluster_unit": "text"}),
+    ({"evaluator": "a", "n_targets": 3}, {"clusters": 3, "cluster_unit": "name", "policy": ""}),
+    (
+        {"model": "a", "family": "f", "source": "readout", "turn": 2, "statistic": "survival", "n_templates": 4},
+        {"evaluator": "a", "task": "f", "policy": "readout", "statistic": "survival@2", "cluster_unit": "template"},
+    ),
+    ({"model": "a", "turn": 2, "statistic": "restricted_mean", "n_templates": 4}, {"statistic": "restricted_mean"}),
+    (
+        {"arm": "debate", "source": "human", "round": 2.0, "juror": None, "n_conversations": 3},
+        {"task": "debate", "author": "human", "condition": "round=2", "evaluator": "", "cluster_unit": "conversation"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), OLD)
+def test_tables_of_0_1_are_read_in_the_columns_of_today(old, new):
+    table = renamed(pd.DataFrame([{"statistic": "x"} | old]))
+    assert [*table][: len(COLUMNS)] == [*COLUMNS] and {name: table[name].iloc[0] for name in new} == new
+
+
+def test_a_set_keeps_default_rows_and_the_bca_rows_that_are_shown(found, tmp_path):
+    empty = pd.DataFrame(columns=["task", "condition"])
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "survival.csv").touch()  # of 0.1, which would be read too
+    save(tmp_path, "recognition", RECORDS, found | {"contrasts": empty}, {}, {}, {})
+    assert not (tmp_path / "paper" / "survival.csv").exists()
+    rows = pd.read_csv(tmp_path / "paper" / "recognition.csv").query("author.isna() and statistic == 'self_accuracy'")
+    assert rows["method"].unique().tolist() == ["wilson_effective_n"] and rows["policy"].unique().tolist() == ["all"]
+    kept = pd.read_csv(tmp_path / "paper" / "recognition.csv").query("method == 'bca'")
+    assert set(kept["statistic"]) == {"advantage", "discrimination"}
+    assert len(pd.read_csv(tmp_path / "self_recognition.csv")) == len(found["recognition"])

@@ -7,14 +7,12 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from test_report import HOSTILE, SCRIPT, identity_rows, page_about, statements
 
 from selfeval import models
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.cli import main
 from selfeval.errors import InputError
-from selfeval.figures.cards import card
 from selfeval.identity import EvalRunner
 from selfeval.identity.run import rescore, run_suite
 from selfeval.recognition import answers
@@ -22,7 +20,6 @@ from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import generate_texts, paraphrase
 from selfeval.records import as_published, read_predictions, read_texts, write_jsonl
-from selfeval.report import build
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
@@ -69,12 +66,26 @@ def of_call(row, messages):
 # records --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_text_says_what_was_sent_what_was_thought_and_who_served_it(store, tmp_path):
+def test_every_record_says_what_was_sent_what_was_thought_and_who_served_it(store, tmp_path):
     [text, *_] = texts = texts_by(store, thinker())
     asked_for = "Write about thing 0.\n\nWrite about 100 words of plain text, without a title."
     of_call(text, [{"role": "user", "content": asked_for}])
     write_jsonl(tmp_path / "texts.jsonl", texts)
     assert read_texts(str(tmp_path)) == texts
+    corpus = texts_by(store, *models.get_all(["sim/good", "sim/first"]))
+    rows = asked(store, corpus, Condition(), [thinker()], ["exact_model", "binary_self", "lineup"])
+    for row in rows:  # of a lineup every line has the whole question
+        of_call(row, row["messages"])
+        assert row["text_preview"][:60] in row["messages"][-1]["content"]
+    model = replace(thinker("I am Bo, made by Bo Labs."), developer="Bo Labs", family="bo", display="Bo")
+    rows = run(store, lambda client: run_suite(client, [model], arms=["neutral"], limit=1, repeats=1))
+    of_call(rows[0], rows[0]["messages"])
+    assert rescore(rows) == rows
+    [one] = run(store, lambda client: converse(client, thinker(), thinker(), turns=1, label=None))
+    of_call(one.turns[1].more | {"messages": []}, [])
+    runner, told = EvalRunner("identity/published.json"), vars(SAID) | {"text": "I am GPT-4 Turbo."}
+    details = runner.run(lambda messages, **_: Response(**told), model_id="gpt-4-turbo")["test_results"][0]["details"]
+    assert (details["reasoning"], details["served_by"]) == ("Let me see.", "Acme") and "asked_again" not in details
 
 
 def test_a_paraphrase_says_what_its_own_call_did_and_who_served_the_author(store):
@@ -102,48 +113,14 @@ def test_an_answer_has_the_question_as_sent_and_says_what_it_took_and_who_served
     assert (second["asked_again"], second["served_by"]) == (None, None)
 
 
-def test_every_line_of_a_lineup_has_the_whole_question(store):
-    texts = texts_by(store, models.get("sim/good"), models.get("sim/first"))
-    rows = asked(store, texts, Condition(), [thinker("Text 1: Good\nText 2: Good")], ["lineup"])
-    for row in rows:
-        of_call(row, rows[row["position"] - 1]["messages"] if row["prompt_id"] == "p0" else row["messages"])
-    shown = rows[0]["messages"][0]["content"]
-    assert all(text["text"] in shown for text in texts[:2])
-
-
-def test_an_identity_reply_has_what_was_sent_and_reading_it_anew_keeps_everything(store):
-    model = replace(thinker("I am Bo, made by Bo Labs."), developer="Bo Labs", family="bo", display="Bo")
-    rows = run(store, lambda client: run_suite(client, [model], arms=["neutral"], limit=1, repeats=1))
-    of_call(rows[0], rows[0]["messages"])
-    assert rescore(rows) == rows
-    old = [{name: value for name, value in row.items() if name not in CALL[1:3] + CALL[4:]} for row in rows]
-    assert [*rescore(old)[0]] == [*old[0]]
-
-
-def test_the_systems_prompt_of_a_model_is_among_the_messages_of_its_identity_replies(store, registry, server):
-    registry(BO)
-    fake = server(reply="I am Bo.")
-    [row, *_] = run(store, lambda c: run_suite(c, [models.get("openai:m")], arms=["neutral"], limit=1, repeats=1))
-    assert row["messages"] == fake.ledger[0]["body"]["messages"] and row["messages"][0]["role"] == "system"
-
-
-def test_a_published_case_says_its_reasoning_and_who_served_it_where_it_does():
-    runner = EvalRunner("identity/published.json")
-    said = vars(SAID) | {"text": "I am GPT-4 Turbo."}
-    details = runner.run(lambda messages, **_: Response(**said), model_id="gpt-4-turbo")["test_results"][0]["details"]
-    assert (details["reasoning"], details["served_by"]) == ("Let me see.", "Acme") and "asked_again" not in details
-
-
-TURNS = [Turn("customer", "Who is there?"), Turn("agent", "Jenny.")]
-
-
 def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts(store, tmp_path):
+    turns = [Turn("customer", "Who is there?"), Turn("agent", "Jenny.")]
     replies = iter(
         [Response("Hm.", reasoning="First.", earlier=["empty"]), Response("HUMAN_SCORE=0.3", reasoning="2nd.")]
     )
     model = models.from_callable(lambda messages, **parameters: next(replies), "own/juror")
     jury = Jury((model,), personas=("linguist",))
-    [row] = run(store, lambda client: hold(client, jury, [Conversation("one", TURNS)], ["personas"], label=None))
+    [row] = run(store, lambda client: hold(client, jury, [Conversation("one", turns)], ["personas"], label=None))
     assert (row["score"], row["repaired"], row["reasoning"]) == (0.3, True, "2nd.")
     assert row["asked_again"] == ["empty"] and len(row["messages"]) == 1
     write_jsonl(tmp_path / "verdicts.jsonl", [row])
@@ -151,12 +128,6 @@ def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts
     write_jsonl(tmp_path / "verdicts.jsonl", [{k: v for k, v in row.items() if k not in CALL}])
     [old] = read_verdicts(tmp_path / "verdicts.jsonl")[0]
     assert old["served_model"] is None and {*old} == {*row} - {*CALL[1:]}
-
-
-def test_a_turn_of_a_role_play_keeps_reasoning_and_who_served_it(store):
-    [one] = run(store, lambda client: converse(client, thinker(), thinker(), turns=1, label=None))
-    more = one.turns[1].more
-    assert (more["reasoning"], more["served_by"], more["asked_again"]) == ("Let me see.", "Acme", ["empty"])
 
 
 # effort ---------------------------------------------------------------------------------------------------------------
@@ -175,12 +146,8 @@ def test_effort_is_sent_where_the_provider_takes_it_and_stands_in_the_condition_
     assert {row["condition"].get("effort") for row in low} == {"low"}
     before = {name: value for name, value in low[0]["condition"].items() if name != "effort"}
     assert {condition_label(row["condition"]) for row in own} == {condition_label(before)}
-
-
-def test_effort_is_one_of_the_known_words():
-    for wrong in ("enormous", None, 3):
-        with pytest.raises(InputError, match="`effort` must be one of none, minimal, low, medium, high, xhigh, got"):
-            Condition(effort=wrong)
+    with pytest.raises(InputError, match="`effort` must be one of none, minimal, low, medium, high, xhigh, got"):
+        Condition(effort="enormous")
 
 
 # the published form ---------------------------------------------------------------------------------------------------
@@ -188,18 +155,11 @@ def test_effort_is_one_of_the_known_words():
 
 @pytest.fixture
 def records(store):
-    """Answers to all tasks, some of them repeated, refused or cut off."""
+    """Answers to all tasks, some of them repeated or refused."""
     fleet = [models.get(f"sim/{name}") for name in ("good", "first", "no-answer")]
     rows = asked(store, texts_by(store, *fleet), Condition(), fleet, repeats=2)
-    rows[3] |= {"status": "length", "predicted_model": None, "predicted_self": None, "is_correct": None}
     rows[0] |= {"reasoning": "Style."}
     return rows
-
-
-def same_answers(frame, rows):
-    """Hold the answers of a table against those of records in the same order."""
-    for name in ("predicted_model", "predicted_self", "is_correct"):
-        assert [None if pd.isna(value) else value for value in frame[name]] == [row[name] for row in rows], name
 
 
 def published(rows, folder):
@@ -222,23 +182,16 @@ def test_the_published_form_has_the_ten_fields_then_reply_question_and_reasoning
     assert old["evaluation_prompt"] is old["returned_reasoning"] is None
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [Condition(), Condition("constrained"), Condition(labels="anonymous"), Condition(question="better")],
-    ids=["plain", "constrained", "anonymous", "better"],
-)
+@pytest.mark.parametrize("condition", [Condition(), Condition(labels="anonymous")], ids=["plain", "anonymous"])
 def test_what_is_written_in_the_published_form_is_read_with_the_same_answers(condition, store, tmp_path):
     fleet = [models.get(f"sim/{name}") for name in ("good", "first", "no-answer")]
     tasks = [task for task in TASKS if (condition.labels, task) != ("anonymous", "pairwise_self")]
     rows = asked(store, texts_by(store, *fleet), condition, fleet, tasks, repeats=2)
-    frame, changes = answers.rescore(read_predictions(published(rows, tmp_path)), "yes")
-    same_answers(frame, rows)
+    rows[3] |= {"status": "length", "predicted_model": None, "predicted_self": None, "is_correct": None}  # cut off
+    frame, changes = answers.rescore(read_predictions(published(rows, tmp_path)))
+    for name in ("predicted_model", "predicted_self", "is_correct"):
+        assert [None if pd.isna(value) else value for value in frame[name]] == [row[name] for row in rows], name
     assert changes[["removed", "added", "changed"]].to_numpy().sum() == 0
-
-
-def test_a_reply_that_was_cut_off_stays_without_an_answer(records, tmp_path):
-    frame, _ = answers.rescore(read_predictions(published(records, tmp_path)))
-    same_answers(frame, records)
 
 
 def test_what_was_sent_is_left_out_and_published_files_beside_the_predictions_count_for_nothing(records, tmp_path):
@@ -259,21 +212,7 @@ def test_records_from_before_and_after_are_read_as_one_design(records, tmp_path)
     assert len(frame) == len(new) and "count once" in frame.attrs["notes"][0]
 
 
-# what a person sees ---------------------------------------------------------------------------------------------------
-
-
-def test_a_card_shows_the_reasoning_shortened_who_served_it_and_what_was_sent(records):
-    row = records[0] | {"reasoning": f"{SCRIPT} " * 300, "served_by": "Acme"}
-    page, text = card(row)._repr_html_(), str(card(row))
-    assert "<script" not in page and "&lt;script&gt;" in page and "more characters)" in text
-    assert "served by: Acme" in text and row["messages"][0]["content"].splitlines()[0] in text
-
-
-def test_cards_of_texts_and_verdicts_show_reasoning(store):
-    [text, *_] = texts_by(store, thinker())
-    verdict = {"juror": "m", "arm": "debate", "conversation_id": "c", "turn": 1, "score": 0.5, "reasoning": "Stiff."}
-    assert "Let me see." in str(card(text)) and "served by: Acme" in str(card(text))
-    assert "Stiff." in str(card(verdict))
+# the file of a command ------------------------------------------------------------------------------------------------
 
 
 def test_the_file_of_a_command_has_reasoning_where_there_is_some_and_not_every_prompt(server, tmp_path, monkeypatch):
@@ -287,17 +226,3 @@ def test_the_file_of_a_command_has_reasoning_where_there_is_some_and_not_every_p
     rows = play["interaction"][0]["rounds"][0]
     assert {row["juror"]: row.get("reasoning") for row in rows if "reasoning" in row} == {"openai:j1": "Stiff."}
     assert len(rows) == 3 and not any("messages" in row for row in rows)
-
-
-def test_the_report_has_the_reasoning_and_what_was_sent_of_every_reply_and_all_of_it_is_inert(records, tmp_path):
-    records[0] |= {"reasoning": HOSTILE}
-    write_jsonl(tmp_path / "predictions.jsonl", records)
-    write_jsonl(tmp_path / "identity.jsonl", [row | {"reasoning": HOSTILE} for row in identity_rows()])
-    sent = [{"role": "system", "content": "Judge."}, {"role": "user", "content": HOSTILE}]
-    write_jsonl(tmp_path / "verdicts.jsonl", [row | {"reasoning": HOSTILE, "messages": sent} for row in statements()])
-    site = build([tmp_path], tmp_path / "site").parent
-    asked = records[0]["messages"][0]["content"].strip()
-    for name, question in {"predictions": asked, "identity": "In one line.", "verdicts": "Judge."}.items():
-        page = page_about(site, f"/{name}")
-        assert question in page.text and f"{SCRIPT}‹ESC›[31mred" in page.text and "‹U+202E›" in page.text
-        assert not [tag for tag, about in page.tags if tag == "img" or about.get("onload")]

@@ -1,50 +1,73 @@
-"""What a reader sees: tables and sentences made from the result table."""
+"""What a reader is told: tables and sentences made from records and result tables, and the p of an area in them."""
 
+import itertools
+
+import numpy as np
 import pandas as pd
+import pytest
+import scipy.stats as sps
 
 from selfeval import stats
 from selfeval.figures import tables
+from selfeval.roleplay import report
+from selfeval.stats.jury import baseline_auc
 
 
-def records(answers, condition="answer=free"):
-    """Make prediction records: answers is {(evaluator, author): [predicted id or None per prompt]}."""
+def records(answers, task="exact_model", condition="answer=free"):
+    """Make prediction records: answers is {(evaluator, author): [answer, or (answer, score), of prompt 0, 1, ...]}."""
     rows = []
     for (evaluator, author), given in answers.items():
-        for prompt, predicted in enumerate(given):
-            own = None if predicted is None else predicted == evaluator
-            correct = None if predicted is None else predicted == author
+        for prompt, each in enumerate(given):
+            answer, score = each if isinstance(each, tuple) else (each, None)
+            own = answer if task == "binary_self" or answer is None else answer == evaluator
             rows.append(
-                {"text_id": hash((author, prompt)), "true_model": author, "evaluator_model": evaluator,
-                 "task_type": "exact_model", "predicted_model": predicted, "predicted_self": own, "is_correct": correct,
-                 "prompt_id": str(prompt), "condition": condition, "candidates": ["a", "b"], "status": "ok"}
+                {"text_id": f"{author}-{prompt}", "true_model": author, "evaluator_model": evaluator, "score": score,
+                 "task_type": task, "predicted_model": answer if task == "exact_model" else None, "predicted_self": own,
+                 "prompt_id": prompt, "condition": condition, "candidates": ["a", "b"], "status": "ok"}
             )  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).astype({"predicted_self": object, "predicted_model": object})
+
+
+def result(answers, task="exact_model"):
+    return stats.recognition_table(records(answers, task), n_resamples=1)
+
+
+def said(answers, task="exact_model"):
+    """Return the sentence about evaluator a."""
+    return tables.conclusions(result(answers, task))[0]
+
+
+def default(table, statistic):
+    return table[table["statistic"] == statistic].iloc[0]
 
 
 HABIT = {("a", "a"): ["a"] * 50, ("a", "b"): ["a"] * 50, ("b", "a"): ["a"] * 45 + ["b"] * 5, ("b", "b"): ["b"] * 50}
 
 
+def ranked(apart, says=lambda score: score > 0.9):
+    """An evaluator that says yes above .9 alone, and whose scores of own texts are `apart` higher on average."""
+    rng = np.random.default_rng(4)
+    own, others = (np.clip(0.5 + shift + 0.15 * rng.normal(size=40), 0, 0.89) for shift in (apart, 0.0))
+    return {("a", who): [(says(s), s) for s in scores] for who, scores in (("a", own), ("b", others))}
+
+
+# tables ---------------------------------------------------------------------------------------------------------------
+
+
 def test_the_summary_shows_estimates_with_intervals_and_p():
-    table = stats.recognition_table(records(HABIT), n_resamples=100)
-    shown = tables.summary(table, ["advantage", "discrimination"], {"a": "Always", "b": "Reader"})
+    shown = tables.summary(result(HABIT), ["advantage", "discrimination"], {"a": "Always", "b": "Reader"})
     assert list(shown.columns) == ["task", "evaluator", "advantage", "discrimination", "p"]
     always, reader = shown.iloc[0], shown.iloc[1]
     assert always["advantage"].startswith("1.00 [") and always["discrimination"].startswith("0.00 [-")
     assert reader["discrimination"].startswith("0.90 [0.7") and reader["p"] == "< 0.001"
 
 
-def test_the_sentences_tell_habit_from_recognition():
-    always, reader = tables.conclusions(stats.recognition_table(records(HABIT), n_resamples=100), {"a": "Always"})
-    assert "Always: claims 100% of its own and 100% of others' texts: a constant answer" in always
-    assert "A = +1.00: an A of this size can arise from naming habits alone" in always
-    assert "b: claims 100% of its own and 10% of others' texts, so it tells them apart: J = 0.90" in reader
-
-
 def test_no_answer_is_counted_per_design_and_evaluator():
     answers = HABIT | {("a", "b"): [None] * 20 + ["a"] * 30}
-    both = pd.concat([records(answers), records(HABIT, "answer=constrained;told=true")], ignore_index=True)
-    seen = tables.overview(both).set_index(["condition", "evaluator"])["no answer"]
-    assert seen["answer=free", "a"] == 0.2 and seen["answer=constrained;told=true", "a"] == 0
+    both = pd.concat([records(answers), records(HABIT, condition="answer=constrained;told=true")], ignore_index=True)
+    seen = tables.overview(both).set_index(["condition", "evaluator"])
+    assert seen.loc[("answer=free", "a")].tolist()[-3:] == [50, 100, 0.2]
+    assert seen.loc[("answer=constrained;told=true", "a"), "no answer"] == 0
 
 
 def test_claims_set_names_beside_texts_and_positions_the_place_chosen():
@@ -55,43 +78,12 @@ def test_claims_set_names_beside_texts_and_positions_the_place_chosen():
     assert tables.positions(records(HABIT).drop(columns="candidates")).empty
 
 
-def test_silence_is_no_habit_and_the_interval_needs_the_test():
-    """All answers null was called a constant answer, and J = .62 [.12, .83] with p = .074 was called recognition."""
-    silent = records({("a", "a"): [None] * 50, ("a", "b"): [None] * 50})
-    assert "it answered nothing" in tables.conclusions(stats.recognition_table(silent, n_resamples=10))[0]
-    few = {("a", "a"): ["a"] * 4, ("a", "b"): ["a", "b", "b", "b"]}
-    table = stats.recognition_table(records(few), n_resamples=10)
-    j = tables.default_rows(table).set_index("statistic").loc["discrimination"]
-    assert j["low"] > 0 and j["p"] > 0.05
-    assert "no evidence of recognition" in tables.conclusions(table)[0]
-
-
-def test_an_evaluator_without_texts_of_its_own_has_nothing_to_say():
-    [sentence] = tables.conclusions(stats.recognition_table(records({("c", "a"): ["a"] * 3, ("c", "b"): ["a"] * 3})))
-    assert "nothing can be said" in sentence
-
-
-def test_planning_says_what_a_null_could_hide():
-    table = stats.recognition_table(records(HABIT), n_resamples=1)
-    [sentence] = [s for s in tables.planning(table) if s.startswith("exact_model")]
-    assert (
-        "with 50 prompts and a standard deviation of 0." in sentence and "(the largest of these evaluators)" in sentence
-    )
-    for prompts, validated in ((20, True), (10, False)):
-        fewer = records({k: v[:prompts] for k, v in HABIT.items()})
-        both = pd.concat([fewer.assign(condition=f"hints={hints}") for hints in ("false", "true")])
-        [few] = tables.planning(stats.recognition_table(both, n_resamples=1))  # one sentence: the prompts decide
-        assert "(hints=false), exact_model (hints=true)" in few and f"only {prompts} prompts: a wide interval" in few
-        assert "standard deviation of 0.55 per prompt (assumed" in few
-        assert ("coverage was tested from 20 prompts up" not in few) == validated
-
-
 def test_leaks_are_left_out_beside_all_texts():
     frame = records(HABIT).assign(leak=False)
     assert tables.leaking(frame).empty
-    frame.loc[frame["text_id"] == frame["text_id"].iloc[0], "leak"] = True
-    shown = tables.leaking(frame)
-    assert {"all texts", "without leaks"} <= set(shown) and (shown["all texts"] != "").any()
+    frame.loc[(frame["prompt_id"] >= 45) & (frame["true_model"] == "a"), "leak"] = True  # which b took for its own
+    shown = tables.leaking(frame).set_index("evaluator").loc["b"]
+    assert shown["all texts"].startswith("0.90 [") and shown["without leaks"].startswith("1.00 [")
 
 
 def test_changes_and_models_in_general_are_readable_or_empty():
@@ -104,6 +96,60 @@ def test_changes_and_models_in_general_are_readable_or_empty():
     assert {"these models", "models like these"} == set(general["about"])
 
 
+def test_planning_says_what_a_null_could_hide():
+    [sentence] = tables.planning(result(HABIT))
+    assert sentence.startswith("exact_model: with 50 prompts and a standard deviation of 0.")
+    assert "(the largest of these evaluators)" in sentence
+    for prompts, validated in ((20, True), (10, False)):
+        fewer = records({k: v[:prompts] for k, v in HABIT.items()})
+        both = pd.concat([fewer.assign(condition=f"hints={hints}") for hints in ("false", "true")])
+        [few] = tables.planning(stats.recognition_table(both, n_resamples=1))  # one sentence: the prompts decide
+        assert "(hints=false), exact_model (hints=true)" in few and f"only {prompts} prompts: a wide interval" in few
+        assert "standard deviation of 0.55 per prompt (assumed" in few
+        assert ("coverage was tested from 20 prompts up" not in few) == validated
+
+
+# sentences ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_sentences_tell_habit_from_recognition():
+    always, reader = tables.conclusions(result(HABIT), {"a": "Always"})
+    assert "Always: claims 100% of its own and 100% of others' texts: a constant answer" in always
+    assert "A = +1.00: an A of this size can arise from naming habits alone" in always
+    assert "b: claims 100% of its own and 10% of others' texts, so it tells them apart: J = 0.90" in reader
+
+
+def test_silence_is_no_habit_and_the_interval_needs_the_test():
+    """All answers null was called a constant answer, and J = .62 [.12, .83] with p = .074 was called recognition."""
+    assert "it answered nothing" in said({("a", "a"): [None] * 50, ("a", "b"): [None] * 50})
+    assert "nothing can be said" in said({("c", "a"): ["a"] * 3, ("c", "b"): ["a"] * 3})  # no text of its own
+    few = {("a", "a"): ["a"] * 4, ("a", "b"): ["a", "b", "b", "b"]}
+    j = default(result(few), "discrimination")
+    assert j["low"] > 0 and j["p"] > 0.05 and "no evidence of recognition" in said(few)
+
+
+def test_an_advantage_whose_interval_includes_0_is_not_called_a_habit():
+    """A = +.25 [-.21, .62] on six prompts was called a habit of naming."""
+    answers = {("a", "a"): ["a"] * 5 + ["b"], ("a", "b"): ["b", "b", "a", "b", "a", "a"]}
+    a = default(result(answers), "advantage")
+    assert a["estimate"] > 0.2 and a["low"] < 0 and "habit" not in said(answers)
+
+
+def test_an_evaluator_whose_every_call_failed_has_no_numbers():
+    frame = records(HABIT | {("c", author): [None] * 50 for author in "abc"})
+    frame.loc[frame["evaluator_model"] == "c", "status"] = "error"
+    table = stats.recognition_table(frame, n_resamples=100)
+    failed = table[table["evaluator"] == "c"]
+    numbers = failed[failed["statistic"] != "no_answer_rate"]
+    assert numbers[["estimate", "low", "high", "p", "p_holm"]].isna().all(axis=None)
+    assert set(numbers["note"]) == {"no_reply"} and not numbers.duplicated(["statistic", "author"]).any()
+    assert (failed.loc[failed["statistic"] == "no_answer_rate", "estimate"] == 1).all()
+    assert "every call to it failed; collect its predictions again" in tables.conclusions(table)[-1]
+    frame.loc[frame["evaluator_model"] == "c", "status"] = "refusal"
+    rates = stats.recognition_table(frame, n_resamples=100).query("evaluator == 'c' & statistic == 'false_claim_rate'")
+    assert rates["estimate"].tolist()[0] == 0, "a refusal is an answer that claims nothing"
+
+
 def test_pairs_have_a_sentence_of_their_own(capsys):
     rows = [
         {"text_id": p, "true_model": "a", "evaluator_model": "a", "task_type": "pairwise_self", "other_model": "b",
@@ -114,24 +160,83 @@ def test_pairs_have_a_sentence_of_their_own(capsys):
     assert "chooses its own text in 1.00" in sentence and "it favours its own" in sentence
     first = [row | {"predicted_self": row["position"] == 1} for row in rows]
     [sentence] = tables.conclusions(stats.recognition_table(pd.DataFrame(first), n_resamples=10))
-    assert "no evidence that it tells them apart" in sentence and "favours the first text" in sentence
+    assert "no evidence that it tells them apart" in sentence
     tables.show(pd.DataFrame(), "No pairs were asked.")
     assert capsys.readouterr().out == "No pairs were asked.\n"
 
 
-def test_an_evaluator_whose_every_call_failed_has_no_numbers():
-    frame = records(HABIT | {("c", "a"): [None] * 50, ("c", "b"): [None] * 50, ("c", "c"): [None] * 50})
-    frame.loc[frame["evaluator_model"] == "c", "status"] = "error"
-    table = stats.recognition_table(frame, n_resamples=100)
-    failed = table[table["evaluator"] == "c"]
-    numbers = failed[failed["statistic"] != "no_answer_rate"]
-    assert numbers[["estimate", "low", "high", "p", "p_holm"]].isna().all(axis=None) and set(numbers["note"]) == {
-        "no_reply"
-    }
-    assert not numbers.duplicated(["statistic", "author"]).any()
-    assert (failed.loc[failed["statistic"] == "no_answer_rate", "estimate"] == 1).all()
-    assert "every call to it failed; collect its predictions again" in tables.conclusions(table)[-1]
-    frame.loc[frame["evaluator_model"] == "c", "status"] = "refusal"
-    table = stats.recognition_table(frame, n_resamples=100)
-    rates = table[(table["evaluator"] == "c") & (table["statistic"] == "false_claim_rate")]
-    assert rates["estimate"].tolist()[0] == 0, "a refusal is an answer that claims nothing"
+@pytest.mark.parametrize(("says", "claims"), [(lambda s: s > 0.9, "constant"), (lambda s: s > 0.88, "words show no"),
+                                              (lambda s: None, "has probabilities and no answers")])  # fmt: skip
+def test_probabilities_are_heard_beside_words(says, claims):
+    """AUC .9, J = 0: "no evidence of recognition" was all that was said, or "it answered nothing"."""
+    sentence = said(ranked(0.2, says), "binary_self")
+    assert claims in sentence and "p < 0.001" in sentence
+    assert "Its probabilities order its own texts above others': AUC = 0." in sentence
+    below = {key: [(yes, 1 - s) for yes, s in given] for key, given in ranked(0.2, says).items()}
+    assert "order its own texts below others'" in said(below, "binary_self")
+    nothing = said(ranked(0.0, says), "binary_self")
+    assert "Its probabilities do not show that it tells them apart: AUC = 0." in nothing and "above" not in nothing
+
+
+# p of areas -----------------------------------------------------------------------------------------------------------
+
+
+def by_hand(frame):
+    """Return p of AUC over every choice of who is "own" on each prompt, all of an author's rows together."""
+    rank = sps.rankdata(frame["score"]) - (len(frame) + 1) / 2
+    sums = frame.assign(rank=rank).groupby(["prompt_id", "true_model"])["rank"].sum().unstack()
+    totals = np.array([sum(one) for one in itertools.product(*sums.to_numpy())])
+    distance = np.abs(totals - sums.mean(axis=1).sum())
+    return (distance >= abs(sums["a"].sum() - sums.mean(axis=1).sum()) - 1e-9).mean()
+
+
+def test_p_of_auc_exchanges_whole_authors_of_a_prompt_and_repeats_make_it_no_surer():
+    rng = np.random.default_rng(3)
+    frame = records({("a", t): [(None, s) for s in rng.random(6)] for t in "abc"}, "binary_self")
+    samples = [frame.assign(text_id=frame["text_id"] + str(k), score=(frame["score"] + 0.01 * k).clip(0, 1))
+               for k in range(3)]  # fmt: skip
+    repeats = [frame.assign(repeat=k) for k in range(5)]
+    for each in (frame, pd.concat(samples), pd.concat(repeats)):
+        area = default(stats.recognition_table(each, n_resamples=1), "auc")
+        assert area["p"] == pytest.approx(by_hand(each)) and area["p_holm"] == area["p"]
+
+
+def test_the_draws_of_p_follow_the_seed_of_the_table():
+    frame = records(ranked(0.03), "binary_self")
+    first, again, other = (
+        default(stats.recognition_table(frame, seed=s, n_resamples=1), "auc")["p"] for s in (1, 1, 2)
+    )
+    assert first == again != other and abs(first - other) < 0.05
+    assert (first * 10_000) % 1 == pytest.approx(0, abs=1e-6)  # (1 + count) / (1 + 9,999)
+
+
+def test_few_prompts_say_that_they_allow_no_small_p():
+    answers = {("a", "a"): [(True, 0.8), (True, 0.9), (False, 0.7)], ("a", "b"): [(False, 0.1)] * 3}
+    area = default(result(answers, "binary_self"), "auc")
+    assert area["estimate"] == 1 and area["p"] == 0.25 and "least_p=0.25" in area["note"]
+    assert "p = 0.250, the least that so few prompts allow" in said(answers, "binary_self")
+
+
+def test_the_jurys_auc_is_tested_by_exchanging_people_and_models():
+    """Three twins change places, two further models stay models: 8 arrangements, so .25 stands, and is explained."""
+    human, cluster = [1, 1, 1, 0, 0, 0, 0, 0], list("abcabcde")
+    table = baseline_auc([9, 8, 7, 1, 2, 3, 4, 5], human, cluster, name="style")
+    area, paired = (default(table, name) for name in ("auc", "paired_accuracy"))
+    assert area["estimate"] == 1 and area["low"] == pytest.approx(3 / (3 + 1.96**2), abs=1e-3) and area["p"] == 0.25
+    assert "least_p=0.25" in area["note"] and "least_p=0.25" in paired["note"] and paired["p"] == 0.25
+    told = report.conclusions(table.assign(task="debate"), table)
+    assert told[0].startswith("debate: is not shown to tell people from models (AUC 1.00 [")
+    assert all("p = 0.250, the least that exchanging so few can give" in sentence for sentence in told[:2])
+    table = baseline_auc([*range(10, 20), *range(10)], [1] * 10 + [0] * 10, [*range(10), *range(10)])
+    assert default(table, "auc")["p"] == pytest.approx(2 / 2**10) and "least_p" not in default(table, "auc")["note"]
+    assert "tells people from models (AUC 1.00" in report.conclusions(table)[0]
+
+
+def test_p_of_the_jurys_auc_counts_arrangements():
+    """Six conversations, three with people: of the 20 ways two are as far from one half."""
+    scores, cluster = [0.9, 0.8, 0.7, 0.6, 0.65, 0.2, 0.3, 0.1], list("aabcdeef")
+    sums = pd.Series(sps.rankdata(scores) - 4.5).groupby(cluster).sum().to_numpy()
+    totals = np.array([sum(c) for c in itertools.combinations(sums, 3)]) - 3 * sums.mean()
+    by_hand = (np.abs(totals) >= abs(sums[:3].sum() - 3 * sums.mean()) - 1e-9).mean()
+    area = default(baseline_auc(scores, [1, 1, 1, 1, 0, 0, 0, 0], cluster), "auc")
+    assert area["p"] == pytest.approx(by_hand) and 0 < by_hand < 0.3

@@ -5,7 +5,6 @@ What is shown comes from models and files, so all of it is escaped. Nothing larg
 
 import dataclasses
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from html import escape
@@ -14,16 +13,6 @@ from selfeval.keys import redact, visible
 
 SHORT = 100  # characters of a text that is a fact; a longer one is a passage
 MOST = 4000  # characters of a passage in a terminal
-FOLDED = 8000  # of what a page shows folded
-TITLES = {  # a field that gives a record's kind away: its title
-    "task_type": "{task_type}: asked of {evaluator_model}",
-    "juror": "{juror} on turn {turn}",
-    "truth": "{model} is {truth}",
-    "pass_rate": "{model_id}: {pass_rate}",
-    "turns": "Conversation {conversation_id}",
-    "author_display": "Text by {author_display}",
-    "response": "Stored reply of {model}",
-}
 ABOUT = ("role", "speaker", "test_id", "test_type", "passed", "status")  # of one message, turn or test
 COUNT = re.compile(r"[\d$?][\d.,?+/$ –-]*")
 PRE = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:26em;overflow:auto;margin:0;text-align:left"
@@ -46,42 +35,28 @@ class Card:
     def __repr__(self) -> str:
         lines = [self.title]
         for label, text in self.parts:
-            long = len(text) > SHORT or "\n" in text
-            block = [f"  {label}:", *(f"  | {line}" for line in visible(as_text(text, MOST)).split("\n"))]
-            lines += block if long else [f"  {label}: {text}"]
+            if len(text) <= SHORT and "\n" not in text:
+                lines.append(f"  {label}: {text}")
+                continue
+            left = len(text) - MOST
+            shown = text[:MOST] + (f"\n… ({left:,} more characters)" if left > 0 else "")
+            lines += [f"  {label}:", *(f"  | {line}" for line in visible(shown).split("\n"))]
         return "\n".join(map(visible, lines))
 
 
 def card(record) -> Card:
-    """Return what is shown of a record or object: its fields, with messages and turns one by one.
-
-    A longer text that another one quotes is left out.
-    """
-    row = _fields(record)
-    kind = next((title for name, title in TITLES.items() if name in row), type(record).__name__)
-    title = kind.format_map(defaultdict(lambda: "?", row))
-    parts = []
-    for name, value in row.items():
-        if not missing(value) and name != "logprobs":
-            whole = isinstance(value, str) and (len(value) > SHORT or "\n" in value)
-            shown = value if whole else redact(short(value))  # an address may hold a password
-            parts += said(value) or [(name.replace("_", " "), shown)]
-    texts = [text for _, text in parts if len(text) > SHORT]
-    return Card(short(title), [p for p in parts if p[1] not in texts or not any(p[1] in t for t in texts if t != p[1])])
-
-
-def _fields(record) -> dict:
-    """Return what a record or object has to show by name; a stored reply's request and response as one."""
-    if is_messages(record):
-        return {"messages": record}
+    """Return what is shown of a record or object: its fields, with messages and turns one by one."""
+    title, row = type(record).__name__, record
     for form in (lambda it: it._asdict(), lambda it: it.to_dict(), vars):
         with suppress(AttributeError, TypeError):
-            record = record if isinstance(record, Mapping) else form(record)
-    row = record if isinstance(record, Mapping) else {"text": str(record)}
-    for name in ("request", "response"):
-        if isinstance(row.get(name), Mapping):
-            row = {**row[name], **row, name: None}
-    return {str(name): value for name, value in row.items() if not str(name).startswith("_")}
+            row = row if isinstance(row, Mapping) else form(row)
+    parts = []
+    for name, value in (row if isinstance(row, Mapping) else {"text": str(record)}).items():
+        if not missing(value) and name != "logprobs" and not str(name).startswith("_"):
+            whole = isinstance(value, str) and (len(value) > SHORT or "\n" in value)
+            shown = value if whole else redact(short(value))  # an address may hold a password
+            parts += said(value) or [(str(name).replace("_", " "), shown)]
+    return Card("Record" if title in ("dict", "Series", "str") else title, parts)
 
 
 def said(value) -> list[tuple[str, str]]:
@@ -94,15 +69,6 @@ def said(value) -> list[tuple[str, str]]:
         about = [{True: n, False: f"not {n}"}.get(part.get(n), part.get(n)) for n in ABOUT]
         found.append((", ".join(str(each) for each in about if each not in (None, "", "ok")), str(part[name] or "")))
     return found
-
-
-def as_text(value, most: int = FOLDED) -> str:
-    """Return messages, reasoning or null as one text; of a long one the first `most` characters."""
-    if is_messages(value):
-        value = "\n\n".join(f"{who}:\n{content}" for who, content in said(value))
-    text = str(value or "")
-    left = len(text) - most
-    return text[:most] + (f"\n… ({left:,} more characters)" if left > 0 else "")
 
 
 def short(value) -> str:
@@ -125,12 +91,6 @@ def missing(value) -> bool:
     return nothing or (isinstance(value, str | list | tuple | dict) and not value)
 
 
-def is_messages(value) -> bool:
-    """Tell whether this is a conversation as a model gets it."""
-    many = isinstance(value, list | tuple) and value
-    return bool(many) and all(isinstance(m, Mapping) and {"role", "content"} <= {*m} for m in value)
-
-
 def columns(rows: Sequence[Sequence]) -> str:
     """Return rows of cells, the first one their heads, as lines with columns of equal width; counts to the right."""
     cells = [[" ".join(visible(cell).split()) for cell in row] for row in rows]
@@ -149,16 +109,13 @@ def show(*records, limit: int = 5) -> None:
     """Show records of any kind as cards; of a list or table of records the first `limit`.
 
     A record is a row of any file of this project (a dictionary, a row of a DataFrame), a reply, a request, a
-    conversation, a stored reply, or any other object of this package.
+    conversation, or any other object of this package.
     """
     from IPython.display import display  # which prints outside of a notebook
 
     for record in records:
-        many = [record]
-        if hasattr(record, "to_dict") and hasattr(record, "columns"):
-            many = record.to_dict("records")
-        elif type(record) in (list, tuple) and record and not isinstance(record[0], str) and not is_messages(record):
-            many = list(record)
+        table = hasattr(record, "to_dict") and hasattr(record, "columns")
+        many = record.to_dict("records") if table else record if isinstance(record, list) else [record]
         for one in many[:limit]:
             display(card(one))
         if len(many) > limit:

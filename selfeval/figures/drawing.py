@@ -73,6 +73,10 @@ def _those(order: Sequence[str], found) -> list[str]:
     return [name for name in order if name in set(found)] + sorted(set(found) - {*order, *OTHER, ""})
 
 
+def _ordered(values: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    return values.reindex(index=_those(order, values.index), columns=_those(order, values.columns))
+
+
 def _naming(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["task"].isin(NAMING)]
 
@@ -140,16 +144,16 @@ def claimed(t: Tables, order: list[str], look: Look) -> Figure | None:
     counts = t["counts"].assign(own=lambda c: c["n"].where(c["predicted"] == c["evaluator"], 0))
     sums = counts.groupby(["evaluator", "author"])[["own", "n"]].sum()
     share = (sums["own"] / sums["n"]).unstack()
-    share = share.reindex(index=_those(order, share.index), columns=_those(order, share.columns))
-    return cells(share, look, "P(claims the text), policy all", "evaluator", "author of the text")
+    return cells(_ordered(share, order), look, "P(claims the text), policy all", "evaluator", "author of the text")
 
 
 def matrix(t: Tables, order: list[str], look: Look) -> Figure | None:
     """Draw J of every evaluator (row) for every author's name (column)."""
     rows = _naming(default_rows(t["recognition"], J, author=None)).query("author != ''")
     j = rows.pivot(index="evaluator", columns="author", values="estimate")
-    j = j.reindex(index=_those(order, j.index), columns=_those(order, j.columns))
-    return cells(j, look, "discrimination J, policy answered", "evaluator", "author named", centred=True)
+    return cells(
+        _ordered(j, order), look, "discrimination J, policy answered", "evaluator", "author named", centred=True
+    )
 
 
 def predictions(t: Tables, order: list[str], look: Look) -> Figure | None:
@@ -165,9 +169,8 @@ def predictions(t: Tables, order: list[str], look: Look) -> Figure | None:
 
 def roc(t: Tables, order: list[str], look: Look) -> Figure | None:
     """Draw the ROC curve of each evaluator's score for its own texts, with its AUC and interval."""
-    texts = {name: f"AUC {area:.2f}" for name, area in t["roc"].groupby("evaluator")["area"].first().items()}
-    for row in default_rows(t["recognition"], "auc").dropna(subset="low").itertuples():
-        texts[row.evaluator] = f"AUC {row.estimate:.2f}\n[{row.low:.2f}, {row.high:.2f}]\nn {row.n:.0f}"
+    areas = default_rows(t["recognition"], "auc").set_index("evaluator").itertuples()
+    texts = {a.Index: f"AUC {a.estimate:.2f}\n[{a.low:.2f}, {a.high:.2f}]\nn {a.n:.0f}" for a in areas}
     rows = t["roc"].assign(panel=t["roc"]["evaluator"], text=t["roc"]["evaluator"].map(texts))
     rows = rows.sort_values("panel", key=lambda names: names.map(_those(order, names).index), kind="stable")
     rows = rows.rename(columns={"false_claims": "x", "hits": "y"}).assign(plan=t["roc"]["false_claims"])
@@ -190,7 +193,7 @@ def acceptance(t: Tables, order: list[str], look: Look) -> Figure | None:
     if wide.empty:
         return None
     true, false = wide["estimate", "accept_true"], wide["estimate", "accept_false"]
-    gap = wide["estimate"].get("claim_discrimination", true - false).fillna(true - false)
+    gap = wide["estimate", "claim_discrimination"]
     number = wide["clusters"][["accept_true", "accept_false"]].min(axis=1)
     said = [f"{a:.2f} − {b:.2f}\nn {n:.0f}".replace("0.", ".") for a, b, n in zip(true, false, number, strict=True)]
     text = pd.Series(said, gap.index).where(gap.notna(), "")

@@ -1,10 +1,7 @@
 """The paper's figures and tables from sets of results (`selfeval.figures.results`), with an index of what they show."""
 
 import json
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from selfeval.figures import style
@@ -25,27 +22,20 @@ def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
     """Write all figures, tables, index.json and README.md to a folder; return the index, the paper's figures first.
 
     A figure is written as `<set>_<figure>.pdf`, .png and .svg as wide as two columns of print; the paper's ten also as
-    wide as one, in `single/`; tables as CSV and LaTeX in `tables/`. command: what makes them, for the index. What an
-    earlier index names and this one does not is removed.
+    wide as one, in `single/`; tables as CSV and LaTeX in `tables/`. command: what makes them, for the index.
     """
+    style.use_style()
     known = {one.name: one for one in sets}
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), style.use_style) as pool:
-        drawn = dict(zip(known, pool.map(_draw_set, sets, [out] * len(sets)), strict=True))
-        ranked = sorted((rank, k, name) for k, one in enumerate(known) for rank, name in enumerate(drawn[one]))
-        paper = [([*known][k], name) for _, k, name in ranked[:TEN]]
-        single = pool.map(_draw_set, [known[one] for one, _ in paper], [out / "single"] * TEN, [[n] for _, n in paper])
-        for (one, name), more in zip(paper, single, strict=True):
-            drawn[one][name] += more[name]
+    drawn = {one.name: _draw_set(one, out) for one in sets}
+    ranked = sorted((rank, k, name) for k, one in enumerate(known) for rank, name in enumerate(drawn[one]))
+    paper = [([*known][k], name) for _, k, name in ranked[:TEN]]
+    for one, name in paper:
+        drawn[one][name] += _draw_set(known[one], out / "single", [name])[name]
     index = [_figure(known[one], name, drawn[one][name], out, command) | {"paper": True} for one, name in paper]
     for one in sets:
         rest = [name for name in drawn[one.name] if (one.name, name) not in paper]
         index += [_figure(one, name, drawn[one.name][name], out, command) for name in rest]
         index += _tables(one, out, command)
-    if (out / "index.json").exists():
-        earlier = {file for entry in json.loads((out / "index.json").read_text("utf-8")) for file in entry["files"]}
-        for file in (out / name for name in earlier - {file for entry in index for file in entry["files"]}):
-            if file.resolve().is_relative_to(out.resolve()):
-                file.unlink(missing_ok=True)
     write_whole(out / "index.json", json.dumps(index, indent=1, ensure_ascii=False) + "\n")
     write_whole(out / "README.md", _readme(sets, index, command))
     return index
@@ -91,10 +81,8 @@ def caption(one: ResultSet, name: str) -> str:
     """Say what a figure shows, whether it is simulated, over how much, and how its intervals are made."""
     what, _, design = name.partition("_")
     said = [words()["figures"][one.kind][what], words()["sentences"]["simulated"] * one.simulated]
-    rows, known = (
-        one.tables.get("contrasts" if what == "contrasts" else one.kind),
-        words()["drawn"] | words()["counted"],
-    )
+    known = words()["drawn"] | words()["counted"]
+    rows = one.tables.get("contrasts" if what == "contrasts" else one.kind)
     if rows is not None:
         rows = default_rows(rows, *known[what], author=None)
         rows = rows[(rows["evaluator"] == "") == (one.kind == "jury")]

@@ -77,8 +77,6 @@ def save(
     A set that holds the same already keeps its date.
     """
     folder, (names, notebook) = data_path(out), KINDS[kind]
-    if missing := [name for name in names if name not in tables]:
-        raise InputError(f"A result of kind {kind!r} needs the table `{missing[0]}`, got {', '.join(tables)}.")
     if isinstance(records, list) and records:
         write_jsonl(folder / f"{FILES.get(f'{kind}_records', kind)}.jsonl", records)
     records = pd.DataFrame(records)
@@ -91,10 +89,10 @@ def save(
     texts = {name: for_spreadsheet(_for_a_set(tables[name])) for name in names}
     files = {f"{name}.csv": rows.to_csv(index=False, float_format=f"%.{DIGITS}g") for name, rows in texts.items()}
     where = folder / "paper"
-    old = _read_about(where) if (where / "about.json").exists() else {}
+    old = json.loads((where / "about.json").read_text("utf-8")) if (where / "about.json").exists() else {}
     same = [(where / name).exists() and (where / name).read_text("utf-8") == text for name, text in files.items()]
-    same.append(old | {"date": ""} == json.loads(json.dumps(about | {"date": ""})))
-    about["date"] = old["date"] if all(same) else date.today().isoformat()
+    dated = json.loads(json.dumps(about | {"date": old.get("date")}))
+    about["date"] = old["date"] if all(same) and dated == old else date.today().isoformat()
     for name, text in (files | {"about.json": json.dumps(about, indent=1, ensure_ascii=False) + "\n"}).items():
         write_whole(where / name, text)
     (where / "survival.csv").unlink(missing_ok=True)  # of 0.1, which `_read` would add to these estimates
@@ -151,25 +149,17 @@ def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[R
 
 
 def _read(folder: Path, name: str) -> ResultSet:
-    about = _read_about(folder)
-    if about.get("kind") not in KINDS:
-        raise InputError(f"{folder}/about.json: `kind` must be one of {', '.join(KINDS)}, got {about.get('kind')!r}.")
+    """Return the set in a folder; labels are texts, empty where there is none."""
+    how = {"dtype": dict.fromkeys(LABELS, str), "keep_default_na": False, "na_values": [""]}
     tables = {}
-    for table in KINDS[about["kind"]][0]:
-        files = [folder / f"{table}.csv", *folder.glob("survival.csv")]  # up to 0.1 a table of its own
-        try:
-            how = {"dtype": dict.fromkeys(LABELS, str), "keep_default_na": False, "na_values": [""]}
+    try:
+        about = json.loads((folder / "about.json").read_text("utf-8"))
+        for table in KINDS[about["kind"]][0]:
+            files = [folder / f"{table}.csv", *folder.glob("survival.csv")]  # up to 0.1 a table of its own
             parts = [pd.read_csv(file, **how) for file in files]
-        except (OSError, ValueError) as error:
-            raise InputError(f"{files[0]} cannot be read ({error}); run {about['notebook']} again.") from error
-        parts = [renamed(part.fillna(dict.fromkeys(LABELS & {*part}, ""))) for part in parts]
-        tables[table] = pd.concat(parts, ignore_index=True)
+            parts = [renamed(part.fillna(dict.fromkeys(LABELS & {*part}, ""))) for part in parts]
+            tables[table] = pd.concat(parts, ignore_index=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"The results in {folder} cannot be read ({error}); run their notebook again.") from error
     source = folder.relative_to(DATA.parent).as_posix() if folder.is_relative_to(DATA) else folder.name
     return ResultSet(name, source, about["kind"], about, tables)
-
-
-def _read_about(folder: Path) -> dict:
-    try:
-        return json.loads((folder / "about.json").read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder}/about.json cannot be read ({error}); run its notebook again.") from error

@@ -10,16 +10,16 @@ from selfeval.figures.rows import BESIDE, bootstrapped, default_rows, renamed, w
 from selfeval.keys import visible
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats import detectable_difference, recognition_table
-from selfeval.stats.records import BINARY, NAMING, PAIRWISE, condition_label, neutral_rows, tallies, varying_parts
-from selfeval.stats.serving import WORTH_SAYING, asked_again, first_attempts
+from selfeval.stats.records import NAMING, PAIRWISE, condition_label, varying_parts
+from selfeval.stats.serving import asked_again
 
 DESIGN = ["task", "condition"]
 ROW = [*DESIGN, "evaluator"]
 BOUNDS = ["estimate", "low", "high"]
 NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own"
 TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probability", "auc")  # p is shown beside these
+J = "discrimination"
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
-CLAIMED = ["self_accuracy", "false_claim_rate", "discrimination"]
 ENOUGH = 40  # clusters, from which on planning takes the standard deviation from the data
 SD = 0.55  # of J per prompt with one text per prompt and author, as far as data do not say it
 
@@ -29,51 +29,31 @@ SD = 0.55  # of J per prompt with one text per prompt and author, as far as data
 def overview(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Count per design and evaluator the questions, the prompts behind them, and the share without an answer.
 
-    Pairs of which an evaluator wrote neither text have a row of their own, `role` neutral judge. Where something was
-    asked again, also its share of the questions; where `rescore` found answers that no raw reply holds, also their
-    share of the answers (unverified).
+    Where replies were asked for again, also their share of the questions; where `rescore` found answers that no raw
+    reply holds, also their share of the answers (unverified).
     """
-    parts = []
-    for tally in tallies(records):
-        asked, silent = (np.bincount(tally.evaluator, x, len(tally.evaluators)) for x in (None, tally.answer < 0))
-        part = pd.DataFrame({"task": tally.task, "condition": tally.condition, "evaluator": tally.evaluators})
-        part["role"] = "neutral judge" if tally.neutral else ""
-        part["texts (no prompts named)" if tally.note else "prompts"] = tally.n_prompts
-        parts.append(part.assign(questions=asked, **{"no answer": (silent / asked).round(3)}))
-    table = pd.concat(parts, ignore_index=True)
-    again, counted = _asked_again(records), _unverified(records)
-    if again.any():
-        table = table.merge(again.round(3), how="left", left_on=[*ROW, "role"], right_index=True)
-    table = table if table["role"].any() else table.drop(columns="role")
-    if counted["unverified"].any():
-        share = (counted["unverified"] / counted["answers"]).round(3).rename("unverified")
-        table = table.merge(share, how="left", left_on=ROW, right_index=True)
-    return _readable(table, display)
+    given = [
+        name
+        for name in ("prompt_id", "prompt_used")
+        if name in records and records[name].replace("", None).notna().any()
+    ]
+    unit, clusters = ("prompts", given[0]) if given else ("texts (no prompts named)", "text_id")
+    answers = records.reindex(columns=["predicted_model", "predicted_self"])
+    answered = answers["predicted_model"].where(records["task_type"].isin(NAMING), answers["predicted_self"]).notna()
+    told = _designs(records).assign(**{unit: records[clusters].astype(str), "no answer": ~answered})
+    groups = told.groupby(ROW)
+    table = groups.agg(**{unit: (unit, "nunique"), "questions": (unit, "size"), "no answer": ("no answer", "mean")})
+    shares = {"asked again": asked_again(told, ROW)}
+    if "unverified" in records:
+        shares["unverified"] = groups["unverified"].sum() / answered.groupby([told[name] for name in ROW]).sum()
+    table = table.assign(**{name: share for name, share in shares.items() if share.any()}).round(3)
+    return _readable(table.reset_index(), display)
 
 
-def _conditions(records: pd.DataFrame) -> pd.Series:
-    return records["condition"].map(condition_label) if "condition" in records else pd.Series("", records.index)
-
-
-def _asked_again(records: pd.DataFrame) -> pd.Series:
-    """Return the share of questions asked again per task, condition, evaluator and role, as `overview` tells them."""
-    if "asked_again" not in records or records["asked_again"].isna().all():
-        return pd.Series(dtype=float)
-    role = np.where(neutral_rows(records), "neutral judge", "")
-    records = records.assign(condition=_conditions(records), role=role)
-    return asked_again(records, ["task_type", "condition", "evaluator_model", "role"]).rename("asked again")
-
-
-def first_beside(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Set the last replies' claims beside those of first attempts, where more than 2 % of them were asked again."""
-    again = _asked_again(records)
-    if not (again > WORTH_SAYING).any():
-        return pd.DataFrame()
-    answers = [name for name in ("predicted_model", "predicted_self", "score") if name in records]
-    rows = _of_parts({"first": first_attempts(records, answers), "last": records}, CLAIMED).assign(role="")
-    rows = rows.merge(again[again > WORTH_SAYING].round(3), left_on=[*ROW, "role"], right_index=True)
-    rows = rows.rename(columns={"part": "attempt"})
-    return _readable(side_by_side(rows, [*ROW, "asked again", "attempt"], CLAIMED).reset_index(), display)
+def _designs(records: pd.DataFrame) -> pd.DataFrame:
+    """Return records with the columns of a design and its evaluator, as tables of estimates have them."""
+    condition = records["condition"].map(condition_label) if "condition" in records else ""
+    return records.assign(task=records["task_type"], condition=condition, evaluator=records["evaluator_model"])
 
 
 def leaking(records: pd.DataFrame, display: Mapping[str, str] | None = None, *, seed: int = 0) -> pd.DataFrame:
@@ -82,15 +62,9 @@ def leaking(records: pd.DataFrame, display: Mapping[str, str] | None = None, *, 
     if not leaks.any() or leaks.all():
         return pd.DataFrame()
     parts = {"all texts": records, "without leaks": records[~leaks]}
-    rows = _of_parts(parts, ["discrimination"], seed=seed).assign(statistic=lambda rows: rows["part"])
-    return _readable(side_by_side(rows, ROW, [*parts]).reset_index(), display)
-
-
-def _of_parts(parts: Mapping[str, pd.DataFrame], statistics: Sequence[str], **options) -> pd.DataFrame:
-    """Return default rows of statistics from several selections of records, group by group; `part` names them."""
-    tables = {name: recognition_table(records, n_resamples=1, **options) for name, records in parts.items()}
-    rows = [default_rows(table, *statistics).assign(part=name) for name, table in tables.items()]
-    return pd.concat(rows).sort_values(ROW, kind="stable")
+    found = {name: recognition_table(part, n_resamples=1, seed=seed) for name, part in parts.items()}
+    rows = pd.concat(default_rows(table, J).assign(statistic=name) for name, table in found.items())
+    return _readable(side_by_side(rows.sort_values(ROW, kind="stable"), ROW, [*parts]).reset_index(), display)
 
 
 def statuses(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -106,25 +80,6 @@ def counted(records: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFra
     return counts.assign(**{"asked again": again.round(3)}) if again.any() else counts
 
 
-def _unverified(records: pd.DataFrame) -> pd.DataFrame:
-    """Count per task, condition and evaluator the answers, and those among them that no raw reply holds."""
-    if "unverified" not in records or not records["unverified"].any():
-        return pd.DataFrame({"answers": [], "unverified": []})
-    answers = records["predicted_model"].where(records["task_type"].isin(NAMING), records["predicted_self"]).notna()
-    counts = pd.DataFrame({"answers": answers, "unverified": records["unverified"]})
-    return counts.groupby([records["task_type"], _conditions(records), records["evaluator_model"]]).sum()
-
-
-def unverified(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
-    """Say whose answers rest on the file's word alone, one sentence each: no raw reply holds them."""
-    counts = _unverified(records)
-    if counts.empty:
-        return []
-    counts = _readable(counts[counts["unverified"] > 0].reset_index(names=ROW), display)
-    said = words()["sentences"]["unverified"]
-    return [said.format(where=_where(row), **row) for row in counts.to_dict("records")]
-
-
 def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
     """Say what reading left out, took for something else or took back: lines to stand above the first table.
 
@@ -133,35 +88,27 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
     """
     lines, said = list(records.attrs.get("notes", ())), words()["sentences"]
     for change in changes.to_dict("records"):
-        had, taken = change["on record"], change["removed"] + change["changed"]
+        had, taken, use = change["on record"], change["removed"] + change["changed"], change["answers"]
         if taken <= DOUBTFUL * had:
             continue
         task, evaluator = change["task_type"], change["evaluator_model"]
-        rows = records[(records["task_type"] == task) & (records["evaluator_model"] == evaluator)]
-        rows = rows[rows["recorded"].notna()].sort_values("status", key=lambda s: s == "error", kind="stable")
-        failed, who = int((rows["status"] == "error").sum()), f"{task}, {_label(evaluator, display)}"
-        kept, beside = said["kept" if change["answers"] == "as recorded" else "taken"], ""
-        if failed:
-            beside = said["beside"].format(failed=failed)
-        lines.append(said["lost"].format(who=who, taken=taken, had=had, share=taken / had, beside=beside, kept=kept))
-        recorded = rows["recorded"].map({True: "its own", False: "not its own"}).fillna(rows["recorded"])
-        for answer, reply in zip(recorded[:5], rows["reply"][:5], strict=True):
-            line = " ".join(visible(reply).split())  # of a long one its beginning and its end, where the answer stands
-            shown = line if len(line) < 200 else f"{line[:90]} ... {line[-90:]}"
-            lines.append(f"    {answer!r} on record, reply: {shown!r}")
+        who = f"{task}, {_label(evaluator, display)}"
+        lines.append(said["lost"].format(who=who, taken=taken, had=had, share=taken / had, kept=said[use]))
+        lost = (records["task_type"] == task) & (records["evaluator_model"] == evaluator) & records["recorded"].notna()
+        for answer, reply in records.loc[lost, ["recorded", "reply"]].head(5).to_numpy():
+            lines.append(f"    {answer!r} on record, reply: {' '.join(visible(reply).split())[:200]!r}")
     return lines
 
 
 def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Return how often each place of the shown list was chosen, as shares of the answers, per design and evaluator."""
     shown = records["candidates"].notna() if "candidates" in records else False
-    chosen = records[records["task_type"].isin(NAMING) & records["predicted_model"].notna() & shown]
+    chosen = _designs(records[records["task_type"].isin(NAMING) & records["predicted_model"].notna() & shown])
     if chosen.empty:
         return pd.DataFrame()  # files made elsewhere do not say in which order the candidates were listed
-    place = [[*names].index(name) + 1 for names, name in chosen[["candidates", "predicted_model"]].to_numpy()]
-    by = [chosen["task_type"].rename("task"), _conditions(chosen), chosen["evaluator_model"].rename("evaluator")]
-    shares = pd.crosstab(by, pd.Series(place, chosen.index), normalize="index")
-    return _readable(shares.round(3).reset_index().rename_axis(columns=None).rename(columns=str), display)
+    place = [str([*names].index(name) + 1) for names, name in chosen[["candidates", "predicted_model"]].to_numpy()]
+    shares = pd.crosstab([chosen[name] for name in ROW], np.array(place), normalize="index")
+    return _readable(shares.round(3).reset_index().rename_axis(columns=None), display)
 
 
 # views of estimates -------------------------------------------------------------------------------------------------
@@ -312,45 +259,38 @@ def planning(table: pd.DataFrame) -> list[str]:
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
     """Say for each design and evaluator what discrimination, AUC and advantage (of pairs: choices) allow to say."""
-    rows, sentences = default_rows(table), []
-    authors = table[table["author"] != ""].groupby(DESIGN)["author"].nunique()
-    for key, group in rows.groupby(ROW, sort=False):
+    sentences = {}
+    for key, group in default_rows(table).groupby(ROW, sort=False):
         found = {row.statistic: row for row in group.itertuples()}
-        main = found.get("self_accuracy", found.get("discrimination"))
-        if not {"discrimination", "self_accuracy", "own_minus_neutral"} & set(found):
-            said = "a neutral judge, which wrote neither text of its pairs: there is nothing of its own to recognise."
-        elif main is not None and "no_reply" in str(main.note):
-            said = "nothing can be said, every call to it failed; collect its predictions again."
-        elif key[0] != PAIRWISE:
-            said = _of_texts(found, authors.get(key[:2], 0))
+        main = found.get("self_accuracy", found.get(J))
+        if main is None:
+            continue  # a neutral judge of pairs, which wrote neither text, or what all have in common
+        if "no_reply" in str(main.note):
+            sentences[key] = "nothing can be said, every call to it failed; collect its predictions again."
         else:
-            said = _of_pairs(found) if main is not None else _pooled(found["own_minus_neutral"])
-        sentences.append(said)
-    keys = _readable(rows.drop_duplicates(ROW)[ROW], display).to_dict("records")
-    return [f"{_where(key)}: {said}" for key, said in zip(keys, sentences, strict=True)]
+            sentences[key] = _of_pairs(found) if key[0] == PAIRWISE else _of_texts(found)
+    keys = _readable(pd.DataFrame([*sentences], columns=ROW), display).to_dict("records")
+    return [f"{_where(key)}: {said}" for key, said in zip(keys, sentences.values(), strict=True)]
 
 
-def _of_texts(found: dict, authors: int) -> str:
-    j, area = found.get("discrimination"), found.get("auc")
-    silent = "no_answer_rate" in found and found["no_answer_rate"].estimate == 1
-    if j is None or pd.isna(j.estimate) or silent:
-        reason = "it answered nothing" if j is not None and silent else "it wrote no text here or answered nothing"
-        return (_by_scores(area) if silent else "") or f"nothing can be said, {reason}."
-    shown, ranking = f"J = {_tested(j)}{_weak(j)}", _ranking(area)
+def _of_texts(found: dict) -> str:
+    j = found.get(J)
+    if j is None or pd.isna(j.estimate):
+        return "nothing can be said, it wrote no text here or answered nothing."
+    if "no_answer_rate" in found and found["no_answer_rate"].estimate == 1:
+        return _by_scores(found)
+    shown, ranking = f"J = {_tested(j)}{_weak(j)}", _ranking(found)
     rates = found["self_accuracy"].estimate, found["false_claim_rate"].estimate
     claimed = f"claims {rates[0]:.0%} of its own and {rates[1]:.0%} of others' texts"
     if _differs(j, 0):  # the interval and the test by permutation have to agree
         return f"{claimed}, so it {'tells them apart' if j.low > 0 else 'disowns its own texts'}: {shown}.{ranking}"
-    a = found["advantage"]
-    trap = ""
-    if a.low > 0 or (a.high < 0 and (j.task == BINARY or a.estimate >= -1 / max(authors - 1, 1) - 1e-9)):
-        trap = words()["sentences"]["habit"].format(a=a.estimate)
     if "constant_answer" in str(j.note):
-        return f"{claimed}: a constant answer, which shows no recognition: {shown}.{ranking}{trap}"
-    if area is not None and _differs(area, 0.5):
-        words_alone = f"{claimed}; its words do not show recognition ({shown})"
-        return f"{words_alone}, but {_order(area, '')}: AUC = {_tested(area)}.{trap}"
-    return f"{claimed}; no evidence of recognition: {shown}.{ranking}{trap}"
+        said = f"{claimed}: a constant answer, which shows no recognition: {shown}.{ranking}"
+    else:
+        by_rank = "auc" in found and _differs(found["auc"], 0.5)
+        said = f"{claimed}; {'its words show no' if by_rank else 'no evidence of'} recognition: {shown}.{ranking}"
+    a = found["advantage"]
+    return said + (words()["sentences"]["habit"].format(a=a.estimate) if a.low > 0 else "")
 
 
 def _differs(row, null: float) -> bool:
@@ -359,14 +299,15 @@ def _differs(row, null: float) -> bool:
 
 
 def _tested(row) -> str:
-    """Return "0.12 [-0.01, 0.25], p = 0.034"; where so few prompts allow no small p, say so."""
+    """Return "0.12 [-0.01, 0.25], p = 0.034"."""
     shown = estimate_text(row.estimate, row.low, row.high)
     return shown if pd.isna(row.p) else f"{shown}, p {_p(row)}"
 
 
 def _p(row) -> str:
+    """Return p; where so few prompts allow no smaller one, say so."""
     few = f"least_p={row.p:.3g}" in str(row.note).split("; ")
-    return f"{p_text(row.p)}{', the least that so few prompts allow' if few else ''}"
+    return p_text(row.p) + ", the least that so few prompts allow" * few
 
 
 def _side(row, null: float, above: str, below: str, neither: str) -> str:
@@ -374,58 +315,40 @@ def _side(row, null: float, above: str, below: str, neither: str) -> str:
     return neither if not _differs(row, null) else above if row.low > null else below
 
 
-def _order(area, neither: str) -> str:
-    above, below = (f"its probabilities order its own texts {side} others'" for side in ("above", "below"))
-    return _side(area, 0.5, above, below, neither)
-
-
-def _ranking(area) -> str:
+def _ranking(found: dict) -> str:
     """Say what AUC shows, as a sentence of its own; nothing without one."""
-    if area is None or pd.isna(area.estimate):
+    if "auc" not in found or pd.isna(found["auc"].estimate):
         return ""
-    said = _order(area, "its probabilities do not show that it tells them apart")
-    return f" {said[0].upper()}{said[1:]}: AUC = {_tested(area)}."
+    area, none = found["auc"], "do not show that it tells them apart"
+    order = _side(area, 0.5, *(f"order its own texts {side} others'" for side in ("above", "below")), none)
+    return f" Its probabilities {order}: AUC = {_tested(area)}."
 
 
-def _by_scores(area) -> str:
-    """Conclude from probabilities alone, where there is no answer in words; nothing without them."""
-    if area is None or pd.isna(area.estimate):
-        return ""
-    said = _order(area, "no evidence of recognition")
-    return f"it has probabilities and no answers; {said}: AUC = {_tested(area)}{_weak(area)}."
+def _by_scores(found: dict) -> str:
+    """Conclude from probabilities alone, where there is no answer in words."""
+    if ranking := _ranking(found):
+        return f"it has probabilities and no answers{_weak(found['auc'])}.{ranking}"
+    return "nothing can be said, it answered nothing."
 
 
 def _of_pairs(found: dict) -> str:
-    chosen, bias, gap = found["self_accuracy"], found.get("position_bias"), found.get("own_minus_neutral")
+    chosen, gap = found["self_accuracy"], found.get("own_minus_neutral")
     if pd.isna(chosen.estimate):
-        return _by_scores(found.get("auc")) or "nothing can be said, it answered nothing."
-    silent = found["no_answer_rate"].estimate if "no_answer_rate" in found else 0
-    shown = f"chooses its own text in {estimate_text(chosen.estimate, chosen.low, chosen.high)} of the pairs"
-    shown += f" that it answers ({silent:.0%} have no answer)" if silent else ""
+        return _by_scores(found)
+    rate = estimate_text(chosen.estimate, chosen.low, chosen.high)
+    said = f"chooses its own text in {rate} of the pairs that it answers"
     if "one_order" in str(chosen.note):
         place = "its own text always stood at the same place: a habit of place would look the same"
-        return f"{shown}, but {place}{_weak(chosen)}."
+        return f"{said}, but {place}{_weak(chosen)}."
     tested = "" if pd.isna(chosen.p) else f" (p {_p(chosen)})"
     verdict = _side(chosen, 0.5, "it favours its own", "it avoids its own", "no evidence that it tells them apart")
-    said = f"{shown}, where 0.50 is chance{tested}: {verdict}{_weak(chosen)}."
-    if bias is not None and (bias.low > 0 or bias.high < 0):
-        said += f" It favours the {'first' if bias.estimate > 0 else 'second'} text whatever it is."
-    said += _ranking(found.get("auc"))
+    said += f", where 0.50 is chance{tested}: {verdict}{_weak(chosen)}.{_ranking(found)}"
     if gap is None or pd.isna(gap.estimate):
         return said
     verdicts = (f"it prefers its own {more} than they do" for more in ("more", "less"))
     verdict = _side(gap, 0, *verdicts, "no evidence that it prefers its own more than they do")
     rate = found["neutral_rate"].estimate
     return said + words()["sentences"]["neutral"].format(rate=rate, gap=_tested(gap), verdict=verdict)
-
-
-def _pooled(gap) -> str:
-    """Say what the evaluators of a design have in common over neutral judges."""
-    if pd.isna(gap.estimate):
-        return "nothing can be said beside neutral judges, who answered nothing."
-    verdicts = (f"authors prefer their own {more} than judges who wrote neither text do" for more in ("more", "less"))
-    none = "no evidence that authors prefer their own more than judges who wrote neither text do"
-    return f"own minus neutral is {_tested(gap)}: {_side(gap, 0, *verdicts, none)}."
 
 
 def _weak(row) -> str:
