@@ -4,39 +4,34 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
+from recognition_records import binary, naming, row, simulated
 from simulate_coverage import differing_models
-from test_stats import naming, simulated
 
-from selfeval.stats import condition_contrasts, models_in_general, paired_models, recognition_table
+from selfeval.stats import condition_contrasts, default_rows, models_in_general, paired_models, recognition_table
 
 
-def two_conditions(change=None, n_prompts=40):
+def two_conditions(n_prompts=40):
     """The same models with and without hints; with hints m0 names itself on its own texts of every prompt."""
-    plain = simulated(1, n_prompts=n_prompts, know=0.3)
-    hinted = simulated(2, n_prompts=n_prompts, know=0.3)
+    plain, hinted = (simulated(seed, n_prompts=n_prompts, know=0.3) for seed in (1, 2))
     own = (hinted["evaluator_model"] == "m0") & (hinted["true_model"] == "m0")
     hinted.loc[own, "predicted_model"] = "m0"
-    return pd.concat(
-        [plain.assign(condition="hints=false;told=true"), hinted.assign(condition="hints=true;told=true")]
-    ).assign(**(change or {}))
+    labelled = [f.assign(condition=f"hints={on};told=true") for f, on in ((plain, "false"), (hinted, "true"))]
+    return pd.concat(labelled)
 
 
 def test_a_contrast_is_the_paired_difference_by_prompt():
     frame = two_conditions()
     table = condition_contrasts(frame)
-    row = table[(table["evaluator"] == "m0") & (table["statistic"] == "self_accuracy")].iloc[0]
+    found = row(table, "self_accuracy", "m0")
     own = frame[(frame["evaluator_model"] == "m0") & (frame["true_model"] == "m0")]
-    right = own.assign(right=own["predicted_model"] == "m0").pivot(
-        index="prompt_id", columns="condition", values="right"
-    )
-    change = right["hints=true;told=true"].astype(float) - right["hints=false;told=true"]
-    assert row["estimate"] == pytest.approx(change.mean()) and row["clusters"] == 40 and row["n"] == 80
+    own = own.assign(right=(own["predicted_model"] == "m0").astype(float))
+    right = own.pivot(index="prompt_id", columns="condition", values="right")
+    change = right["hints=true;told=true"] - right["hints=false;told=true"]
+    assert found["estimate"] == pytest.approx(change.mean()) and (found["clusters"], found["n"]) == (40, 80)
     t = sps.ttest_1samp(change, 0).confidence_interval()
-    assert row["low"] == pytest.approx(t.low, abs=0.015) and row["high"] == pytest.approx(t.high, abs=0.015)
-    assert (row["field"], row["first"], row["second"], row["condition"]) == ("hints", "false", "true", "told=true")
-    assert row["p"] < 0.001 and row["p_holm"] == pytest.approx(3 * row["p"])
-    others = table[(table["evaluator"] != "m0") & (table["statistic"] == "discrimination")]
-    assert (others["low"] < 0).all() and (others["high"] > 0).all()
+    assert (found["low"], found["high"]) == pytest.approx(tuple(t), abs=0.015)
+    assert found[["field", "first", "second", "condition"]].tolist() == ["hints", "false", "true", "told=true"]
+    assert found["p"] < 0.001 and found["p_holm"] == pytest.approx(3 * found["p"])
 
 
 def test_only_conditions_that_differ_in_one_thing_are_compared_and_on_common_prompts():
@@ -47,13 +42,6 @@ def test_only_conditions_that_differ_in_one_thing_are_compared_and_on_common_pro
     part = frame[(frame["condition"] == "hints=true;told=true") | (frame["prompt_id"] < 25)]
     table = condition_contrasts(part)
     assert set(table["clusters"]) == {25} and set(table["note"]) == {"common_prompts; few_prompts"}
-
-
-def test_the_same_answers_under_both_conditions_differ_by_nothing():
-    plain = simulated(3)
-    table = condition_contrasts(pd.concat([plain.assign(condition="a=1"), plain.assign(condition="a=2")]))
-    known = table.dropna(subset=["estimate"])
-    assert (known["estimate"] == 0).all() and (known["low"] <= 0).all() and (known["high"] >= 0).all()
 
 
 def test_a_prompt_that_only_a_third_model_saw_under_one_condition_is_left_out():
@@ -68,35 +56,79 @@ def test_a_prompt_that_only_a_third_model_saw_under_one_condition_is_left_out():
 
 def test_paired_models_are_the_paired_difference_by_prompt():
     frame = two_conditions().query("condition == 'hints=true;told=true'")
-    table = paired_models(frame, ["self_accuracy", "discrimination"]).set_index(["statistic", "evaluator"])
-    alone = recognition_table(frame, n_resamples=1).drop_duplicates(["evaluator", "author", "statistic"])
-    alone = alone[alone["author"] == ""].set_index(["statistic", "evaluator"])
-    for statistic, p in table.groupby("statistic")["p"]:
-        row = table.loc[(statistic, "m0 - m1")]
-        difference = alone.loc[(statistic, "m0"), "estimate"] - alone.loc[(statistic, "m1"), "estimate"]
-        assert row["estimate"] == pytest.approx(difference) and row["low"] < difference < row["high"]
-        assert row["p"] < 0.005 and row["p_holm"] >= row["p"] and len(p) == 3
+    table, alone = paired_models(frame), default_rows(recognition_table(frame, n_resamples=1))
+    found = row(table, "discrimination", "m0 - m1")
+    first, second = (row(alone, "discrimination", name)["estimate"] for name in ("m0", "m1"))
+    assert found["estimate"] == pytest.approx(first - second) and found["low"] < first - second < found["high"]
+    assert found["p"] < 0.005 and found["p_holm"] >= found["p"] and len(table) == 3
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Models in general
+
+
+def general(claims: dict, method: str, **options) -> pd.Series:
+    return row(models_in_general(binary(claims), **options), "discrimination", "", method=method)
+
+
+def recognising(always: int, on_even_prompts: int, models: int = 8, prompts: int = 30) -> dict:
+    """Return claims of models that claim own texts always, or on even prompts, or never, and nothing else."""
+    names = [f"m{k}" for k in range(models)]
+    kinds = [[True] * prompts] * always + [[p % 2 == 0 for p in range(prompts)]] * on_even_prompts
+    kinds += [[False] * prompts] * (models - len(kinds))
+    return {(e, t): kinds[k] if e == t else [False] * prompts for k, e in enumerate(names) for t in names}
+
+
+@pytest.mark.parametrize(
+    ("always", "on_even", "mean", "variance", "df"),
+    [
+        # Half of the models always, half never: all variance is over models, s²/8 = .25 * 8/7 / 8.
+        (4, 0, 0.5, 0.25 / 7, 7),
+        # All on even prompts: all variance is over prompts, .25 / 29.
+        (0, 8, 0.5, 0.25 / 29, 29),
+        # Half always, half on even prompts: J is 1 or .5 over models (.0625 / 7); 1 or .5 over prompts (.0625 / 29);
+        # less what is left in the cells, +-.25 everywhere, with 7 * 29 degrees of freedom.
+        (4, 4, 0.75, 0.0625 / 7 + 0.0625 / 29 - 0.0625 / 203, 10.05),
+    ],
+)
+def test_the_interval_of_models_like_these_by_hand(always, on_even, mean, variance, df):
+    """t on prompts + models - cells with Satterthwaite's degrees of freedom, bent within -1 and 1.
+
+    Of these models alone: t with 29 degrees of freedom on prompts.
+    """
+    found, t = general(recognising(always, on_even), "two_way_t"), sps.t.ppf(0.975, df)
+    # Wilson's interval of the place (1 + J) / 2 in the range, at the size (1 - J²) / variance
+    p, n = (1 + mean) / 2, (1 - mean**2) / variance
+    width = 4 * t / (1 + t**2 / n) * np.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
+    assert found["estimate"] == pytest.approx(mean) and (found["clusters"], found["cluster_unit"]) == (8, "model")
+    assert found["high"] - found["low"] == pytest.approx(width, rel=0.02)
+    assert -1 < found["low"] < mean < found["high"] < 1
+    if (always, on_even) == (4, 4):
+        these = general(recognising(4, 4), "clustered_t")
+        assert these["high"] - these["low"] == pytest.approx(2 * sps.t.ppf(0.975, 29) * np.sqrt(0.0625 / 29), rel=0.03)
+
+
+def test_p_of_models_in_general_is_that_of_their_interval():
+    claims = recognising(4, 0)
+    p = general(claims, "two_way_t")["p"]
+    assert general(claims, "two_way_t", level=1 - p)["low"] == pytest.approx(0, abs=1e-6) and 0.03 < p < 0.08
 
 
 def test_the_interval_for_models_in_general_covers_what_these_models_alone_do_not():
-    rng = np.random.default_rng(0)
-    covered = {"two_way_t": 0, "clustered_t": 0}
-    runs = 25
-    for _ in range(runs):
-        table = models_in_general(differing_models(rng, 12, 30)).set_index(["statistic", "method"])
+    rng, covered = np.random.default_rng(0), {"two_way_t": 0, "clustered_t": 0}
+    for _ in range(25):
+        table = models_in_general(differing_models(rng, 12, 30))
         for method in covered:
-            row = table.loc[("discrimination", method)]
-            covered[method] += row["low"] <= 0.3 <= row["high"]
-    assert covered["two_way_t"] >= 0.85 * runs > 0.8 * runs >= covered["clustered_t"], covered
+            found = row(table, "discrimination", "", method=method)
+            covered[method] += found["low"] <= 0.3 <= found["high"]
+    assert covered["two_way_t"] >= 0.85 * 25 > 0.8 * 25 >= covered["clustered_t"], covered
 
 
 def test_what_two_models_say_about_models_in_general_is_nothing():
-    two = naming({("a", "a"): ["a", "b"] * 9, ("a", "b"): ["b", "b"] * 9, ("b", "a"): ["a", "a"] * 9,
-                  ("b", "b"): ["b", "a"] * 9})  # fmt: skip
-    table = models_in_general(two).set_index(["statistic", "method"])
-    row = table.loc[("discrimination", "two_way_t")]
-    assert (
-        row["note"] == "no_interval" and np.isnan(row["low"]) and (row["clusters"], row["cluster_unit"]) == (2, "model")
+    answers = {("a", "a"): "ab" * 9, ("a", "b"): "bb" * 9, ("b", "a"): "aa" * 9, ("b", "b"): "ba" * 9}
+    two = naming({key: [*said] for key, said in answers.items()})
+    found = row(models_in_general(two), "discrimination", "", method="two_way_t")
+    assert found[["note", "clusters", "cluster_unit"]].tolist() == ["no_interval", 2, "model"] and np.isnan(
+        found["low"]
     )
-    silent = two.assign(predicted_model=None)
-    assert (models_in_general(silent)["estimate"].fillna(0) == 0).all()
+    assert (models_in_general(two.assign(predicted_model=None))["estimate"].fillna(0) == 0).all()

@@ -16,7 +16,7 @@ from scipy.special import stdtr, stdtrit
 
 from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import PAIRWISE, Tally, condition_label, neutral_rows, reached, tallies
+from selfeval.stats.records import PAIRWISE, Tally, conditions, neutral_rows, prompts, reached, tallies
 from selfeval.stats.serving import NOTE, flagged, of_predictions
 from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
 
@@ -46,8 +46,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     """
     how = Settings(level=level)
     frame = reached(predictions).reset_index(drop=True)
-    labels = pd.Series([condition_label(c) for c in frame["condition"]] if "condition" in frame else "", frame.index)
-    frame, parts = frame[~neutral_rows(frame)], []
+    frame, labels, parts = frame.assign(unit=prompts(frame)[0])[~neutral_rows(frame)], conditions(frame), []
     for task, of_task in frame.groupby("task_type", sort=True):
         for first, second in combinations(sorted(labels[of_task.index].unique()), 2):
             differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
@@ -59,8 +58,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
 
 def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
     sides = [frame[labels[frame.index] == label] for label in (first, second)]
-    key = next(k for k in ("prompt_id", "prompt_used", "text_id") if k in frame and frame[k].notna().all())
-    common = _common(sides, (key, "evaluator_model"))
+    common = _common(sides, ("unit", "evaluator_model"))
     if any(side.empty for side in common):
         return []
     both = {t.condition: t for t in tallies(pd.concat(common))}
@@ -68,7 +66,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
     values = [part.get(field, "not set") for part in parts]  # `effort` is there only where it was asked for
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
-    note = "" if all(side[key].nunique() == common[0][key].nunique() for side in sides) else "common_prompts"
+    note = "" if all(side["unit"].nunique() == common[0]["unit"].nunique() for side in sides) else "common_prompts"
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
     found = [
         Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED,
@@ -89,40 +87,26 @@ def _common(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFr
     return sides
 
 
-def paired_models(
-    predictions: pd.DataFrame, statistics: Sequence[str] = ("discrimination",), *, level: float = 0.95
-) -> pd.DataFrame:
-    """Compare every two evaluators of a task and condition, paired by prompt: first minus second.
+def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Compare every two evaluators' discrimination in a task and condition, paired by prompt: first minus second.
 
     Returns `stats.COLUMNS`: `evaluator` is "first - second", p inverts the interval (MOVER with the correlation over
-    prompts), p_holm is over the pairs of evaluators. Policy `all`; of pairs `answered`.
+    prompts), p_holm is over the pairs of evaluators. Policy `all`; pairs of texts are left out.
     """
     how, parts = Settings(level=level), []
     for tally in tallies(reached(predictions)):
-        if tally.neutral or len(tally.evaluators) < 2:
-            continue
-        known = _measures(tally)
-        first, second = np.transpose([*combinations(range(len(tally.evaluators)), 2)])
-        names = [f"{tally.evaluators[a]} - {tally.evaluators[b]}" for a, b in zip(first, second, strict=True)]
-        who = {"evaluator": np.array(names, object), "policy": "answered" if tally.task == PAIRWISE else "all"}
-        found = [
-            Measure(name, _of(known[name].of, first) - _of(known[name].of, second), who, test=INVERTED, resampled=False)
-            for name in statistics if name in known
-        ]  # fmt: skip
-        if found:
+        pairs, j = [*combinations(range(len(tally.evaluators)), 2)], _measures(tally).get("discrimination")
+        if pairs and j is not None:
+            first, second = np.transpose(pairs)
+            who = {"evaluator": tally.evaluators[first] + " - " + tally.evaluators[second], "policy": "all"}
+            difference = j.of.pick((first,)) - j.of.pick((second,))
+            found = Measure("discrimination", difference, who, test=INVERTED, resampled=False)
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            parts.append(adjusted(write(found, how, **about), ["statistic"]))
+            parts.append(adjusted(write([found], how, **about), ["statistic"]))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
     several = of_predictions(predictions)
     mixed = {pair: {} for pair in table["evaluator"].unique() if not {*pair.split(" - ")}.isdisjoint(several)}
     return flagged(table, mixed, ["evaluator"])
-
-
-def _of(statistic: Rate | Difference, index) -> Rate | Difference:
-    """Return the statistics of some evaluators."""
-    if isinstance(statistic, Difference):
-        return _of(statistic.a, index) - _of(statistic.b, index)
-    return statistic.pick((index,))
 
 
 def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:

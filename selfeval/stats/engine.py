@@ -115,11 +115,16 @@ class Statistic:
         return self.value - half, self.value + half
 
     def __sub__(self, other: Statistic) -> Difference:
-        return Difference.of(self, other)
+        clusters = np.maximum(self.clusters, other.clusters)
+        at = remembered(lambda w: self.at(w) - other.at(w))
+        both = self.value - other.value, self.contrib - other.contrib, self.n + other.n, clusters
+        return Difference(*both, at, self, other)
 
     def mapped(self, function: Callable) -> Mapped:
         """Return a monotone function of it."""
-        return Mapped.of(self, function)
+        slope = (function(self.value + 1e-6) - function(self.value - 1e-6)) / 2e-6
+        at = lambda w: function(self.at(w))  # noqa: E731
+        return Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, at, self, function)
 
     def pick(self, index, there=True) -> Statistic:
         """Return the statistics at an index of the value's axes; NaN where `there` is false."""
@@ -246,16 +251,13 @@ class Difference(Statistic):
     a: Statistic
     b: Statistic
 
-    @classmethod
-    def of(cls, a: Statistic, b: Statistic) -> Difference:
-        """Build a - b."""
-        clusters = np.maximum(a.clusters, b.clusters)
-        at = remembered(lambda w: a.at(w) - b.at(w))
-        return cls(a.value - b.value, a.contrib - b.contrib, a.n + b.n, clusters, at, a, b)
-
     @property
     def method(self) -> str:
         return "mover_nested" if isinstance(self.a, Difference) else "mover"
+
+    def pick(self, index, there=True) -> Difference:
+        """Return the differences at an index of the value's axes; NaN where `there` is false."""
+        return self.a.pick(index, there) - self.b.pick(index, there)
 
     @cached_property
     def correlation(self) -> np.ndarray:
@@ -281,13 +283,6 @@ class Mapped(Statistic):
 
     base: Statistic
     function: Callable
-
-    @classmethod
-    def of(cls, base: Statistic, function: Callable) -> Mapped:
-        """Build function(base)."""
-        slope = (function(base.value + 1e-6) - function(base.value - 1e-6)) / 2e-6
-        at = lambda w: function(base.at(w))  # noqa: E731
-        return cls(function(base.value), base.contrib * slope, base.n, base.clusters, at, base, function)
 
     @property
     def method(self) -> str:
@@ -350,8 +345,11 @@ class Area(Statistic):
     method = "logit_t"
 
     @classmethod
-    def of(cls, high, high_cluster, low, low_cluster) -> Area:
-        """Build P(a score of `high` is above one of `low`) over all pairs; clusters may hold both kinds or one."""
+    def of(cls, high, high_cluster, low, low_cluster, size: int | None = None) -> Area:
+        """Build P(a score of `high` is above one of `low`) over all pairs; clusters may hold both kinds or one.
+
+        size: clusters are codes below it, and the contributions have a place for each of them.
+        """
         high, low = np.asarray(high, float), np.asarray(low, float)
         names, codes = np.unique(np.concatenate([high_cluster, low_cluster]), return_inverse=True)
         h, m, k = codes[: len(high)], codes[len(high) :], len(names)
@@ -360,7 +358,9 @@ class Area(Statistic):
         sides = [np.bincount(c, (x - value) / max(len(x), 1), k) for c, x in zip((h, m), place, strict=True)]
         contrib, df = two_sides(*sides, *(np.bincount(c, minlength=k) > 0 for c in (h, m)))
         at = _area_under(high, h, low, m, k) if k <= MAX_AREA else lambda w: value + sum(sides) @ w
-        area = cls(value, contrib, np.array(len(codes)), np.array(k), at)
+        whole, seen = (np.zeros(size), names) if size else (np.zeros(k), slice(None))
+        whole[seen] = contrib
+        area = cls(value, whole, np.array(len(codes)), np.array(k), lambda w: at(w[seen]))
         area.df = df
         return area
 

@@ -32,7 +32,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, remembered, stack
-from selfeval.stats.pairs import neutral_measures, pair_measures
+from selfeval.stats.pairs import pair_measures
 from selfeval.stats.records import BINARY, PAIRWISE, Tally, tallies, unreached
 from selfeval.stats.serving import flagged, of_predictions
 from selfeval.stats.table import INVERTED, Measure, adjusted, write
@@ -42,7 +42,6 @@ ANSWERED_FIRST = frozenset(
     "overall_accuracy accuracy always_no_accuracy always_yes_f1 balanced_accuracy precision recall f1 mcc tp fp tn fn "
     "kappa position_bias".split()
 )
-SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of its AUC
 DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell; beyond, to first order
 
 
@@ -89,8 +88,7 @@ def recognition_table(
 
 def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
     """Take back the statistics of an evaluator whose every call failed: that is no model that claims nothing."""
-    failed = unreached(predictions)
-    rows = pd.MultiIndex.from_frame(table[["task", "condition", "evaluator"]]).isin(failed)
+    rows = pd.MultiIndex.from_frame(table[["task", "condition", "evaluator"]]).isin(unreached(predictions))
     rows &= ~table["statistic"].str.endswith("no_answer_rate").to_numpy()
     one = ["task", "condition", "evaluator", "author", "statistic"]
     table.loc[rows, ["estimate", "low", "high", "p", "p_holm"]] = np.nan
@@ -156,7 +154,7 @@ def _drop_equal(found: dict[str, list[Measure]], task: str) -> None:
 def measures_of(tally: Tally, policy: str) -> list[Measure]:
     """Return all statistics of a task and condition under a policy."""
     if tally.task == PAIRWISE:
-        found = (neutral_measures if tally.neutral else pair_measures)(tally, policy)
+        found = [] if tally.neutral else pair_measures(tally, policy)
         if not tally.neutral and not np.isnan(tally.score).all():
             found += auc_measures(tally.by_place())
     else:
@@ -391,34 +389,21 @@ def auc_measures(tally: Tally) -> list[Measure]:
     repeats together. Rows without a score are left out; where they are more than a tenth, what is left is a selection
     by the replies themselves and nothing is estimated (note `partly_scored`).
     """
-    areas, within, partly, tests = [], [], [], []
+    tally, notes = tally.scored()
+    areas, within, tests = [], [], []
     for e in range(len(tally.evaluators)):
-        asked = tally.evaluator == e
-        rows = np.flatnonzero(asked & ~np.isnan(tally.score))
-        partly.append(0 < len(rows) < SCORED * asked.sum())
-        rows = rows[:0] if partly[-1] else rows
+        rows = np.flatnonzero((tally.evaluator == e) & ~np.isnan(tally.score))
         score, prompt, own = tally.score[rows], tally.prompt[rows], tally.author[rows] == tally.own[e]
-        areas.append(_area(score, prompt, own, tally.n_prompts))
+        areas.append(Area.of(score[own], prompt[own], score[~own], prompt[~own], tally.n_prompts))
         wins, pairs = _wins_within(score, prompt, own, tally.n_prompts)
         within.append(Area.within(Rate.of(wins, pairs, len(rows))))
         tests.append((score, prompt, tally.author[rows], tally.own[e]))
-    notes, one = [(np.array(partly), "partly_scored")], {"evaluator": tally.evaluators}
+    one = {"evaluator": tally.evaluators}
     return [
         Measure("auc", stack(areas), one, notes=notes, test=lambda seed: _permuted(tests, False, seed)),
         Measure("auc_within_prompt", stack(within), dict(one), notes=notes,
                 test=lambda seed: _permuted(tests, True, seed)),
     ]  # fmt: skip
-
-
-def _area(score, prompt, own, n_prompts: int) -> Area:
-    """Return the area over all pairs, with contributions for every prompt of the task."""
-    area = Area.of(score[own], prompt[own], score[~own], prompt[~own])
-    seen = np.unique(prompt)
-    whole = np.zeros(n_prompts)
-    whole[seen] = area.contrib
-    spread = Area(area.value, whole, area.n, area.clusters, lambda w: area.at(w[seen]))
-    spread.df = area.df
-    return spread
 
 
 def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from selfeval.stats.records import PAIRWISE, condition_label
+from selfeval.stats.records import PAIRWISE, conditions
 
+DESIGN = ["task_type", "condition", "evaluator_model"]
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 
 
@@ -19,28 +20,24 @@ def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.D
     """
     if "score" not in records:
         return pd.DataFrame(columns=POINTS)
-    frame = records[records["score"].notna() & (records["task_type"] != PAIRWISE)]  # there a score is of two texts
-    condition = frame["condition"].map(condition_label) if "condition" in frame else pd.Series("", frame.index)
-    known = None
+    frame = records.assign(condition=conditions(records).astype(object))
+    frame = frame[frame["score"].notna() & (frame["task_type"] != PAIRWISE)]  # there a score is of two texts
     if table is not None:
         known = table[(table["statistic"] == "auc") & table["estimate"].notna()]
-        known = set(known[["task", "condition", "evaluator"]].itertuples(index=False, name=None))
+        known = pd.MultiIndex.from_frame(known[["task", "condition", "evaluator"]])
+        frame = frame[pd.MultiIndex.from_frame(frame[DESIGN]).isin(known)]
     parts = []
-    for key, rows in frame.groupby([frame["task_type"], condition, frame["evaluator_model"]], sort=False):
-        curve = _curve(rows) if known is None or key in known else None
-        if curve is not None:
-            x, y, area = curve
-            design = dict(zip(POINTS, key, strict=False))
-            parts.append(pd.DataFrame(design | {"false_claims": x, "hits": y, "area": area}))
-    return pd.concat(parts, ignore_index=True)[POINTS] if parts else pd.DataFrame(columns=POINTS)
+    for key, rows in frame.groupby(DESIGN, sort=False):
+        own = (rows["true_model"] == rows["evaluator_model"]).to_numpy()
+        if own.any() and not own.all():
+            parts.append(
+                pd.DataFrame(dict(zip(POINTS, [*key, *_curve(rows["score"].to_numpy(float), own)], strict=True)))
+            )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=POINTS)
 
 
-def _curve(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, float] | None:
+def _curve(score: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Return false-positive and true-positive rates over falling thresholds, and the area under them."""
-    own = (rows["true_model"] == rows["evaluator_model"]).to_numpy()
-    if own.all() or not own.any():
-        return None
-    score = rows["score"].to_numpy(float)
     order = np.argsort(-score, kind="stable")
     last = np.r_[np.diff(score[order]) != 0, True]  # ties are one step
     x, y = (np.r_[0, np.cumsum(side[order])[last] / side.sum()] for side in (~own, own))

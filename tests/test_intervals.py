@@ -1,0 +1,232 @@
+"""Intervals are right: within their range, neither too narrow nor too wide. By hand, against outside references."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats as sps
+from recognition_records import binary, everybody, naming, row, simulated
+
+from selfeval.stats import recognition_table
+from selfeval.stats.agreement import effective_votes, icc, krippendorff_alpha
+from selfeval.stats.engine import Area, Rate, Settings, Statistic, bootstrap, mover, wilson
+from selfeval.stats.jury import baseline_auc, jury_table
+from selfeval.stats.recognition import measures_of
+from selfeval.stats.records import tallies
+from selfeval.stats.tests import inverted_p
+
+Z = sps.norm.ppf(0.975)
+
+
+def measures(frame) -> dict:
+    (tally,) = tallies(frame)
+    return {m.statistic: m.of for m in reversed(measures_of(tally, "all"))}
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A rate
+
+
+def test_wilson_at_one_row_per_cluster_is_that_of_statsmodels():
+    """Ten prompts, one row each, seven hits: contributions of .03 and -.07, size 9, Satterthwaite's m by hand."""
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    rate = Rate.of(np.r_[np.ones(7), np.zeros(3)][:, None], np.ones((10, 1)))
+    df = 2 * (7 * 0.03**2 + 3 * 0.07**2) ** 2 / (7 * 0.03**4 + 3 * 0.07**4)
+    m = max(9 * (Z / sps.t.ppf(0.975, min(df, 9))) ** 2, 5)
+    assert np.ravel(rate.interval(Z)) == pytest.approx(proportion.proportion_confint(0.7 * m, m, method="wilson"))
+    at_the_end = Rate.of(np.ones((10, 1)), np.ones((10, 1)))
+    assert np.ravel(at_the_end.interval(Z)) == pytest.approx(proportion.proportion_confint(10, 10, method="wilson"))
+
+
+def test_the_size_of_a_rate_from_unequal_clusters_by_hand():
+    """3 of 4, 1 of 4, 0 of 2 and 2 of 2: p = 1/2, contributions .1, -.1, -.1 and .1."""
+    rate = Rate.of(np.array([[3.0], [1], [0], [2]]), np.array([[4.0], [4], [2], [2]]))
+    assert rate.value[0] == 0.5 and rate.contrib[:, 0] * 12 == pytest.approx([1, -1, -1, 1])
+    n = 0.25 / (4 / 3 * 4 / 144)  # 6.75, within 2 and 12
+    m = n * (Z / sps.t.ppf(0.975, 3)) ** 2  # of 2 * 4² / 4 = 8 degrees of freedom, the clusters leave 3
+    assert m > 2
+    assert np.ravel(rate.interval(Z)) == pytest.approx(np.ravel(wilson(0.5, m, Z)))
+    two = np.array([[50.0], [0], *[[k % 2] for k in range(6)]]), np.array([[50.0], [50], *[[1]] * 6])
+    assert np.ravel(Rate.of(*two).interval(Z)) == pytest.approx(np.ravel(wilson(0.5, 4, Z)))  # two of 8 have it all
+
+
+@pytest.mark.parametrize("prompts", [20, 50])
+def test_the_default_covers_near_one_where_t_does_not(prompts):
+    """Five texts a prompt, nearly copies of each other (intraclass correlation .3), a true rate of .97."""
+    rng = np.random.default_rng(1)
+    common, shared = rng.random((prompts, 1, 4000)), rng.random((prompts, 5, 4000)) < np.sqrt(0.3)
+    hits = np.where(shared, common, rng.random(shared.shape)) < 0.97
+    rate = Rate.of(hits.sum(1), np.full((prompts, 4000), 5.0))
+    covered, of_t = (np.mean((low <= 0.97) & (high >= 0.97)) for low, high in (
+        rate.interval(Z), Statistic.interval(rate, Z)))  # fmt: skip
+    assert covered >= 0.93 and of_t < 0.9
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A difference
+
+
+def test_mover_against_newcombe():
+    """Newcombe 1998, Statistics in Medicine 17:873, table II, example (a), method 10: 56/70 - 48/80."""
+    a, b = wilson(56 / 70, 70, 1.959964), wilson(48 / 80, 80, 1.959964)
+    assert mover(56 / 70, *a, 48 / 80, *b) == pytest.approx((0.0524, 0.3339), abs=1e-4)
+
+
+@pytest.mark.parametrize("prompts", [10, 100])
+def test_sides_that_agree_in_every_prompt_keep_an_interval(prompts):
+    """Both rates .5, r = 1, and an interval without width: with r at most 1 - 1 / prompts it has one.
+
+    Half-widths h of both rates at an effective size of prompts - 1, and J within +- h sqrt(2 / prompts); where both
+    authors are swapped in every second prompt, both J are 0 +- 2 h.
+    """
+    m = prompts - 1
+    h = Z / (1 + Z**2 / m) * np.sqrt(0.25 / m + Z**2 / (4 * m**2))
+    same = binary({("a", t): [p % 2 == 0 for p in range(prompts)] for t in "abcdefgh"})
+    swapped = naming({("a", t): ["ab"[(t == "b") ^ (p % 2)] for p in range(prompts)] for t in "ab"})
+    for frame, statistic, width in ((same, "discrimination", h), (swapped, "corrected_advantage", 2 * h)):
+        found = row(recognition_table(frame, n_resamples=1), statistic)
+        assert found["estimate"] == 0 and found["clusters"] == prompts
+        assert -found["low"] == pytest.approx(found["high"]) == pytest.approx(width * np.sqrt(2 / prompts), rel=0.12)
+
+
+def test_inverted_p_is_the_level_whose_interval_touches_zero():
+    change = measures(simulated(3))["corrected_advantage"]
+    low, high = change.interval(sps.norm.isf(inverted_p(change) / 2))
+    assert np.minimum(np.abs(low), np.abs(high)) == pytest.approx(0, abs=1e-8)
+    nothing = measures(everybody(3, 8, lambda e, t, p: [e, t][p % 2]))["discrimination"]
+    assert (inverted_p(nothing - nothing) == 1).all()  # without a warning
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# An area
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_variance_of_an_area_is_obuchowskis(together):
+    """Clusters that hold both kinds, with their covariance; a score a cluster: DeLong, and the t of Welch."""
+    rng = np.random.default_rng(3)
+    high, low = rng.normal(1, 1, 24).round(1), rng.normal(0, 1, 36).round(1)
+    h, m = (np.arange(24) % 12, np.arange(36) % 12) if together else (np.arange(24), 24 + np.arange(36))
+    area = Area.of(high, h, low, m)
+    wins = (np.sign(high[:, None] - low) + 1) / 2
+    a, b = wins.mean(1) - wins.mean(), wins.mean(0) - wins.mean()
+    if together:
+        sums = np.array([a[h == k].sum() / 24 + b[m == k].sum() / 36 for k in range(12)])
+        expected, df = 12 / 11 * (sums**2).sum(), 11
+    else:
+        sides = a.var(ddof=1) / 24, b.var(ddof=1) / 36
+        expected, df = sum(sides), sum(sides) ** 2 / (sides[0] ** 2 / 23 + sides[1] ** 2 / 35)  # DeLong et al. 1988
+    assert area.value == pytest.approx(wins.mean()) and area.variance == pytest.approx(expected, rel=1e-9)
+    bounds = np.array(area.interval(Z))
+    half = sps.t.ppf(0.975, df) * np.sqrt(area.variance) / (area.value * (1 - area.value))
+    middle = np.log(area.value / (1 - area.value))
+    assert np.log(bounds / (1 - bounds)) == pytest.approx(middle + np.array([-half, half]))
+
+
+@pytest.mark.parametrize(("apart", "prompts"), [(0, 6), (3, 12)])
+def test_the_interval_of_an_area_covers_and_stays_within_0_and_1(apart, prompts):
+    rng, truth = np.random.default_rng(1), sps.norm.cdf(apart / np.sqrt(2))
+    clusters = np.arange(prompts)
+    drawn = [(rng.normal(apart, 1, prompts), rng.normal(0, 1, 3 * prompts)) for _ in range(200)]
+    bounds = np.array([Area.of(own, clusters, other, np.tile(clusters, 3)).interval(Z) for own, other in drawn])
+    assert (bounds[:, 0] >= 0).all() and (bounds[:, 1] <= 1).all() and (np.diff(bounds) > 0.01).all()
+    assert np.mean((bounds[:, 0] <= truth) & (truth <= bounds[:, 1])) > 0.92
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Other functions, within their range
+
+
+def test_a_mean_score_bends_before_1_instead_of_being_cut_there():
+    """Five conversations, mean .86, standard error .117: t (2.776) reaches 1.18, and cut it was [.54, 1]."""
+
+    def mean_of(scores):
+        rows = [{"conversation_id": f"c{c}", "arm": "independent", "juror": "a", "source": "human", "turn": 0,
+                 "round": 1, "score": score} for c, score in enumerate(scores)]  # fmt: skip
+        return row(jury_table(pd.DataFrame(rows), n_resamples=50), "mean_score", "", "human")
+
+    high, low = mean_of([1, 1, 1, 0.9, 0.4]), mean_of([0, 0, 0, 0.1, 0.6])
+    assert high["estimate"] == pytest.approx(0.86)
+    assert (high["low"], high["high"]) == (pytest.approx(0.40, abs=0.03), pytest.approx(0.98, abs=0.012))
+    assert (low["low"], low["high"]) == (pytest.approx(1 - high["high"]), pytest.approx(1 - high["low"]))
+    scores = np.random.default_rng(12).uniform(0.4, 0.6, 30)  # in the middle it is that of t
+    t, middle = sps.ttest_1samp(scores, 0).confidence_interval(), mean_of(scores)
+    assert (middle["low"], middle["high"]) == (pytest.approx(t.low, abs=1e-3), pytest.approx(t.high, abs=1e-3))
+
+
+@pytest.mark.parametrize(
+    ("build", "t_low", "low", "high"), [(krippendorff_alpha, 0.69, 0.36, 0.993), (icc, 0.72, 0.41, 0.994)]
+)
+def test_agreement_near_1_by_hand(build, t_low, low, high):
+    """Two jurors agree on five answers of six: the jackknife's t interval ends beyond 1, ours between it and 1."""
+    ratings = np.array([[0.1, 0.1], [0.3, 0.3], [0.5, 0.8], [0.7, 0.7], [0.9, 0.9], [0.2, 0.2]])
+    found = build(ratings)
+    left_out = np.array([build(np.delete(ratings, k, 0)).value for k in range(6)])
+    half = sps.t.ppf(0.975, 5) * np.sqrt(5 / 6 * ((left_out - left_out.mean()) ** 2).sum())
+    assert found.value + half > 1 and found.value - half == pytest.approx(t_low, abs=0.01)
+    assert found.interval(Z) == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.003))
+
+
+def test_jurors_that_agree_by_chance_are_worth_their_number_at_most():
+    ratings = np.random.default_rng(12).random((40, 3))
+    (r_low, r_high), (low, high) = icc(ratings, "C").interval(Z), effective_votes(ratings).interval(Z)
+    assert r_low < 0 < r_high and (low, high) == (pytest.approx(3 / (1 + 2 * r_high)), 3)
+
+
+def test_an_evaluator_has_the_intervals_that_it_has_alone():
+    """m0 answered on six of 30 prompts; what others were asked must not move its jackknife."""
+    frame = simulated(2)
+    few = frame[(frame.evaluator_model != "m0") | (frame.prompt_id < 6)]
+    alone = few[few.evaluator_model == "m0"]
+    for name in ("d_prime", "kappa", "self_accuracy", "discrimination"):
+        ours, its = (np.array(measures(part)[name].interval(Z))[:, 0] for part in (few, alone))
+        assert ours == pytest.approx(its) and np.isfinite(ours).all(), name
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The clustered t and the bootstrap (what it draws: the definitions on copied rows, in test_stats)
+
+
+def test_bootstrap_and_t_of_j_against_scipy():
+    frame = simulated(7, n_prompts=60, samples=2)
+    rows = frame[frame.evaluator_model == "m1"].assign(claim=lambda f: (f.predicted_model == "m1").astype(float))
+    x = rows.assign(own=rows.true_model == "m1").groupby(["prompt_id", "own"]).claim.mean().unstack() @ [-1, 1]
+    table = recognition_table(frame, n_resamples=20_000)
+    for ours, theirs in (("percentile", "percentile"), ("bca", "BCa")):
+        reference = sps.bootstrap((x,), np.mean, n_resamples=20_000, method=theirs, rng=np.random.default_rng(1))
+        found = row(table, "discrimination", "m1", method=ours)
+        assert (found["low"], found["high"]) == pytest.approx(tuple(reference.confidence_interval), abs=0.008)
+    low, high = Statistic.interval(measures(frame)["discrimination"], Z)
+    assert (low[1], high[1]) == pytest.approx(tuple(sps.ttest_1samp(x, 0).confidence_interval()))
+
+
+def test_bca_formula_against_scipy_on_equal_resamples():
+    x = np.random.default_rng(0).exponential(size=40)
+    drawn = sps.bootstrap((x,), np.mean, n_resamples=5_000, method="BCa", rng=np.random.default_rng(2))
+    contrib = (x - x.mean())[:, None] / len(x)
+    at = lambda weights: drawn.bootstrap_distribution[None]  # noqa: E731
+    of = Statistic(np.array([x.mean()]), contrib, np.array([40]), np.array([40]), at)
+    (bounds,) = bootstrap([of], Settings(5_000))
+    assert bounds[2:4, 0] == pytest.approx(tuple(drawn.confidence_interval), abs=2e-5)
+
+
+@pytest.mark.parametrize("wins", [[1] * 26 + [0] * 4, [1] * 17 + [0.5] * 4 + [0] * 5])
+def test_bca_of_tied_values_is_that_of_scipy(wins):
+    """A tenth of the resamples equal the estimate: they count half for the bias correction.
+
+    Resamples are kept in single precision, in which 26/30 is not what it is in double.
+    """
+    wins, pairs = np.array(wins, float), np.arange(len(wins))
+    scores, people = np.r_[wins, np.full(len(wins), 0.5)], np.repeat([1.0, 0.0], len(wins))
+    of_pairs = baseline_auc(scores, people, np.r_[pairs, pairs], n_resamples=20_000)
+    found = row(of_pairs, "paired_accuracy", "", method="bca")
+    drawn = sps.bootstrap((wins,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(12))
+    assert (found["low"], found["high"]) == pytest.approx(tuple(drawn.confidence_interval), abs=0.006)
+
+
+def test_same_seed_same_table_other_seed_other_bootstrap():
+    frame = simulated(2)
+    one, again, other = (recognition_table(frame, n_resamples=500, seed=s) for s in (4, 4, 5))
+    pd.testing.assert_frame_equal(one, again)
+    default = ~one.method.isin(["percentile", "bca"])
+    assert not one.low.equals(other.low)
+    pd.testing.assert_frame_equal(one[default], other[default])
