@@ -15,7 +15,7 @@ from selfeval.stats.tests import rearranged_p
 FEW_NAMES = 20
 
 
-def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def existence_table(records: pd.DataFrame) -> pd.DataFrame:
     """Estimate, per evaluator and way of answering, the mean score of real and invented names, and their difference.
 
     records: as `existence.collect_existence` makes them; needs evaluator, target_model, exists, existence_score,
@@ -28,7 +28,7 @@ def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
     not_estimable; few_names (below 20: the interval is optimistic); least_p=P; several_endpoints (the evaluator's
     replies come from several endpoints, see `serving`).
     """
-    frame, how, measures = _checked(records), Settings(level=level, unit="name", few=FEW_NAMES), []
+    frame, how, measures = _checked(records), Settings(unit="name", few=FEW_NAMES), []
     groups = frame.groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
     for (answer, reasoned, evaluator), group in groups:
         condition = f"answer={answer};reasoning={str(bool(reasoned)).lower()}"
