@@ -23,7 +23,6 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -235,14 +234,10 @@ def leniency(votes: Votes) -> Iterator[Measure]:
 
 def agreements(votes: Votes) -> Iterator[Measure]:
     """Yield the measures of agreement per round."""
-    builders = {
-        "alpha": agreement.krippendorff_alpha, "icc_a1": partial(agreement.icc, kind="A"),
-        "effective_votes": agreement.effective_votes,
-    }  # fmt: skip
     for k, number in enumerate(votes.rounds):
         heard = votes.arm == ONE_BY_ONE or (votes.arm in DEBATES and k > 0)
         labels = {"task": votes.arm, "condition": f"round={number:g}"}
-        for name, build in builders.items():
+        for name, build in AGREEMENT.items():
             value = build(votes.score[:, :, k], cluster=votes.units.cluster)
             yield Measure(name, value, labels, notes=[(True, "consensus" if heard else "reliability")])
 
@@ -349,6 +344,11 @@ def spending(votes: Votes) -> Iterator[Measure]:
             yield Measure(f"{name}_per_verdict", conversation_mean(value, votes.units.cluster), {"task": votes.arm})
 
 
+AGREEMENT = {
+    "alpha": agreement.krippendorff_alpha,
+    "icc_a1": agreement.icc,
+    "effective_votes": agreement.effective_votes,
+}
 PARTS = (answering, means, leniency, agreements, shifts, against_humans, spending)
 
 
@@ -390,9 +390,7 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
     for a, b in CONTRASTS:
         if a not in votes or b not in votes:
             continue
-        (names_a, last_a), (names_b, last_b) = votes[a].by_juror(), votes[b].by_juror()
-        _, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
-        cells = last_a[:, at_a] - last_b[:, at_b]
+        cells = (votes[a].by_juror() - votes[b].by_juror()).to_numpy().T
         gap, units = mean_over(cells, 1), votes[a].units
         for source in ("", *(units.sources if len(units.sources) > 1 else ())):
             of, labels = units.of(source), {"task": f"{a} - {b}", "author": source}

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.stats.engine import ratio
 from selfeval.stats.records import ids, shares
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
@@ -71,24 +72,20 @@ class Votes:
         """The jury's score per unit: the mean of its last round; NaN without any score."""
         return mean_over(self.last, 1)
 
-    def by_juror(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the models on the jury and the mean last score of each, (units, models)."""
-        names = np.unique(self.juror)
-        return names, np.stack([mean_over(self.last[:, self.juror == name], 1) for name in names], 1)
+    def by_juror(self) -> pd.DataFrame:
+        """Return the mean last score of each model on the jury, (models, units)."""
+        return pd.DataFrame(self.last.T).groupby(self.juror).mean()
 
 
 def mean_over(x, axis: int) -> np.ndarray:
     """Return the mean of what is not NaN; NaN where nothing is."""
-    known = (~np.isnan(x)).sum(axis)
-    return np.where(known > 0, np.nansum(x, axis) / np.maximum(known, 1), np.nan)
+    return ratio(np.nansum(x, axis), (~np.isnan(x)).sum(axis))
 
 
 def mean_of_others(x) -> np.ndarray:
     """Return for each column of (units, seats) the mean of the other columns' known values."""
-    known = ~np.isnan(x)
-    filled = np.where(known, x, 0)
-    others = known.sum(1, keepdims=True) - known
-    return np.where(others > 0, (filled.sum(1, keepdims=True) - filled) / np.maximum(others, 1), np.nan)
+    known, filled = ~np.isnan(x), np.nan_to_num(x)
+    return ratio(filled.sum(1, keepdims=True) - filled, known.sum(1, keepdims=True) - known)
 
 
 def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
@@ -158,7 +155,7 @@ def _arm(name: str, frame: pd.DataFrame, units: Units) -> Votes:
         return out
 
     usage = [x if isinstance(x, dict) else {} for x in frame["usage"]]
-    columns = {f"{kind}_tokens": [x.get(kind) for x in usage] for kind in ("prompt", "completion", "cached")}
+    columns = {f"{kind}_tokens": [x.get(kind) for x in usage] for kind in ("prompt", "completion")}
     columns |= {"cost": frame["cost"], "statements": np.ones(len(frame))}
     held = np.bincount(unit, minlength=shape[0]) > 0
     spent = {  # one unknown makes the sum unknown
