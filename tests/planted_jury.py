@@ -11,12 +11,11 @@ from selfeval.asking.client import Client
 from selfeval.asking.simulated import WORDS
 from selfeval.models import get
 from selfeval.roleplay import jury
-from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.simulated import talk
 from selfeval.roleplay.transcripts import Conversation, Turn
 
 ARMS = ("independent", "personas", "reask", "sham", "debate")
-CONFORMITY = 0.4  # of all jurors alike: the table has one slope
+CONFORMITY, TO_STRANGERS = 0.4, 0.3  # of all jurors alike: the table has one slope
 JURORS = {  # leniency, conformity, discrimination
     "lenient": (0.12, CONFORMITY, 0.05),
     "stern": (-0.10, CONFORMITY, 0.25),
@@ -25,15 +24,14 @@ JURORS = {  # leniency, conformity, discrimination
 
 
 def planted_records(
-    seed, conversations=30, turns=3, jurors=JURORS, conform=True, silent=0.0, noise=0.06, sham=0.0, redraw=False,
-    wanted=ARMS,
-) -> pd.DataFrame:  # fmt: skip
+    seed, conversations=30, turns=3, jurors=JURORS, noise=0.06, redraw=False, wanted=ARMS
+) -> pd.DataFrame:
     """Return one row per statement: pairs of a person's and a model's conversation, judged in five arms.
 
     What is judged differs by conversation and turn; a juror adds its leniency, half its discrimination for or against,
-    and noise. In a second round it moves to the mean of the scores it has heard with its conformity as weight
-    (conform=False: not at all; sham: the weight of what strangers say). redraw: it also votes anew around what it
-    thinks in every round, which looks like conformity where nobody listens. silent: P(no score).
+    and noise. In a second round it moves to the mean of the scores it has heard with its conformity as weight, in the
+    arm sham to what strangers say. redraw: it also votes anew around what it thinks in every round, which looks like
+    conformity where nobody listens.
     """
     rng = np.random.default_rng(seed)
     lenient, weight, tells = (np.array(x)[None] for x in zip(*jurors.values(), strict=True))
@@ -45,49 +43,42 @@ def planted_records(
     order = np.array([np.roll(np.arange(seats), -k) for k in range(seats)])[np.arange(len(grid)) % seats]
     rows = np.arange(len(grid))
 
-    def vote(of=None, around=mind):
-        opinion = around if of is None or redraw else of
-        return np.clip(opinion + rng.normal(0, noise, mind.shape), 0, 1)
+    def vote(of=None):
+        return np.clip((mind if of is None or redraw else of) + rng.normal(0, noise, mind.shape), 0, 1)
 
-    def heard(own, peers, share):
-        return (1 - share) * own + share * peers
-
-    arms = {"independent": [vote()], "personas": [vote()]}
+    nobody = np.full(mind.shape, np.nan)
+    arms = {"independent": [(vote(), nobody)], "personas": [(vote(), nobody)]}
     first = vote()
-    arms["reask"] = [first, vote(first)]
+    arms["reask"] = [(first, nobody), (vote(first), nobody)]
     first, strangers = vote(), rng.uniform(0.2, 0.8, mind.shape)
-    arms["sham"] = [first, np.clip(heard(vote(first), strangers, sham), 0, 1)]
+    swayed = (1 - TO_STRANGERS) * vote(first) + TO_STRANGERS * strangers
+    arms["sham"] = [(first, nobody), (np.clip(swayed, 0, 1), strangers)]
     first = vote()
-    now = first.copy()
-    own = vote(first)
+    now, own, peers = first.copy(), vote(first), nobody.copy()
     for k in range(seats):  # one by one: each hears the latest score of every other
         who = order[:, k]
-        peers = (now.sum(1) - now[rows, who]) / (seats - 1)
-        share = weight[0, who] if conform else 0
-        now[rows, who] = np.clip(heard(own[rows, who], peers, share), 0, 1)
-    arms["debate"] = [first, now]
+        peers[rows, who] = (now.sum(1) - now[rows, who]) / (seats - 1)
+        moved = (1 - weight[0, who]) * own[rows, who] + weight[0, who] * peers[rows, who]
+        now[rows, who] = np.clip(moved, 0, 1)
+    arms["debate"] = [(first, nobody), (now, peers)]
     source = np.where(human, "human", "model")
     common = pd.DataFrame({
         "conversation_id": np.repeat([f"{c}-{s}" for c, s in zip(conversation, source, strict=True)], seats),
         "pair": np.repeat(conversation, seats), "source": np.repeat(source, seats), "turn": np.repeat(turn, seats),
-        "position": (order.argsort(1) + 1).ravel(), "juror": np.tile(list(jurors), len(grid)), "peer_mean": np.nan,
+        "juror": np.tile(list(jurors), len(grid)),
     })  # fmt: skip
     frames = [
-        common.assign(arm=arm, round=number, score=scores.ravel())
-        for arm, rounds in arms.items() if arm in wanted for number, scores in enumerate(rounds, 1)
+        common.assign(arm=arm, round=number, score=scores.ravel(), peer_mean=heard.ravel())
+        for arm in wanted for number, (scores, heard) in enumerate(arms[arm], 1)
     ]  # fmt: skip
-    frame = pd.concat(frames, ignore_index=True)
-    told = (frame["arm"] == "sham") & (frame["round"] == 2)
-    frame.loc[told, "peer_mean"] = strangers.ravel()[: told.sum()]
-    frame.loc[rng.random(len(frame)) < silent, "score"] = np.nan
-    return frame
+    return pd.concat(frames, ignore_index=True)
 
 
-def conversations(n: int, turns: int = 2, seed: int = 0) -> list[Conversation]:
-    """Return pairs of a person's and a simulated model's conversation with the same questions."""
-    draw, made = random.Random(seed), []
+def conversations(n: int) -> list[Conversation]:
+    """Return pairs of a person's and a simulated model's conversation with the same two questions."""
+    draw, made = random.Random(0), []
     for k in range(n):
-        questions = [talk(get("sim/talker"), draw) for _ in range(turns)]
+        questions = [talk(get("sim/talker"), draw) for _ in range(2)]
         for source in ("human", "model"):
             said = []
             for question in questions:
@@ -98,11 +89,11 @@ def conversations(n: int, turns: int = 2, seed: int = 0) -> list[Conversation]:
     return made
 
 
-def judge(jurors: Sequence[str], talks: Sequence[Conversation], arms: Sequence[str], **options) -> pd.DataFrame:
+def judge(jurors: Sequence[str], talks: Sequence[Conversation], arms: Sequence[str]) -> pd.DataFrame:
     """Return the records of the real engine."""
 
     async def run() -> list[dict]:
         async with Client() as client:
-            return await jury.hold(client, Jury(tuple(map(get, jurors)), **options), talks, arms, label=None)
+            return await jury.hold(client, jury.Jury(tuple(map(get, jurors))), talks, arms, label=None)
 
     return pd.DataFrame(asyncio.run(run()))

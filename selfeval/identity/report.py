@@ -143,8 +143,8 @@ def corrected(folder: str = "identity/labelled", **options) -> pd.DataFrame:
     frame = pd.DataFrame([row for row in rows if row["source"] != "written"])
     said = frame["text"].map(lambda text: any(claim.polarity == "affirm" for claim in extract(text)))
     labels = frame["claims"].map(lambda claims: any(claim["polarity"] == "affirm" for claim in claims))
-    held_out = labels[frame["half"] == "held_out"]
-    table = rogan_gladen(said, held_out, frame["question"], random_sample=True, **options)
+    held_out = labels.astype(object).where(frame["half"] == "held_out", None)
+    table = rogan_gladen(said, held_out, frame["question"], **options)
     shown = table.drop_duplicates("statistic")
     text = [estimate_text(*row) for row in shown[["estimate", "low", "high"]].itertuples(index=False)]
     return shown[["statistic", "n", "clusters"]].assign(estimate=text)

@@ -167,7 +167,7 @@ def baselines(
     frame = pd.DataFrame(rows, columns=["text", "human", "cluster", "turn"])
     if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
         return pd.DataFrame()
-    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"], seed=seed)
+    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"])
     scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
     units, how = (frame["human"], frame["cluster"], frame["turn"]), {"n_resamples": n_resamples, "seed": seed}
     tables = [baseline_auc(score, *units, name=name, **how) for name, score in scores.items()]

@@ -7,10 +7,10 @@ import pandas as pd
 
 from selfeval.errors import InputError
 
+FOLDS = 5
 
-def out_of_fold(
-    texts: Sequence[str], labels: Sequence[str], groups: Sequence, *, folds: int = 5, seed: int = 0
-) -> pd.DataFrame:
+
+def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -> pd.DataFrame:
     """Return P(label) of every text, one column per label, each from a classifier that saw none of the text's group.
 
     texts: one per row, in the order of the result. groups: what has to stay together (the prompt, the conversation).
@@ -29,7 +29,7 @@ def out_of_fold(
             f"A classifier of style needs two labels and two groups of texts, got {len(names)} and {n_groups}."
         )
     found = pd.DataFrame(0.0, range(len(texts)), names)
-    for train, test in GroupKFold(min(folds, n_groups), shuffle=True, random_state=seed).split(texts, labels, groups):
+    for train, test in GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0).split(texts, labels, groups):
         features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
         model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
         model.fit(texts[train], labels[train])
@@ -37,20 +37,13 @@ def out_of_fold(
     return found
 
 
-def predict_authors(texts: Sequence[dict], *, seed: int = 0) -> pd.DataFrame:
+def predict_authors(texts: Sequence[dict]) -> pd.DataFrame:
     """Return prediction records of the classifier as an evaluator named `style`: whom it takes for the author.
 
     texts: text records. It never sees another text on the same prompt. What it recognises is in the texts, so its J per
     author (`stats.recognition_table`) is a floor of what there is to know, and a ceiling for readers of style.
     """
-    chances = out_of_fold(
-        [t["text"] for t in texts], [t["author"] for t in texts], [t["prompt_id"] for t in texts], seed=seed
-    )
-    named = chances.idxmax(axis=1)
-    return pd.DataFrame(
-        {
-            "text_id": t["text_id"], "true_model": t["author"], "evaluator_model": "style", "task_type": "exact_model",
-            "predicted_model": name, "prompt_id": t["prompt_id"],
-        }
-        for t, name in zip(texts, named, strict=True)
-    )  # fmt: skip
+    frame = pd.DataFrame(texts)
+    named = out_of_fold(frame["text"], frame["author"], frame["prompt_id"]).idxmax(axis=1)
+    records = frame[["text_id", "prompt_id"]].assign(true_model=frame["author"], predicted_model=named)
+    return records.assign(evaluator_model="style", task_type="exact_model")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -15,7 +17,7 @@ from selfeval.stats.tests import rearranged_p
 FEW_NAMES = 20
 
 
-def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def existence_table(records: pd.DataFrame) -> pd.DataFrame:
     """Estimate, per evaluator and way of answering, the mean score of real and invented names, and their difference.
 
     records: as `existence.collect_existence` makes them; needs evaluator, target_model, exists, existence_score,
@@ -28,11 +30,10 @@ def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
     not_estimable; few_names (below 20: the interval is optimistic); least_p=P; several_endpoints (the evaluator's
     replies come from several endpoints, see `serving`).
     """
-    frame, how, measures = _checked(records), Settings(level=level, unit="name", few=FEW_NAMES), []
-    groups = frame.groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
+    measures = []
+    groups = _checked(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
     for (answer, reasoned, evaluator), group in groups:
-        condition = f"answer={answer};reasoning={str(bool(reasoned)).lower()}"
-        labels = {"evaluator": evaluator, "condition": condition}
+        labels = {"evaluator": evaluator, "condition": f"answer={answer};reasoning={str(bool(reasoned)).lower()}"}
         name = pd.factorize(group["target_model"])[0]
         score, exists = group["existence_score"].to_numpy(), group["exists"].to_numpy()
         known = ~np.isnan(score)
@@ -40,9 +41,14 @@ def existence_table(records: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
         gap = real - invented
         gap.clusters = real.clusters + invented.clusters
         silent = Rate.of(np.bincount(name, ~known), np.bincount(name))
-        of = {"score_real": real, "score_invented": invented, "discrimination": gap, "no_answer_rate": silent}
-        measures += [Measure(statistic, found, labels, resampled=False) for statistic, found in of.items()]
-        measures[-2].test = lambda seed, data=(name[known], score[known], exists[known]): _permuted(*data, seed)
+        permuted = partial(_permuted, name[known], score[known], exists[known])
+        measures += [
+            Measure("score_real", real, labels, resampled=False),
+            Measure("score_invented", invented, labels, resampled=False),
+            Measure("discrimination", gap, labels, test=permuted, resampled=False),
+            Measure("no_answer_rate", silent, labels, resampled=False),
+        ]
+    how = Settings(unit="name", few=FEW_NAMES)
     table = adjusted(write(measures, how, task="existence"), ["condition", "statistic"])
     return flagged(table, served(records), ["evaluator"])
 
@@ -66,18 +72,15 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     missing = {"evaluator", "target_model", "exists", "existence_score", "answer_type"} - set(records)
     if missing:
         raise InputError(f"Existence records need the fields {', '.join(sorted(missing))}.")
-    frame = records.reset_index(drop=True)
+    frame = records.assign(asked_reasoning=records.get("asked_reasoning", False)).reset_index(drop=True)
     for name in ("evaluator", "target_model", "answer_type"):
         ids(frame, name)
-    told = [name for name in ("exists", "asked_reasoning") if name in frame]
-    truth = {name: truth_codes(frame[name], name) for name in told}
+    truth = {name: truth_codes(frame[name], name) for name in ("exists", "asked_reasoning")}
     for name, codes in truth.items():
         if (codes < 0).any():
             raise InputError(f"Column `{name}` must hold true or false, but row {int(np.argmax(codes < 0))} is null.")
-    score = shares(frame["existence_score"], "existence_score")
-    frame = frame.assign(existence_score=score, **{name: codes == 1 for name, codes in truth.items()})
-    if "asked_reasoning" not in frame:
-        frame["asked_reasoning"] = False
+    frame["existence_score"] = shares(frame["existence_score"], "existence_score")
+    frame = frame.assign(**{name: codes == 1 for name, codes in truth.items()})
     sides = frame.groupby("target_model", sort=False)["exists"].nunique()
     if (sides > 1).any():
         raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")
@@ -93,8 +96,7 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _rate(target: np.ndarray, score: np.ndarray, use: np.ndarray) -> Rate:
-    """Return the mean score of the rows in use, with targets as clusters."""
-    size = target.max(initial=-1) + 1
-    total = np.bincount(target[use], np.nan_to_num(score)[use], minlength=size)
-    return Rate.of(total, np.bincount(target[use], minlength=size))
+def _rate(name: np.ndarray, score: np.ndarray, use: np.ndarray) -> Rate:
+    """Return the mean score of the rows in use, with names as clusters."""
+    size = name.max() + 1
+    return Rate.of(np.bincount(name[use], score[use], size), np.bincount(name[use], minlength=size))

@@ -33,14 +33,14 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings
 from selfeval.stats.recognition import z_scores
-from selfeval.stats.records import truth_codes
+from selfeval.stats.records import ids, truth_codes
 from selfeval.stats.serving import first_attempts, flagged, served_by_several
 from selfeval.stats.table import INVERTED, Measure, adjusted, write
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE = ("false-far", "false-near")
 STANCES = ("truth", "coarse", "foil", "other", "denied", "conflict", "abstain", "none")
-SITUATION = ("model", "family", "condition", "template_id", "arm", "language", "truth", "foil")
+SITUATION = ("model", "family", "condition", "template_id", "variant", "arm", "language", "truth", "foil")
 BY = {"model": "evaluator", "family": "task", "condition": "condition"}  # columns of records: those of the table
 UNIT, FEW = "template", 20
 RATES = (
@@ -60,7 +60,6 @@ def identity_table(
     source: str = "readout",
     by: Sequence[str] = ("model",),
     n_resamples: int = 10_000,
-    level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Compute all statistics of identity with intervals and tests, one row per statistic and method (`stats.COLUMNS`).
@@ -80,12 +79,12 @@ def identity_table(
     10 acceptances in an arm: biased); constant; bca_fallback_percentile; several_endpoints (the model's replies come
     from several endpoints, see `serving`).
     """
-    how, by = Settings(n_resamples, level, seed, UNIT, FEW), columns_of(by)
+    how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     value, n = _values(numbered(records, source, by), by)
-    parts = [
-        write(_measures(part, n.loc[part.index]), how, policy=source, **labels_of(by, key))
-        for key, part in value.groupby(level=by)
-    ]
+    parts = []
+    for key, part in value.groupby(level=[*by]):
+        labels = {BY[name]: label for name, label in zip(by, key, strict=True)}
+        parts.append(write(_measures(part, n.loc[part.index]), how, policy=source, **labels))
     table = adjusted(pd.concat(parts, ignore_index=True), ["statistic"])
     return flagged(table, served(records), ["evaluator"])
 
@@ -93,37 +92,25 @@ def identity_table(
 def paired_comparison(
     records: pd.DataFrame,
     *,
-    source: str = "readout",
-    by: Sequence[str] = (),
     statistics: Sequence[str] = ("claim_discrimination", "accept_true", "accept_false", "susceptibility"),
     n_resamples: int = 10_000,
-    level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare models two by two within each group, paired by template: `evaluator` is "first - second".
+    """Compare models two by two by their read-outs, paired by template: `evaluator` is "first - second".
 
-    Over the templates that give the statistic for both models, so that easy and hard templates cancel out. by: family,
-    condition, or neither. Methods and notes are those of `identity_table`; p inverts the default interval, p_holm
-    adjusts it over pairs and groups within a statistic.
+    Over the templates that give the statistic for both models, so that easy and hard templates cancel out. statistics:
+    rates and differences of `identity_table`. Methods and notes are those of that table; p inverts the default
+    interval, p_holm adjusts it over pairs within a statistic.
     """
-    unknown = [name for name in statistics if name not in (*RATES, *DIFFERENCES)]
-    if unknown:
-        raise InputError(f"`statistics` must be of {', '.join((*RATES, *DIFFERENCES))}, got {unknown[0]!r}.")
-    how, several = Settings(n_resamples, level, seed, UNIT, FEW), served(records)
-    *by, _ = keys = columns_of(by, "model")
-    value, n = (x.unstack("model") for x in _values(numbered(records, source, keys), keys))
-    parts, pairs = [], set()
-    for key, part in value.groupby(level=by) if by else [((), value)]:
-        models = part["error_rate"].dropna(axis=1, how="all").columns
-        if len(models) > 1:
-            both = [*combinations(models, 2)]
-            found = [_compared(name, part, n.loc[part.index], both) for name in statistics]
-            parts.append(write(found, how, policy=source, **labels_of(by, key)))
-            pairs |= {*both}
-    if not parts:
-        raise InputError("A comparison needs at least two models with replies to the same family of conditions.")
+    how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
+    value, n = (x.unstack("model") for x in _values(numbered(records, "readout", ["model"]), ["model"]))
+    pairs = [*combinations(value["error_rate"], 2)]
+    if not pairs:
+        raise InputError("A comparison needs replies of at least two models.")
+    table = write([_compared(name, value, n, pairs) for name in statistics], how, policy="readout")
+    several = served(records)
     mixed = {_named(pair): {} for pair in pairs if {*pair} & {*several}}
-    return flagged(adjusted(pd.concat(parts, ignore_index=True), ["statistic"]), mixed, ["evaluator"])
+    return flagged(adjusted(table, ["statistic"]), mixed, ["evaluator"])
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -271,19 +258,6 @@ def _languages(final: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series]]:
 # Records to replies
 
 
-def columns_of(by: str | Sequence[str], *more: str) -> list[str]:
-    """Return the columns that make a group, checked, and more."""
-    by = [*([by] if isinstance(by, str) else by), *more]
-    if not by or not {*by} <= {*BY}:
-        raise InputError(f"`by` must name columns of {', '.join(BY)}, got {by!r}.")
-    return by
-
-
-def labels_of(by: Sequence[str], key: Sequence[str]) -> dict[str, str]:
-    """Return a group's labels in the table."""
-    return {BY[name]: label for name, label in zip(by, key, strict=True)}
-
-
 def numbered(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFrame:
     """Return the replies of one source, checked, with `unit`: the templates of all groups, numbered group by group.
 
@@ -291,8 +265,48 @@ def numbered(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFr
     `english`, `situation`, `conversation` (a repeat of a situation), `turn` and `final`: whether it is the last turn
     of its conversation.
     """
-    replies = _replies(_checked(records, source))
+    frame = _checked(records, source)
+    situation = frame.groupby([*SITUATION], dropna=False, sort=False).ngroup()
+    conversation = frame.groupby([situation, frame["repeat"]], dropna=False, sort=False).ngroup()
+    turn, stance = frame["turn"].astype(int), frame["stance"].where(frame["stance"].notna(), None)
+    replies = frame[["model", "family", "condition", "arm", "foil", "named"]].assign(
+        template=pd.factorize(frame["template_id"])[0],
+        stance=stance,
+        accepted=np.where(stance.notna(), truth_codes(frame["accepts"], "accepts"), -1),
+        right=stance.isin(["truth", "coarse"]),
+        english=frame["language"].fillna("en").astype(str).str.lower().str.startswith("en"),
+        situation=situation,
+        conversation=conversation,
+        turn=turn,
+        final=turn == turn.groupby(conversation).transform("max"),
+    )
     return replies.assign(unit=replies.groupby([*by, "template"], sort=True).ngroup())
+
+
+def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return the records of one source; raise `InputError` on what no statistic could be right about."""
+    frame = records.assign(variant=records.get("variant"), named=records.get("named"))
+    missing = [x for x in (*SITUATION, "repeat", "turn", "source", "stance", "accepts") if x not in frame]
+    if missing:
+        raise InputError(f"Column `{missing[0]}` is missing from the records; found {', '.join(map(str, records))}.")
+    frame = frame[frame["source"] == source].reset_index(drop=True)
+    if frame.empty:
+        found = sorted(set(map(str, records["source"])))
+        raise InputError(f"There are no records with source {source!r}; found {', '.join(found) or 'no records'}.")
+    for name in ("model", "family", "condition", "template_id", "arm", "turn"):
+        ids(frame, name)
+    for name, allowed in (("arm", ARMS), ("stance", STANCES)):
+        unknown = set(frame[name].dropna()) - set(allowed)
+        if unknown:
+            raise InputError(f"Column `{name}` must hold one of {', '.join(allowed)}, got {min(map(str, unknown))!r}.")
+    twice = frame.duplicated([*SITUATION, "repeat", "turn"])
+    if twice.any():
+        row = frame[twice].iloc[0]
+        raise InputError(
+            f"Model {row['model']!r} has template {row['template_id']!r}, arm {row['arm']!r}, "
+            f"repeat {row['repeat']}, turn {row['turn']} twice; keep one."
+        )
+    return frame
 
 
 def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -308,58 +322,9 @@ def from_first_attempts(records: pd.DataFrame) -> pd.DataFrame:
     """
     verdict = [name for name in ("stance", "accepts", "passed", "named") if name in records]
     first = first_attempts(records, verdict)
-    conversation = first.groupby([*_situation(first), "repeat"], dropna=False, sort=False).ngroup()
+    situation = [name for name in SITUATION if name in first]
+    conversation = first.groupby([*situation, "repeat"], dropna=False, sort=False).ngroup()
     again = first["asked_again"].notna() & (first["source"] == "reply")
     ended = first["turn"].where(again).groupby(conversation).transform("min")  # NaN: it went on
     first[verdict] = first[verdict].where(first["turn"] != ended)
     return first[~(first["turn"] > ended)]
-
-
-def _situation(frame: pd.DataFrame) -> list[str]:
-    return [*SITUATION, *(name for name in ("variant",) if name in frame)]
-
-
-def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return the records of one source; raise `InputError` on what no statistic could be right about."""
-    missing = [x for x in (*SITUATION, "repeat", "turn", "source", "stance", "accepts") if x not in records]
-    if missing:
-        raise InputError(f"Column `{missing[0]}` is missing from the records; found {', '.join(map(str, records))}.")
-    frame = records[records["source"] == source].reset_index(drop=True)
-    if frame.empty:
-        found = sorted(set(map(str, records["source"])))
-        raise InputError(f"There are no records with source {source!r}; found {', '.join(found) or 'no records'}.")
-    for name, allowed in (("arm", ARMS), ("stance", STANCES)):
-        unknown = set(frame[name].dropna()) - set(allowed)
-        if unknown:
-            raise InputError(f"Column `{name}` must hold one of {', '.join(allowed)}, got {min(map(str, unknown))!r}.")
-    for name in ("model", "family", "condition", "template_id", "arm", "turn"):
-        if frame[name].isna().any():
-            raise InputError(f"Column `{name}` must not be null, but row {int(frame[name].isna().argmax())} is.")
-    twice = frame.duplicated([*_situation(frame), "repeat", "turn"])
-    if twice.any():
-        row = frame[twice].iloc[0]
-        raise InputError(
-            f"Model {row['model']!r} has template {row['template_id']!r}, arm {row['arm']!r}, "
-            f"repeat {row['repeat']}, turn {row['turn']} twice; keep one."
-        )
-    return frame
-
-
-def _replies(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns that statistics count, with templates numbered over all records."""
-    situation = frame.groupby(_situation(frame), dropna=False, sort=False).ngroup()
-    conversation = frame.groupby([situation, frame["repeat"]], dropna=False, sort=False).ngroup()
-    turn, stance = frame["turn"].astype(int), frame["stance"].where(frame["stance"].notna(), None)
-    language = frame["language"].fillna("en").astype(str).str.lower().str.split("-").str[0]
-    return frame[["model", "family", "condition", "arm", "foil"]].assign(
-        template=pd.factorize(frame["template_id"])[0],
-        stance=stance,
-        accepted=np.where(stance.notna(), truth_codes(frame["accepts"], "accepts"), -1),
-        right=stance.isin(["truth", "coarse"]),
-        named=frame.get("named"),
-        english=language.isin(["en", "english"]),
-        situation=situation,
-        conversation=conversation,
-        turn=turn,
-        final=turn == turn.groupby(conversation).transform("max"),
-    )

@@ -7,7 +7,7 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
 
     no_answer_rate      statements without a valid score; mean_score_if_0, _if_1: bounds on the mean, whatever they were
     mean_score          mean over conversations of the verdict (mean of the jurors' last scores), per source
-    difference          between two arms, on the answers and jurors that both have; equivalence: TOST within +-margin
+    difference          between two arms, on the answers and jurors that both have; equivalence: TOST within +-.05
     alpha, icc_a1, effective_votes    per round. While nobody has heard the others it is reliability, afterwards
                         consensus; the note says which
     shift, absolute_shift, crossing   change since the round before: signed, absolute, share that changes sides of .5
@@ -23,20 +23,18 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 
 import numpy as np
 import pandas as pd
 from scipy import stats as sps
 from scipy.special import ndtr, ndtri
 
-from selfeval.errors import InputError
 from selfeval.stats import agreement
 from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster, ratio, two_sides
-from selfeval.stats.serving import flagged, served_by_several
-from selfeval.stats.table import Measure, adjusted, write
+from selfeval.stats.serving import noted, served_by_several
+from selfeval.stats.table import INVERTED, Measure, adjusted, write
 from selfeval.stats.tests import rearranged_p
-from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, peer_means, read_votes
+from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, read_votes
 
 CONTRASTS = (
     ("debate", "reask"), ("debate", "independent"), ("debate", "personas"), ("debate", "sham"), ("sham", "reask"),
@@ -44,19 +42,18 @@ CONTRASTS = (
 )  # fmt: skip
 JUROR = ("juror", "served_model", "served_by")  # who made a statement, and who served it
 SHARE = (0.0, 1.0)
+MARGIN = 0.05  # differences within +-MARGIN count as none
 
 
 def jury_table(
-    records: pd.DataFrame, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0, margin: float = 0.05,
-    several: Mapping[str, Mapping] | None = None,
-) -> pd.DataFrame:  # fmt: skip
+    records: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0, several: Mapping[str, Mapping] | None = None
+) -> pd.DataFrame:
     """Compute all statistics of a jury with intervals and tests, one row per statistic and method.
 
     records: verdict records, one row per statement. Needs `conversation_id`, `arm`, `juror`, `score` (0 to 1 or null);
-    uses `source` (human | model), `agent`, `turn`, `round`, `position`, `persona`, `usage`, `cost`,
-    `latency`, `role` (rows that are not "juror" are left out), `pair` (what a conversation with a person and the same
-    one with a model have in common) and `peer_mean` (mean of the peers' scores that the juror was shown; needed for
-    the arm sham, computed for the debates) where present. margin: differences within +-margin count as none.
+    uses `source` (human | model), `agent`, `turn`, `round`, `persona`, `usage`, `cost`, `latency`, `role` (rows that
+    are not "juror" are left out), `pair` (what a conversation with a person and the same one with a model have in
+    common) and `peer_mean` (mean of the peers' scores that the juror was shown, for conformity) where present.
     several: the models that several endpoints served (`served`), by default as far as the records say it.
 
     Returns `stats.COLUMNS`: `task` is the arm (or "debate - reask"), `evaluator` the juror ("" the jury), `author`
@@ -66,31 +63,25 @@ def jury_table(
     each side counts its own conversations (Obuchowski 1997, Welch 1947). Then `percentile` and `bca` (`seed`). p tests
     no effect; of auc and paired_accuracy that is .5, by exchanging people and models among the conversations or within
     pairs (`seed`); p_holm adjusts it within statistic and source. In `equivalence`, p is that of the two one-sided
-    tests and the interval has level 2 * level - 1.
+    tests and the interval has level .9.
 
     Notes: not_estimable or no_interval; one_source, no_pairs, peers_unknown (why); few_conversations (below 40:
     intervals are optimistic); constant; bca_fallback_percentile; reliability, consensus; no_verdict=K (answers judged
     without any score in the last round); least_p=P (so few conversations can be exchanged that no p is below P);
     several_endpoints (they served this juror, or of a row of all jurors one of these or a model judged).
     """
-    how = Settings(n_resamples, level, seed, "conversation")
-    if how.level <= 0.5:
-        raise InputError(f"`level` must be above .5, since `equivalence` has level 2 * level - 1; got {level!r}.")
-    if not 0 < margin < 1:
-        raise InputError(f"`margin` must lie between 0 and 1, got {margin!r}.")
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
-    measures += [*conformity(votes), *differences(votes, margin, level)]
+    measures += [*conformity(votes), *differences(votes)]
+    how = Settings(n_resamples, seed=seed, unit="conversation")
     table = adjusted(write(measures, how), ["statistic", "author"])
-    records = pd.DataFrame(records)
     several = served(records) if several is None else several
-    return flagged(table.assign(mixed=_mixed(table, records, several)), several, ["mixed"]).drop(columns="mixed")
+    return noted(table, _mixed(table, records, several)) if several else table
 
 
 def baseline_auc(
-    scores, human, cluster, turn=None, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0,
-    name: str = "baseline",
-) -> pd.DataFrame:  # fmt: skip
+    scores, human, cluster, turn=None, *, n_resamples: int = 10_000, seed: int = 0, name: str = "baseline"
+) -> pd.DataFrame:
     """Return the rows auc and paired_accuracy of any score of the same answers, as in `jury_table`; `name` is the arm.
 
     scores: one per answer, higher where it speaks for a person (length in words, P(human) of a classifier that did not
@@ -98,12 +89,10 @@ def baseline_auc(
     it; without it every person's answer is compared with every model's of its cluster.
     """
     scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
-    turn = np.zeros(len(scores), int) if turn is None else np.asarray(turn)
-    if not len(scores) == len(human) == len(cluster) == len(turn):
-        raise InputError("`scores`, `human`, `cluster` and `turn` must have one value per answer each.")
+    turn = 0 if turn is None else np.asarray(turn)
     pair = pd.DataFrame({"c": cluster, "t": turn}).groupby(["c", "t"]).ngroup().to_numpy()
-    how, labels = Settings(n_resamples, level, seed, "conversation"), {"task": name}
-    return adjusted(write(discriminating(scores, Units(cluster, human, pair), labels), how), ["statistic"])
+    how = Settings(n_resamples, seed=seed, unit="conversation")
+    return adjusted(write(discriminating(scores, Units(cluster, human, pair), {"task": name}), how), ["statistic"])
 
 
 def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -117,28 +106,20 @@ def seated(juror: str, models: Iterable[str]) -> str:
     return next((model for model in models if juror == model or juror.startswith((f"{model} #", f"{model} ("))), "")
 
 
-def _mixed(table: pd.DataFrame, records: pd.DataFrame, several: Mapping[str, Mapping]) -> list[str]:
-    """Return for each row of the table a model that several endpoints served and that it is about; "" for none."""
-    jury = next(filter(None, (seated(str(juror), several) for juror in records["juror"].unique())), "")
-    judged = next((name for name in several if name in set(records.get("agent", ()))), "")
-    whole = {"human": jury, "model": jury or judged, "": jury or judged}
-    return [
-        seated(juror, several) if juror else whole[source]
-        for juror, source in zip(table["evaluator"], table["author"], strict=True)
-    ]
+def _mixed(table: pd.DataFrame, records: pd.DataFrame, several: Mapping[str, Mapping]) -> pd.Series:
+    """Tell of each row of the table whether a juror that it is about, or the model it judged, is one of `several`."""
+    jury = any(seated(str(juror), several) for juror in records["juror"].unique())
+    judged = not {*several}.isdisjoint(records.get("agent", ()))
+    whole = jury | judged & (table["author"] != "human")
+    return table["evaluator"].map(lambda juror: seated(juror, several) != "").where(table["evaluator"] != "", whole)
 
 
-def conversations_needed(difference: float = 0.05, sd: float = 0.15, *, power: float = 0.8, alpha: float = 0.05) -> int:
-    """Return how many conversations show a paired difference (normal approximation, two-sided).
+def conversations_needed(difference: float, sd: float) -> int:
+    """Return how many conversations show a paired difference (normal approximation, 80 % power, two-sided .05).
 
     sd: of the per-conversation difference. For .05: 32, 71, 126 at sd .10, .15, .20.
     """
-    if not (0 < sd < np.inf and 0 < power < 1 and 0 < alpha < 1 and 0 < abs(difference) < np.inf):
-        raise InputError(
-            f"A size needs a difference other than 0, sd > 0, power and alpha between 0 and 1; got {difference!r}, "
-            f"{sd!r}, {power!r}, {alpha!r}."
-        )
-    return int(np.ceil(((ndtri(1 - alpha / 2) + ndtri(power)) * sd / difference) ** 2))
+    return int(np.ceil(((ndtri(0.975) + ndtri(0.8)) * sd / difference) ** 2))
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -201,24 +182,19 @@ def _effective(sums) -> float:
     return float(v.sum() ** 2 / max((v**2).sum(), BOUND**2))
 
 
-def t_test(of: Statistic, null: float = 0.0) -> Callable:
-    """Return the two-sided t test of a statistic."""
-
-    def test(seed):
-        spread = np.sqrt(np.where(of.variance > BOUND**2, of.variance, np.nan))
-        return 2 * sps.t.sf(abs(of.value - null) / spread, of.df), 0.0
-
-    return test
-
-
 class Equivalence(Statistic):
-    """Two one-sided t tests (Schuirmann 1987): their interval has level 2 * level - 1."""
+    """Two one-sided t tests of a difference within +-MARGIN (Schuirmann 1987), with an interval of level .9."""
 
     method = "tost_t"
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high of the narrower level."""
         return super().interval(ndtri(2 * ndtr(z) - 1))
+
+    def test(self, seed: int) -> tuple[np.ndarray, float]:
+        """Return p, and 0 as the least p possible."""
+        spread = np.sqrt(np.where(self.variance > BOUND**2, self.variance, np.nan))
+        return sps.t.sf((MARGIN - abs(self.value)) / spread, self.df), 0.0
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -253,19 +229,15 @@ def leniency(votes: Votes) -> Iterator[Measure]:
     gap = votes.last - mean_of_others(votes.last)
     for k, name in enumerate(votes.seats if len(votes.seats) > 1 else ()):
         value = conversation_mean(gap[:, k], votes.units.cluster)
-        yield Measure("leniency", value, {"task": votes.arm, "evaluator": name}, test=t_test(value))
+        yield Measure("leniency", value, {"task": votes.arm, "evaluator": name}, test=INVERTED)
 
 
 def agreements(votes: Votes) -> Iterator[Measure]:
     """Yield the measures of agreement per round."""
-    builders = {
-        "alpha": agreement.krippendorff_alpha, "icc_a1": partial(agreement.icc, kind="A"),
-        "effective_votes": agreement.effective_votes,
-    }  # fmt: skip
     for k, number in enumerate(votes.rounds):
         heard = votes.arm == ONE_BY_ONE or (votes.arm in DEBATES and k > 0)
         labels = {"task": votes.arm, "condition": f"round={number:g}"}
-        for name, build in builders.items():
+        for name, build in AGREEMENT.items():
             value = build(votes.score[:, :, k], cluster=votes.units.cluster)
             yield Measure(name, value, labels, notes=[(True, "consensus" if heard else "reliability")])
 
@@ -278,7 +250,7 @@ def shifts(votes: Votes) -> Iterator[Measure]:
         known, labels = ~np.isnan(change), {"task": votes.arm, "condition": f"round={votes.rounds[k]:g}"}
         signed = conversation_mean(mean_over(change, 1), cluster, known.sum())
         absolute = conversation_mean(mean_over(np.abs(change), 1), cluster, known.sum())
-        yield Measure("shift", signed, labels, test=t_test(signed))
+        yield Measure("shift", signed, labels, test=INVERTED)
         yield Measure("absolute_shift", absolute, labels)
         yield Measure("crossing", share((before - 0.5) * (after - 0.5) < 0, known, cluster), labels)
 
@@ -330,13 +302,13 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
         one_source = [(len({*units.human[known]}) < 2, "one_source")]
         sides = [np.where(side, score, np.nan) for side in (units.human, ~units.human)]
         gap = _gap(sides, cluster, known.sum())
-        yield Measure("discrimination", gap, labels, test=t_test(gap), notes=one_source)
+        yield Measure("discrimination", gap, labels, test=INVERTED, notes=one_source)
         yield from discriminating(score, units, labels)
         sums = np.stack([np.ones(len(score)), (score - truth) ** 2, truth], 1)
         skill = Function.of(by_cluster(np.where(known[:, None], sums, 0), cluster), _brier_skill, known.sum())
         yield Measure("brier_skill", skill, labels, notes=one_source)
         value = slope(slope_parts(score, truth), cluster, _calibration)
-        yield Measure("calibration_slope", value, labels, test=t_test(value), notes=one_source)
+        yield Measure("calibration_slope", value, labels, test=INVERTED, notes=one_source)
 
 
 def _gap(sides, cluster, n) -> Function:
@@ -372,6 +344,11 @@ def spending(votes: Votes) -> Iterator[Measure]:
             yield Measure(f"{name}_per_verdict", conversation_mean(value, votes.units.cluster), {"task": votes.arm})
 
 
+AGREEMENT = {
+    "alpha": agreement.krippendorff_alpha,
+    "icc_a1": agreement.icc,
+    "effective_votes": agreement.effective_votes,
+}
 PARTS = (answering, means, leniency, agreements, shifts, against_humans, spending)
 
 
@@ -379,46 +356,49 @@ PARTS = (answering, means, leniency, agreements, shifts, against_humans, spendin
 # What a debate does: from the votes of all arms
 
 
+def _heard(votes: Votes) -> np.ndarray:
+    """Return the mean of the peers' scores that each juror was shown before each later score, (units, seats, rounds).
+
+    In the arm reask, of the peers' scores of the round before, which nobody was shown.
+    """
+    if votes.arm != "reask":
+        return votes.shown[:, :, 1:]
+    return np.stack([mean_of_others(now) for now in np.moveaxis(votes.score[:, :, :-1], 2, 0)], 2)
+
+
 def conformity(votes: dict[str, Votes]) -> Iterator[Measure]:
     """Yield the slope of the jurors' changes on the distance to their peers' mean, and that less a control's."""
     controls = [name for name in ("sham", "reask") if name in votes]
     parts = {
-        name: slope_parts(peer_means(v)[:, :, 1:] - v.score[:, :, :-1], np.diff(v.score, axis=2)).sum((1, 2))
+        name: slope_parts(_heard(v) - v.score[:, :, :-1], np.diff(v.score, axis=2)).sum((1, 2))
         for name, v in votes.items() if name in (*DEBATES, *controls) and len(v.rounds) > 1 and len(v.seats) > 1
     }  # fmt: skip
     for arm, mine in parts.items():
         cluster, labels = votes[arm].units.cluster, {"task": arm}
         value = slope(mine, cluster)
-        yield Measure("conformity", value, labels, test=t_test(value), notes=[(not mine.any(), "peers_unknown")])
+        yield Measure("conformity", value, labels, test=INVERTED, notes=[(not mine.any(), "peers_unknown")])
         for control in controls if arm in DEBATES else ():
             if control in parts:
                 both = np.hstack([mine, parts[control]])
                 value = slope(both, cluster, lambda sums: _slope(sums[..., :5]) - _slope(sums[..., 5:]))
                 unknown = [(not (mine.any() and parts[control].any()), "peers_unknown")]
-                yield Measure(f"conformity_minus_{control}", value, labels, test=t_test(value), notes=unknown)
+                yield Measure(f"conformity_minus_{control}", value, labels, test=INVERTED, notes=unknown)
 
 
-def differences(votes: dict[str, Votes], margin: float, level: float) -> Iterator[Measure]:
+def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
     """Yield what each pair of arms differs by on the same answers and jurors, per source and over all."""
     for a, b in CONTRASTS:
         if a not in votes or b not in votes:
             continue
-        (names_a, last_a), (names_b, last_b) = votes[a].by_juror(), votes[b].by_juror()
-        _, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
-        cells = last_a[:, at_a] - last_b[:, at_b]
+        cells = (votes[a].by_juror() - votes[b].by_juror()).to_numpy().T
         gap, units = mean_over(cells, 1), votes[a].units
         for source in ("", *(units.sources if len(units.sources) > 1 else ())):
             of, labels = units.of(source), {"task": f"{a} - {b}", "author": source}
             value = conversation_mean(gap[of], units.cluster[of], (~np.isnan(cells[of])).sum())
-            yield Measure("difference", value, labels, test=t_test(value))
-            yield _equivalence(value, labels | {"level": 2 * level - 1}, margin)
-
-
-def _equivalence(value: Function, labels: Mapping, margin: float) -> Measure:
-    same = Equivalence(value.value, value.contrib, value.n, value.clusters, value.at)
-
-    def test(seed):
-        spread = np.sqrt(np.where(value.variance > BOUND**2, value.variance, np.nan))
-        return sps.t.sf((margin - abs(value.value)) / spread, value.df), 0.0
-
-    return Measure("equivalence", same, labels, test=test, notes=[(True, f"margin={margin:g}")], resampled=False)
+            yield Measure("difference", value, labels, test=INVERTED)
+            same, labels = (
+                Equivalence(value.value, value.contrib, value.n, value.clusters, value.at),
+                labels | {"level": 2 * 0.95 - 1},
+            )
+            notes = [(True, f"margin={MARGIN:g}")]
+            yield Measure("equivalence", same, labels, test=same.test, notes=notes, resampled=False)

@@ -49,10 +49,13 @@ def of_predictions(records: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 def flagged(table: pd.DataFrame, several: Mapping[str, Mapping], columns: Sequence[str]) -> pd.DataFrame:
     """Return a result table with the note `several_endpoints` on rows that name such a model in one of the columns."""
-    if not several:
-        return table
+    return noted(table, table[list(columns)].isin([*several]).any(axis=1)) if several else table
+
+
+def noted(table: pd.DataFrame, where: pd.Series) -> pd.DataFrame:
+    """Return a result table with the note `several_endpoints` on some rows, once."""
     notes = table["note"].fillna("")
-    named = table[list(columns)].isin([*several]).any(axis=1) & ~notes.str.contains(NOTE, regex=False)
+    named = where & ~notes.str.contains(NOTE, regex=False)
     return table.assign(note=notes.where(~named, (notes + f"; {NOTE}").str.removeprefix("; ")))
 
 

@@ -13,39 +13,29 @@ restricted means by their intervals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
 from selfeval.stats.engine import Function, Rate, Settings, ratio
-from selfeval.stats.identity import FALSE, FEW, UNIT, columns_of, labels_of, numbered, served
+from selfeval.stats.identity import FALSE, FEW, UNIT, numbered, served
 from selfeval.stats.serving import flagged
 from selfeval.stats.table import Measure, write
 
 
-def survival_table(
-    records: pd.DataFrame,
-    *,
-    source: str = "readout",
-    by: Sequence[str] = ("model",),
-    n_resamples: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Estimate when models flip, per turn and as a restricted mean, one row per statistic and method.
+def survival_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
+    """Estimate when models flip in their read-outs, per turn and as a restricted mean, a row per statistic and method.
 
-    records, by, columns: as in `identity_table`. Turns count up to the last one of the group.
+    records, columns: as in `identity_table`. Turns count up to the last one of the model.
 
     The default interval is Wilson at the effective sample size, from the variance over templates (leave one template
     out); in a curve from censored data this is the interval of Rothman 1978. That of the restricted mean takes a
     conversation for at most one Bernoulli trial, the most that a mean between 0 and the horizon can vary, so it is
     wide rather than narrow. `percentile` and `bca` resample templates. n: conversations.
     """
-    how, by = Settings(n_resamples, level, seed, UNIT, FEW), columns_of(by)
+    how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     parts = [
-        write(_measures(*risk_sets(replies)), how, policy=source, **labels_of(by, key))
-        for key, replies in numbered(records, source, by).groupby(by)
+        write(_measures(*risk_sets(replies)), how, policy="readout", evaluator=model)
+        for model, replies in numbered(records, "readout", ["model"]).groupby("model")
     ]
     return flagged(pd.concat(parts, ignore_index=True), served(records), ["evaluator"])
 

@@ -13,18 +13,16 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.records import shares
+from selfeval.stats.engine import ratio
+from selfeval.stats.records import ids, shares
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"
 DEBATES = ("debate", "simultaneous", "simultaneous_summary")
 HUMAN, MODEL = "human", "model"
 NEEDED = ("conversation_id", "arm", "juror", "score")
-NUMBERS = ("position", "peer_mean", "latency", "cost")
-EMPTY = {
-    "source": MODEL, "agent": "", "turn": 1, "round": 1, "persona": "", "pair": None, "usage": None,
-    **dict.fromkeys(NUMBERS, np.nan),
-}  # fmt: skip
+NUMBERS = ("peer_mean", "latency", "cost")
+EMPTY = {"source": MODEL, "turn": 1, "round": 1, "usage": None, **dict.fromkeys(("agent", "persona", "pair", *NUMBERS))}
 UNIT = ["cluster", "conversation_id", "source", "agent", "turn"]
 
 
@@ -49,9 +47,8 @@ class Units:
 class Votes:
     """The votes of one arm.
 
-    score, asked (there is a record), place (speaking order, NaN unknown), shown (mean of the peers' scores that the
-    juror saw, NaN unknown), latency: (units, seats, rounds). seats: labels; juror: the model of each seat. spent:
-    per unit the sums over all its records.
+    score, asked (there is a record), shown (mean of the peers' scores that the juror saw, NaN unknown), latency:
+    (units, seats, rounds). seats: labels; juror: the model of each seat. spent: per unit the sums over all its records.
     """
 
     arm: str
@@ -61,7 +58,6 @@ class Votes:
     juror: np.ndarray
     score: np.ndarray
     asked: np.ndarray
-    place: np.ndarray
     shown: np.ndarray
     latency: np.ndarray
     spent: dict[str, np.ndarray]
@@ -76,46 +72,20 @@ class Votes:
         """The jury's score per unit: the mean of its last round; NaN without any score."""
         return mean_over(self.last, 1)
 
-    def by_juror(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the models on the jury and the mean last score of each, (units, models)."""
-        names = np.unique(self.juror)
-        return names, np.stack([mean_over(self.last[:, self.juror == name], 1) for name in names], 1)
+    def by_juror(self) -> pd.DataFrame:
+        """Return the mean last score of each model on the jury, (models, units)."""
+        return pd.DataFrame(self.last.T).groupby(self.juror).mean()
 
 
 def mean_over(x, axis: int) -> np.ndarray:
     """Return the mean of what is not NaN; NaN where nothing is."""
-    known = (~np.isnan(x)).sum(axis)
-    return np.where(known > 0, np.nansum(x, axis) / np.maximum(known, 1), np.nan)
+    return ratio(np.nansum(x, axis), (~np.isnan(x)).sum(axis))
 
 
 def mean_of_others(x) -> np.ndarray:
     """Return for each column of (units, seats) the mean of the other columns' known values."""
-    known = ~np.isnan(x)
-    filled = np.where(known, x, 0)
-    others = known.sum(1, keepdims=True) - known
-    return np.where(others > 0, (filled.sum(1, keepdims=True) - filled) / np.maximum(others, 1), np.nan)
-
-
-def peer_means(votes: Votes) -> np.ndarray:
-    """Return for each score the mean of the peers' latest scores that the juror had heard, (units, seats, rounds).
-
-    As recorded (`peer_mean`); otherwise computed: one by one, from those who spoke before in this round and the others'
-    scores of the round before; else from the round before. The peers of the arm sham are known to the record only.
-    """
-    if votes.arm == "sham":
-        return votes.shown
-    heard, before = np.full(votes.score.shape, np.nan), votes.score[:, :, 0]
-    for k in range(1, len(votes.rounds)):
-        now, place = votes.score[:, :, k], votes.place[:, :, k]
-        latest_after = np.where(np.isnan(now), before, now)  # who gave no score is remembered by the one before
-        if votes.arm != ONE_BY_ONE:
-            heard[:, :, k], before = mean_of_others(before), latest_after
-            continue
-        spoke = place[:, None, :] < place[:, :, None]  # (units, listener, speaker)
-        latest = np.where(spoke, latest_after[:, None, :], before[:, None, :])
-        latest[:, np.arange(len(votes.seats)), np.arange(len(votes.seats))] = np.nan
-        heard[:, :, k], before = mean_over(latest, 2), latest_after
-    return np.where(np.isnan(votes.shown), heard, votes.shown)
+    known, filled = ~np.isnan(x), np.nan_to_num(x)
+    return ratio(filled.sum(1, keepdims=True) - filled, known.sum(1, keepdims=True) - known)
 
 
 def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
@@ -129,8 +99,7 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     first = frame.sort_values("unit").drop_duplicates("unit")
     human = (first["source"] == HUMAN).to_numpy()
     units = Units(first["cluster"].to_numpy(), human, first.groupby(["cluster", "turn"]).ngroup().to_numpy())
-    arms = dict(list(frame.sort_values("position", kind="stable").groupby("arm")))
-    return {name: _arm(name, arms[name], units) for name in ARMS if name in arms}
+    return {name: _arm(name, part, units) for name in ARMS if len(part := frame[frame["arm"] == name])}
 
 
 def _checked(records: pd.DataFrame) -> pd.DataFrame:
@@ -143,22 +112,18 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     if frame.empty:
         raise InputError("There are no verdict records to analyse.")
     frame = frame.assign(**{name: value for name, value in EMPTY.items() if name not in frame})
+    for name in ("conversation_id", "juror", "round"):
+        ids(frame, name)
     for name, known in (("arm", ARMS), ("source", (HUMAN, MODEL))):
         wrong = frame.loc[~frame[name].isin(known), name]
         if len(wrong):
             raise InputError(f"Column `{name}` must be one of {', '.join(known)}, got {wrong.iloc[0]!r}.")
-    number = pd.to_numeric(frame["round"], errors="coerce").astype(float)
-    if number.isna().any():
-        raise InputError(f"Column `round` must hold numbers, got {frame['round'][number.isna()].tolist()[0]!r}.")
     columns = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in NUMBERS}
     columns |= {name: _text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
-    for name in ("conversation_id", "juror"):
-        if (columns[name] == "").any():
-            raise InputError(f"Column `{name}` must not be null, but row {(columns[name] == '').idxmax()} is.")
     cluster = columns["pair"].where(columns["pair"] != "", columns["conversation_id"])
-    frame = frame.assign(**columns, score=shares(frame["score"], "score"), round=number, cluster=cluster)
-    frame["turn"] = frame["turn"].fillna(0)
-    twice = frame.duplicated([*UNIT, "arm", "round", "juror", "persona", "position"])
+    score, turn = shares(frame["score"], "score"), frame["turn"].fillna(0)
+    frame = frame.assign(**columns, score=score, round=frame["round"].astype(float), turn=turn, cluster=cluster)
+    twice = frame.duplicated([*UNIT, "arm", "round", "juror", "persona"])
     if twice.any():
         row = frame[twice].iloc[0]
         raise InputError(
@@ -175,19 +140,11 @@ def _text(values: pd.Series) -> pd.Series:
     ).astype(object)
 
 
-def _seats(frame: pd.DataFrame) -> pd.Series:
-    """Name the seats: the juror, with its persona where it sits twice, with a number where that is not enough."""
-    seat = frame["juror"]
-    for by in ("persona", "place"):
-        same = frame.groupby(["unit", "round", seat])["persona"]
-        more = " (" + frame["persona"].replace("", "no persona") + ")"
-        more = more if by == "persona" else " #" + (same.cumcount() + 1).astype(str)
-        seat = seat.where(~seat.isin(seat[same.transform("size") > 1]), seat + more)
-    return seat
-
-
 def _arm(name: str, frame: pd.DataFrame, units: Units) -> Votes:
-    unit, (seat, seats) = frame["unit"].to_numpy(), pd.factorize(_seats(frame), sort=True)
+    juror = frame["juror"]
+    several = juror.isin(juror[frame.duplicated(["unit", "round", "juror"])])  # seats, told apart by their personas
+    seat, seats = pd.factorize(juror.where(~several, juror + " (" + frame["persona"] + ")"), sort=True)
+    unit = frame["unit"].to_numpy()
     rounds, at = np.unique(frame["round"], return_inverse=True)
     shape = (len(units.human), len(seats), len(rounds))
     where = (unit, seat, at)
@@ -198,16 +155,16 @@ def _arm(name: str, frame: pd.DataFrame, units: Units) -> Votes:
         return out
 
     usage = [x if isinstance(x, dict) else {} for x in frame["usage"]]
-    columns = {f"{kind}_tokens": [x.get(kind) for x in usage] for kind in ("prompt", "completion", "cached")}
+    columns = {f"{kind}_tokens": [x.get(kind) for x in usage] for kind in ("prompt", "completion")}
     columns |= {"cost": frame["cost"], "statements": np.ones(len(frame))}
     held = np.bincount(unit, minlength=shape[0]) > 0
     spent = {  # one unknown makes the sum unknown
         kind: np.where(held, np.bincount(unit, np.asarray(values, float), shape[0]), np.nan)
         for kind, values in columns.items()
     }
-    juror = np.empty(len(seats), object)
-    juror[seat] = frame["juror"].to_numpy()
+    models = np.empty(len(seats), object)
+    models[seat] = juror
     return Votes(
-        name, units, rounds, np.asarray(seats, object), juror, spread(frame["score"]), spread(True, False),
-        spread(frame["position"]), spread(frame["peer_mean"]), spread(frame["latency"]), spent,
+        name, units, rounds, np.asarray(seats, object), models, spread(frame["score"]), spread(True, False),
+        spread(frame["peer_mean"]), spread(frame["latency"]), spent,
     )  # fmt: skip
