@@ -47,7 +47,6 @@ async def forced_context(
     temperature: float = 0.7,
     tokens: int = 0,
     seed: int = 0,
-    label: str | None = "answers",
 ) -> list[Conversation]:
     """Have a model answer in the place of the speaker under judgement; return one conversation for each given.
 
@@ -66,7 +65,7 @@ async def forced_context(
         requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place], 0, seed))
     if requests:
         check_models(client, requests[0], [answering.model])
-    responses = await client.chat_all(requests, label)
+    responses = await client.chat_all(requests, "answers")
     twins = {}
     for one in conversations:
         meta = {"agent_model": answering.model.id, "persona": persona, "seed": seed, "pair": one.conversation_id}

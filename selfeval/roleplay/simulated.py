@@ -62,11 +62,6 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     return "\n".join([f"It reads {draw.choice(WORDS)} and {draw.choice(WORDS)} to me.", *lines])
 
 
-def planted(model: Model) -> dict[str, float]:
-    """Return the truth about a simulated juror: leniency, discrimination, conformity, noise, spread, no_answer."""
-    return DEFAULTS | {k: v for k, v in (model.simulation or {}).items() if k != "role"}
-
-
 def talk(model: Model, draw: random.Random) -> str:
     """Write a chat message of two sentences that carries the model's tell."""
     sentences = []
