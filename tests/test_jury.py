@@ -98,16 +98,6 @@ def test_who_sees_what_was_said(store, arm):
         assert any(juror["persona"] in first for juror in jurors().values()) == (arm != "independent")
 
 
-def test_a_summary_that_fails_leaves_what_was_said(store):
-    scripts, jury = three(rounds=2)
-    first = Script("first", reply=lambda m: 1 / 0 if "\nSummarise" in m[0]["content"] else "HUMAN_SCORE=0.5")
-    jury = Jury([first.model, *jury.jurors[1:]], rounds=2, judge=Script("judge", "0.7").model)
-    rows = ask(store, jury, talk(), "simultaneous_summary")
-    assert [row["role"] for row in rows] == ["juror"] * 3 + ["summary"] + ["juror"] * 3 + ["summary", "judge"]
-    assert rows[3]["status"] == "error" and decide(rows) == 0.7
-    assert len(prompts.STATEMENT.findall(scripts[1].prompts[-1][0]["content"])) == 3
-
-
 def test_sham_statements_come_from_another_conversation(store):
     jury = three(rounds=2)[1]
     names = ("one", "two", "three")

@@ -1,4 +1,4 @@
-"""`selfeval roleplay` and `selfeval compare`: the files they write, and what a kill, a failure or a bad name leaves.
+"""`selfeval roleplay` and `selfeval compare`: the files they write, and what a failure or a bad name leaves.
 
 The files themselves are frozen in `tests/golden/roleplay`.
 """
@@ -7,23 +7,15 @@ import hashlib
 import itertools
 import json
 import os
-import random
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from click.testing import CliRunner
-from conftest import FULL
 
 from selfeval import cli, read_conversations
-from selfeval.asking.store import Store
 from selfeval.roleplay.prompts import mark
 
 JURY = "openai:j1,openai:j2,openai:j3"
-NEVER_EQUAL = ("request_id", "latency", "cost")
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +23,10 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
 
 
-def arguments(out, **options):
-    named = {"role-play-llm-model": "openai:a", "interrogator-llm-model": "openai:q", "jury-llm-models": JURY}
-    named |= {name.replace("_", "-"): value for name, value in options.items()}
-    return ["--output_file_path", str(out), *(part for k, v in named.items() for part in (f"--{k}", str(v)))]
-
-
 def selfeval(name, out, *flags, typed=None, **options):
-    return CliRunner().invoke(cli.main, [name, *arguments(out, **options), *flags], input=typed)
+    named = {"role_play_llm_model": "openai:a", "interrogator_llm_model": "openai:q", "jury_llm_models": JURY} | options
+    parts = [str(part) for key, value in named.items() for part in (f"--{key.replace('_', '-')}", value)]
+    return CliRunner().invoke(cli.main, [name, "--output_file_path", str(out), *parts, *flags], input=typed)
 
 
 def written(path):
@@ -51,13 +39,6 @@ def reply(body):
     if "response_format" in body:
         return json.dumps({"reason": f"because {digest[:4]}", "human_score": f"{int(digest[:2], 16) % 11 / 10:g}"})
     return f"message {digest[:6]}"
-
-
-def comparable(value):
-    """Return a file's content without what no two runs share."""
-    if isinstance(value, dict):
-        return {k: comparable(v) for k, v in value.items() if k not in NEVER_EQUAL}
-    return [comparable(v) for v in value] if isinstance(value, list) else value
 
 
 def test_the_file_holds_the_last_round_and_a_second_run_costs_nothing(server, tmp_path):
@@ -289,52 +270,3 @@ def test_who_has_seen_every_fence_so_far_still_closes_none(server, tmp_path):
 def test_a_text_that_holds_every_short_mark_is_fenced_by_a_longer_one():
     every = "".join(f"[{number:04x}]" for number in range(16**4))
     assert mark(every) not in every and len(mark("short")) == 6
-
-
-# kills ----------------------------------------------------------------------------------------------------------------
-
-
-def process(store, command, out, **options):
-    environment = os.environ | {"SELFEVAL_STORE": str(store), "TQDM_DISABLE": "1"}
-    code = "from selfeval.cli import main; main()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, command, *arguments(out, **options)],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def asked(request):
-    return request["model"], json.dumps(request["messages"], sort_keys=True)
-
-
-@pytest.mark.parametrize(("command", "times"), [("roleplay", 1)] + [("compare", 2)] * FULL)
-@pytest.mark.fault("kill")
-def test_killed_and_run_again_it_ends_with_an_equal_file_and_repeats_at_most_what_was_in_flight(
-    command, times, server, tmp_path, monkeypatch
-):
-    options = {"max_turns": 3, "concurrency": 6}
-    fake, draw, out = server(reply=reply, latency=0.03), random.Random(command), tmp_path / "out.json"
-    assert selfeval(command, tmp_path / "whole.json", **options).exit_code == 0
-    calls, kills, store = len(fake.ledger), [], Store(tmp_path / "killed.sqlite")
-    for _ in range(times):
-        victim, enough = process(store.path, command, out, **options), len(fake.ledger) + draw.randrange(3, 10)
-        deadline = time.monotonic() + 30
-        while len(fake.ledger) < enough and victim.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        victim.kill()
-        assert victim.wait(30) == -signal.SIGKILL
-        if out.exists():
-            json.loads(out.read_text())  # whole at any time
-        kills.append(({key for key, _, _ in store.rows()}, len(fake.ledger)))
-    monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
-    assert selfeval(command, out, **options).exit_code == 0
-    assert comparable(json.loads(out.read_text())) == comparable(json.loads((tmp_path / "whole.json").read_text()))
-    keys = {asked(json.loads(request)): key for key, request, _ in store.rows()}
-    for kept, before in kills:
-        assert kept and not kept & {keys[asked(entry["body"])] for entry in fake.ledger[before:]}
-    repeats = len(fake.ledger) - 2 * calls
-    # At a kill six calls are in flight at most, and as many replies on their way to the disk.
-    assert 0 <= repeats <= store.outcomes().get("abandoned", 0) <= times * 2 * 6
-    store.close()

@@ -21,8 +21,7 @@ def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Co
     A larger n begins with the smaller one's chats. Person A spoke first and asks, person B is the one under judgement.
     `exchanges` is also the least that a chat must have; 4 of them are 8 turns.
     """
-    for name, value, least in (("n", n, 1), ("exchanges", exchanges, 1), ("seed", seed, 0)):
-        check_whole(name, value, least)
+    check_whole("exchanges", exchanges, 1)
     turns = 2 * exchanges
     long = [chat for chat in chats() if len(chat["turns"]) >= turns]
     if n > len(long):

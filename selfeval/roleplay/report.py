@@ -174,17 +174,12 @@ def summary(
     if rows.empty:
         return pd.DataFrame(columns=["arm", *statistics])
     rows["round"] = rows["round"].str.removeprefix("round=")
-    rows["juror"] = [_label(juror, display) for juror in rows["juror"]]
+    models = {juror: seated(juror, display or ()) for juror in rows["juror"].unique()}
+    rows["juror"] = rows["juror"].replace({j: display[m] + j.removeprefix(m) for j, m in models.items() if m})
     keys = [name for name in SHOWN.values() if rows[name].nunique() > 1] or ["arm"]
     first = rows.sort_values("statistic", key=lambda names: names.map(list(statistics).index), kind="stable")
     sizes = first.drop_duplicates(keys).set_index(keys)[["n", "clusters"]]
     return side_by_side(rows, keys, statistics).join(sizes).reset_index()
-
-
-def _label(juror: str, display: Mapping[str, str] | None) -> str:
-    """Return a juror's display name, with its persona or number where it has one behind its id."""
-    model = seated(juror, display or ())
-    return display[model] + juror.removeprefix(model) if model else juror
 
 
 def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.DataFrame:

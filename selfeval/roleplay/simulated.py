@@ -37,12 +37,8 @@ SILENT = "It could be either, and I would rather not put a number on it."
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Answer as a simulated juror, presiding judge, summariser or talker, whichever the messages ask for."""
-    unknown = set(rates) - set(DEFAULTS)
-    if unknown:
-        raise InputError(
-            f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`; known are "
-            f"{', '.join(DEFAULTS)}."
-        )
+    if unknown := set(rates) - set(DEFAULTS):
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = next(m["content"] for m in messages if m["role"] == "user")  # of a repair: the juror's prompt
     if not question.startswith(RULES.partition("{")[0]):
         return talk(model, draw)
