@@ -13,7 +13,7 @@ from fake_server import EDITS, message
 from selfeval import figures, models
 from selfeval.asking.client import Client
 from selfeval.asking.store import Store
-from selfeval.errors import InputError, ReplayMiss
+from selfeval.errors import InputError
 from selfeval.roleplay import prompts, report, verdicts
 from selfeval.roleplay.cast import jurors, same_family
 from selfeval.roleplay.jury import Jury, hold, judged_turns, verdict, warnings
@@ -269,13 +269,6 @@ def test_an_answer_that_is_empty_is_not_judged(store):
     assert judged_turns(Jury(jury.jurors, scope="conversation"), conversation) == [3]
 
 
-def test_in_replay_an_unknown_question_is_one_error_and_ends_the_rest(store, tmp_path, recwarn):
-    replaying = type(store)(tmp_path / "none.sqlite", recorded=tmp_path, replay=True)
-    with pytest.raises(ReplayMiss):
-        ask_all(replaying, Jury("local/smollm2-135m"), [talk("one"), talk("two")], ["simultaneous", "debate", "sham"])
-    assert not [warning for warning in recwarn if "never" in str(warning.message)]
-
-
 @pytest.mark.parametrize(
     ("arms", "answers", "said"),
     [
@@ -344,15 +337,6 @@ def test_a_jury_that_always_says_the_same_or_nothing_can_be_looked_at(run, score
     sentences = report.conclusions(table)
     assert len(sentences) == 4 and ("changed no mean score" in sentences[-1]) == (score is not None)
     assert all("not shown to tell" in s or "cannot be estimated" in s for s in sentences[:3])
-
-
-def test_without_people_there_is_no_baseline_and_no_area(run):
-    cases, records, *_ = run
-    assert report.baselines(Jury("sim/juror-stern"), cases[6:]).empty
-    alone = records[records["source"] == "model"]
-    table = jury_table(alone, **FAST)
-    assert all("AUC" not in sentence for sentence in report.conclusions(table))
-    assert "areas_jury" not in figures.draw("jury", {"jury": table, "verdicts": report.verdicts(alone)})
 
 
 def test_a_conversation_is_shown_with_every_verdict_and_nothing_in_it_is_code(run):

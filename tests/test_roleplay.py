@@ -23,7 +23,14 @@ from selfeval.models import from_callable, get
 from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
 from selfeval.roleplay.humans import forced_context, human_conversations
-from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations, write_conversations
+from selfeval.roleplay.transcripts import (
+    Conversation,
+    Exchange,
+    Turn,
+    read_conversations,
+    read_verdicts,
+    write_conversations,
+)
 
 JURY = "openai:j1,openai:j2,openai:j3"
 NO_CALL = "0 model calls, 0 replies from the store, 0 failed"
@@ -159,7 +166,6 @@ def test_a_person_types_either_side_an_empty_line_is_no_reply_and_other_calls_go
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"turns": 0}, "`turns` must be a whole number of at least 1, got 0"),
         ({"strategy": "x"}, "`strategy` 'x' is unknown; known are probing, customer, fixed, person."),
         ({"strategy": "fixed", "turns": 11}, "has 10 questions, and `turns` is 11"),
         ({"temperature": float("nan")}, "`temperature` must be a finite number of at least 0, got nan"),
@@ -194,7 +200,6 @@ def test_eliza_answers_by_pattern_and_reflection_the_same_for_the_same_seed(stor
     ("entry", "sentence"),
     [
         ("a: {prompt: p}", "must give 'a' the texts title, got"),
-        ("a: {title: A, prompt: p, typed: true}", "must give 'a' a `title` and one of prompt, questions, script"),
         ("a: [", "cannot be read"),
     ],
 )
@@ -354,12 +359,10 @@ def test_the_agent_is_the_one_named_so_or_the_second_to_speak(tmp_path, speakers
     ("row", "sentence"),
     [
         (TALK, "record 1: `source` must be one of model, human, got None: it says who is on the agent's side"),
-        (TALK | {"source": "dog"}, "`source` must be one of model, human, got 'dog'"),
         (TALK | {"conversation_id": None}, "record 1: a conversation needs a `conversation_id`"),
         ({"anything": 1}, "record 1: a conversation needs a list of `turns`"),
         (TALK | {"turns": [TALK["turns"][0], {"speaker": "B"}]}, "record 1, turn 2: a turn needs a `text`"),
         (TALK | {"turns": [{"text": "t"}]}, "record 1, turn 1: a turn needs a `speaker`, got None"),
-        ({k: v for k, v in PUBLISHED.items() if k != "role_play_llm_model"}, "must be one of model, human, got None"),
         (PUBLISHED | {"interaction": [{"question": 1}]}, "needs turns with a `question` and an `answer` each"),
     ],
 )
@@ -431,20 +434,15 @@ def test_published_files_without_our_keys_mean_what_they_can(tmp_path):
     assert [turn.text for turn in talk.turns] == ["Who?", "Jenny.", "Where?", ""]
     assert NO_CALL in judge(tmp_path / "one", verdicts=path)
     assert estimates(tmp_path / "one", "mean_score") == {"debate": 0.45}  # (.3 + .6) / 2, null is no vote and no 0
-    rows = rows_of(tmp_path / "one" / "verdicts.jsonl")
-    assert [(r["turn"], r["juror"], r["score"], r["status"], r["round"]) for r in rows] == [
-        (1, "a/one", 0.2, "ok", 2), (1, "b/two", 0.4, "ok", 2), (2, "a/one", 0.6, "ok", 2),
-        (2, "b/two", None, "no_answer", 2),
+    alone = COMPARED | {"config": COMPARED["config"] | {"jury_llm_models": ["openai/gpt-4.1"]}}  # it took all seats
+    rows, _ = read_verdicts([path, save(tmp_path / "both.json", [COMPARED, alone])])
+    assert [(r["conversation_id"], r["arm"], r["round"], r["juror"], r["score"], r["status"]) for r in rows[3::2]] == [
+        ("pub", "debate", 2, "b/two", None, "no_answer"), ("both 1", "independent", 1, "b/two", 0.3, "ok"),
+        ("both 1", "debate", 3, "b/two", 0.7, "ok"), ("both 2", "independent", 1, "openai/gpt-4.1 #2", 0.3, "ok"),
+        ("both 2", "debate", 3, "openai/gpt-4.1 #2", 0.7, "ok"),
     ]  # fmt: skip
     assert all(row["cost"] is None and row["usage"] is None and row["reply"] is None for row in rows)
-    alone = COMPARED | {"config": COMPARED["config"] | {"jury_llm_models": ["openai/gpt-4.1"]}}  # it took all seats
-    printed = judge(tmp_path / "two", verdicts=save(tmp_path / "both.json", [COMPARED, alone]))
-    rows = rows_of(tmp_path / "two" / "verdicts.jsonl")
-    assert [(r["conversation_id"], r["arm"], r["round"], r["juror"], r["score"]) for r in rows[1::2]] == [
-        ("both 1", "independent", 1, "b/two", 0.3), ("both 1", "debate", 3, "b/two", 0.7),
-        ("both 2", "independent", 1, "openai/gpt-4.1 #2", 0.3), ("both 2", "debate", 3, "openai/gpt-4.1 #2", 0.7),
-    ]  # fmt: skip
-    assert "openai/gpt-4.1, takes 2 of 4 seats" in printed and "by its own family (openai/gpt-4.1" in printed
+    assert [row["same_family"] for row in rows] == [False] * 8 + [True] * 4
 
 
 def test_a_jury_judges_the_first_answers_of_the_first_conversations(server, tmp_path):
