@@ -40,9 +40,9 @@ class Script:
 
     def __call__(self, messages, **parameters):
         self.prompts.append(messages)
-        if self.reply:
+        if callable(self.reply):
             return self.reply(messages)
-        return f"{self.name} said thing {len(self.prompts)}.\nHUMAN_SCORE={self.score}"
+        return self.reply or f"{self.name} said thing {len(self.prompts)}.\nHUMAN_SCORE={self.score}"
 
 
 def three(**options):
