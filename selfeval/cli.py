@@ -310,7 +310,7 @@ def _play(arms: tuple[str, ...], *, out: Path, jury: str, concurrency: int, forc
 
     async def run() -> tuple:
         async with Client(concurrency) as client:
-            return await commands.run(client, play, tell=click.echo), client.tally
+            return await commands.run(client, play, click.echo), client.tally
 
     held, tally = asyncio.run(run())
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")

@@ -82,7 +82,7 @@ def test_the_data_card_counts_what_there_is():
     foils, lexicon = content("identity/foils.yaml"), content("identity/lexicon.yaml")
     replies = [r for half in ("development", "held_out") for r in rows(f"identity/labelled/{half}.jsonl")]
     written = sum(r["source"] == "written" for r in replies)
-    existence, sham = content("existence.yaml"), rows("roleplay/sham_statements.jsonl")
+    existence = content("existence.yaml")
     makers, families = {f["maker"] for f in foils["models"]}, [d.get("families", {}) for d in lexicon.values()]
     playing = {side: sum(not role.typed for role in roles.values())
                for side, roles in (("agents", personas()), ("interrogators", strategies()))}  # fmt: skip
@@ -103,7 +103,6 @@ def test_the_data_card_counts_what_there_is():
         f"{sum(r['phenomenon'] == 'other languages' for r in replies)} rows are there for other languages",
         f"{word(playing['agents']).capitalize()} agents",
         f"{word(playing['interrogators'])} interrogators, {word(len(jurors()))} jurors, {word(len(rubrics()))} rubrics",
-        f"has {word(len(sham))} recorded statements",
         f"{word(len(existence['templates'])).capitalize()} ways to ask",
         f"and {len(existence['invented'])} invented names",
         f"the {len(chats()):,} chats of two speakers",
@@ -111,4 +110,3 @@ def test_the_data_card_counts_what_there_is():
         f"`chitchat-dataset` {importlib.metadata.version('chitchat-dataset')} (MIT",
     ):
         assert fact in text, fact
-    assert {row["score"] for row in sham} == {1.0} and "All six give the score 1." in text

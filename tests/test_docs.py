@@ -183,7 +183,6 @@ def test_inputs_are_documented_as_they_stand(dictionary):
     for name in ("agents", "interrogators", "jurors", "rubrics"):
         for entry in yaml_of(f"roleplay/{name}.yaml").values():
             dictionary.hold(f"roleplay{name}yaml", entry)
-    hold_file(dictionary, "roleplaysham_statementsjsonl", DATA / "roleplay" / "sham_statements.jsonl")
     for path in sorted(DATA.glob("validation/*.csv")):
         hold_file(dictionary, f"validation{path.stem}csv", path)
     assert dictionary.wrong == []

@@ -1,25 +1,18 @@
 """Who served a model and what was asked again: in identity, juries, the test of names, and the report."""
 
 import asyncio
-import re
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from identity_records import Claims, Pressure
-from matplotlib.text import Text
 from planted_jury import planted_records
-from test_report import Page, page_about
 
-from selfeval import figures
 from selfeval.asking.client import Client
 from selfeval.figures import results
-from selfeval.figures.rows import words
 from selfeval.identity import report as identity
 from selfeval.models import get, get_all
 from selfeval.recognition import existence
-from selfeval.records import write_jsonl
 from selfeval.report import build
 from selfeval.roleplay import report as roleplay
 from selfeval.roleplay.transcripts import Conversation, Turn
@@ -28,11 +21,10 @@ from selfeval.stats.identity import from_first_attempts
 from selfeval.stats.jury import jury_table
 
 FAST = {"n_resamples": 50}
-TWO = "several_endpoints"
 
 
 def noted(table):
-    return table["note"].str.contains(TWO)
+    return table["note"].str.contains("several_endpoints")
 
 
 # --- identity ---------------------------------------------------------------------------------------------------------
@@ -41,8 +33,7 @@ def noted(table):
 @pytest.fixture(scope="module")
 def suite():
     """Replies of two models; two upstreams serve the first of them."""
-    rng = np.random.default_rng(0)
-    parts = []
+    rng, parts = np.random.default_rng(0), []
     for model, upstreams in (("a/mixed", ["Alpha", "Beta"]), ("a/plain", ["Alpha", "Alpha"])):
         claims, pressure = Claims().records(rng, 8, 2, model=model), Pressure().records(rng, 8, 2, model=model)
         part = pd.concat([claims, pressure.assign(condition="pressed")], ignore_index=True)
@@ -65,19 +56,6 @@ def test_a_comparison_is_noted_where_either_model_was_served_by_several(suite):
     assert noted(table).equals(table["evaluator"].str.contains("a/mixed")) and not noted(table).all()
 
 
-def test_identity_figures_and_tables_show_the_mark_in_the_figures_font(suite):
-    display = {"a/mixed": "Mixed ‡", "a/plain": "Plain"}
-    table = identity_table(suite, **FAST)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a glyph that the font lacks
-        drawn = figures.draw("identity", {"identity": pd.concat([table, survival_table(suite, **FAST)])}, display)
-        for figure in drawn.values():
-            figure.draw_without_rendering()
-    for figure in drawn.values():
-        assert {"Mixed ‡", "Plain"} <= {text.get_text() for text in figure.findobj(Text)}
-    assert list(identity.summary(table, ["abstain"], display=display)["evaluator"]) == ["Mixed ‡", "Plain"]
-
-
 def pressed(*turns, **columns):
     """Return a conversation under a false claim: (stance of reply and read-out, statuses before the reply) a turn."""
     rows = [
@@ -92,20 +70,14 @@ def pressed(*turns, **columns):
     return pd.DataFrame(rows).assign(**columns)
 
 
-def test_what_followed_from_a_reply_that_was_asked_again_is_left_out():
+def test_what_followed_from_a_reply_that_was_asked_again_is_left_out_and_of_a_read_out_nothing_follows():
     frame = pressed(("truth", None), ("foil", ["empty"]), ("foil", None))
     first = from_first_attempts(frame)
-    assert list(zip(first["turn"], first["source"], first["stance"].notna(), strict=True)) == [
-        (0, "reply", True), (0, "readout", True), (1, "reply", False), (1, "readout", False),
+    assert list(zip(first["turn"], first["source"], first["status"], first["stance"].notna(), strict=True)) == [
+        (0, "reply", "ok", True), (0, "readout", "ok", True), (1, "reply", "empty", False), (1, "readout", "ok", False),
     ]  # fmt: skip
-    assert list(first["status"]) == ["ok", "ok", "empty", "ok"]
-
-
-def test_a_read_out_that_was_asked_again_ends_no_conversation():
-    frame = pressed(("truth", None), ("foil", None))
-    frame["asked_again"] = [None, ["filtered"], None, None]
-    first = from_first_attempts(frame)
-    assert list(first["stance"].isna()) == [False, True, False, False]
+    frame["asked_again"] = [None, ["filtered"], None, None, None, None]
+    assert list(from_first_attempts(frame)["stance"].isna()) == [False, True, False, False, False, False]
 
 
 def test_first_attempts_stand_beside_the_estimates_of_models_that_needed_more():
@@ -120,14 +92,6 @@ def test_first_attempts_stand_beside_the_estimates_of_models_that_needed_more():
     assert [text.split()[0] for text in shown["error_rate"]] == ["0.00", "0.25"]
 
 
-def test_first_attempts_are_not_shown_where_few_replies_were_asked_again():
-    frame = pd.concat([pressed(("truth", None), template_id=f"t{k}") for k in range(100)], ignore_index=True)
-    frame["asked_again"] = [["empty"], ["empty"], ["empty"], ["empty"], *[None] * 196]
-    assert identity.first_attempts(frame, identity_table(frame, **FAST), ["abstain"], **FAST).empty
-    assert identity.overview(frame)["asked again"].to_dict() == {("m", "reply"): 0.02, ("m", "readout"): 0.02}
-    assert "asked again" not in identity.overview(frame.drop(columns="asked_again"))
-
-
 # --- juries -----------------------------------------------------------------------------------------------------------
 
 
@@ -137,60 +101,40 @@ def statements():
     return records.assign(agent="a/agent", served_model="x", served_by="Alpha", asked_again=None)
 
 
-def conversation(*upstreams):
-    turns = [Turn("agent", "Hi.", more={"served_model": "x", "served_by": name}) for name in upstreams]
-    return Conversation("one", turns, meta={"agent_model": "a/agent"})
-
-
-def test_jury_rows_of_a_juror_and_of_whole_juries_are_noted(statements):
-    stern = statements["juror"] == "stern"
-    mixed = statements.assign(served_by=statements["served_by"].where(~stern, np.resize(["A", "B"], len(stern))))
-    table = jury_table(mixed, **FAST)
-    assert noted(table).equals(table["evaluator"].isin(["", "stern"]))
-    assert not noted(jury_table(statements, **FAST)).any()
-
-
 def test_an_agent_served_by_several_is_noted_on_verdicts_of_models_alone(statements):
-    assert roleplay.served(statements, [conversation("Alpha", "Alpha")]) == {}
-    several = roleplay.served(statements, [conversation("Alpha", "Beta", "Beta")])
+    said = [Turn("agent", "Hi.", more={"served_model": "x", "served_by": name}) for name in ("Alpha", "Beta", "Beta")]
+    meta = {"agent_model": "a/agent"}
+    assert roleplay.served(statements, [Conversation("one", said[:1], meta=meta)]) == {}
+    several = roleplay.served(statements, [Conversation("one", said, meta=meta)])
     assert several == {"a/agent": {"x via Beta": 2, "x via Alpha": 1}}
     table = jury_table(statements, several=several, **FAST)
     assert noted(table).equals((table["evaluator"] == "") & (table["author"] != "human"))
 
 
-def test_a_model_in_several_seats_is_one_model(statements):
+def test_a_juror_is_noted_with_its_juries_and_in_several_seats_it_is_one_model(statements):
+    stern = statements["juror"] == "stern"
+    mixed = statements.assign(served_by=statements["served_by"].where(~stern, np.resize(["A", "B"], len(stern))))
+    table = jury_table(mixed, **FAST)
+    assert noted(table).equals(table["evaluator"].isin(["", "stern"]))
     seats = statements.replace({"juror": {"lenient": "m", "stern": "m #2", "blind": "m #3"}})
-    upstream = np.where(seats["juror"] == "m #2", "Beta", "Alpha")
-    seats["served_by"] = upstream
-    table = jury_table(seats, **FAST)
+    table = jury_table(seats.assign(served_by=np.where(stern, "Beta", "Alpha")), **FAST)
     assert noted(table).all()
     shown = roleplay.summary(table, ["no_answer_rate"], jurors=True, display={"m": "Model ‡"})
     assert set(shown["juror"]) == {"Model ‡", "Model ‡ #2", "Model ‡ #3"}
 
 
 def test_mean_scores_from_first_attempts_leave_out_what_was_asked_again():
-    row = {"turn": 1, "arm": "independent", "source": "model", "agent": "a", "status": "ok", "round": 1}
-    records = pd.DataFrame(
-        [row | {"conversation_id": f"c{k}", "juror": "m", "score": score, "asked_again": again}
-         for k, (score, again) in enumerate([(0.2, None), (0.4, None), (0.9, ["filtered"])])]
-    )  # fmt: skip
+    row = {"turn": 1, "arm": "independent", "source": "model", "agent": "a", "status": "ok", "round": 1, "juror": "m"}
+    said = [("c0", 0.2, None), ("c1", 0.4, None), ("c2", 0.9, ["filtered"])]
+    names = ("conversation_id", "score", "asked_again")
+    records = pd.DataFrame([row | dict(zip(names, each, strict=True)) for each in said])
     shown = roleplay.first_attempts(records, jury_table(records, **FAST), **FAST)
-    assert list(zip(shown["attempt"], shown["mean_score"].str[:4], strict=True)) == [
-        ("last", "0.50"),
-        ("first", "0.30"),
-    ]
+    assert shown["attempt"].tolist() == ["last", "first"] and shown["mean_score"].str[:4].tolist() == ["0.50", "0.30"]
     never = records.assign(asked_again=None)
     assert roleplay.first_attempts(never, jury_table(never, **FAST), **FAST).empty
 
 
-def test_costs_say_what_share_was_asked_again(statements):
-    paid = statements.assign(repaired=False, usage=None, cost=0.0, role="juror", status="ok")
-    assert "asked_again" not in roleplay.costs(paid)
-    again = [["empty"] if arm == "debate" else None for arm in paid["arm"]]
-    assert list(roleplay.costs(paid.assign(asked_again=again))["asked_again"]) == [0, 1]
-
-
-# --- the test of names ------------------------------------------------------------------------------------------------
+# --- the test of names and the report ---------------------------------------------------------------------------------
 
 
 def test_existence_records_say_who_served_a_reply_and_what_came_before(server, store):
@@ -202,28 +146,12 @@ def test_existence_records_say_who_served_a_reply_and_what_came_before(server, s
             return await existence.collect_existence(client, [get("openai:m")], about, ways, answer_types="yes_no")
 
     records = asyncio.run(run())
-    assert [(r["existence_score"], r["asked_again"], r["served_model"]) for r in records] == [
-        (1, ["empty"], "m"), (1, None, "m"),
-    ]  # fmt: skip
-    frame = pd.DataFrame(records)
-    assert noted(existence_table(frame.assign(served_by=["Alpha", "Beta"]))).all()
-    assert not noted(existence_table(frame.assign(served_by="Alpha"))).any()
-
-
-# --- the report -------------------------------------------------------------------------------------------------------
+    assert [(r["asked_again"], r["served_model"]) for r in records] == [(["empty"], "m"), (None, "m")]
+    assert noted(existence_table(pd.DataFrame(records).assign(served_by=["Alpha", "Beta"]))).all()
 
 
 def test_the_report_has_the_mark_behind_the_name_and_says_what_it_means(suite, tmp_path):
-    table = identity_table(suite, **FAST)
-    results.save(tmp_path / "one", "identity", suite, {"identity": table}, {}, {}, {"a/mixed": "Mixed ‡"})
-    page = Page(build([tmp_path], tmp_path / "site")).text
+    names = {"a/mixed": "Mixed ‡"}
+    results.save(tmp_path / "one", "identity", suite, {"identity": identity_table(suite, **FAST)}, {}, {}, names)
+    page = build([tmp_path], tmp_path / "site").read_text()
     assert "Mixed ‡ is a/mixed (answered by x via Alpha, x via Beta)" in page and "a/plain ‡" not in page
-    assert words()["sentences"]["several"] in page
-
-
-def test_cards_of_the_report_say_who_served_a_reply_and_what_came_before(tmp_path):
-    row = {"true_model": "a/plain", "task_type": "exact_model", "evaluator_model": "a/mixed", "text_id": "1"}
-    row |= {"reply": "Plain.", "status": "ok", "served_model": "x", "served_by": "Beta", "asked_again": ["empty"]}
-    write_jsonl(tmp_path / "predictions.jsonl", [row])
-    page = page_about(build([tmp_path], tmp_path / "site").parent, "predictions").text
-    assert re.search(r"served by\s*Beta", page) and re.search(r"asked again\s*empty", page)

@@ -126,12 +126,6 @@ def person(read: Callable[[str], str] | None = None) -> Model:
             line = await asyncio.to_thread(read or input, f"\n{messages[-1]['content']}\n\nyou> ")
         except EOFError:
             return Response(status="error", error="the input ended")
-        except Exception as error:
-            if type(error).__name__ != "StdinNotImplementedError":  # of ipykernel: papermill, nbval, nbconvert
-                raise
-            raise InputError(
-                "A person is to type, and nobody can here; open the notebook in JupyterLab or use the terminal."
-            ) from None
         return Response(line, "ok" if line.strip() else "empty")
 
     return from_callable(type_, "person", "Person at the keyboard")

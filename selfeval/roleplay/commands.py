@@ -21,8 +21,6 @@ from selfeval.roleplay.transcripts import TYPED, Conversation, Exchange, render
 from selfeval.roleplay.verdicts import decide, last_round
 
 METHODS = {"independent": "independent", "debate": "chateval_debate_one_by_one"}  # arms, as published files call them
-COMMANDS = {("debate",): "roleplay", ("independent", "debate"): "compare"}  # by their arms
-HEARD = ("role_play_llm_model", "interrogator_llm_model", "agent_persona", "strategy", "seed")  # what lines answer to
 RARE = ("served_by", "reasoning", "adapted", "asked_again")  # of statements: in the file where there is one
 
 
@@ -58,27 +56,22 @@ class Play:
         seats.sort(key=lambda seat: (names.index(seat.name), personas.index(seat.persona)))
         return [{"juror": seat.name, "persona": seat.persona} for seat in seats]
 
-    def score(self, turn: int, arm: str) -> float | None:
-        """Return the verdict: the mean of the scores that there are."""
-        return decide(self.verdicts.get((turn, arm), []))
-
     def evaluation(self, turn: int, arm: str) -> dict:
-        """Return what an arm said of an answer: scores in the order of the seats (none before the verdict), its rounds.
+        """Return what an arm said of an answer: scores in the order of the seats (null before the verdict), its rounds.
 
         A statement stands there without what was sent, since the file is written often.
         """
         rows = self.verdicts.get((turn, arm), [])
         found = {(row["juror"], row["persona"]): row["score"] for row in last_round(rows)}
-        seats = self.seats(arm) if (turn, arm) in self.verdicts else []
         kept = [
             {name: value for name, value in row.items() if name != "messages" and (value or name not in RARE)}
-            for row in sorted(rows, key=lambda row: row["round"])
+            for row in rows
         ]
         return {
             "method": METHODS[arm],
             **({"debate_rounds": self.jury.rounds} if arm == "debate" else {}),
-            "per_juror_scores": [found.get((seat["juror"], seat["persona"])) for seat in seats],
-            "avg_human_score": self.score(turn, arm),
+            "per_juror_scores": [found.get((seat["juror"], seat["persona"])) for seat in self.seats(arm)],
+            "avg_human_score": decide(rows),
             "rounds": [list(part) for _, part in groupby(kept, lambda row: row["round"])],
         }
 
@@ -123,16 +116,14 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-async def run(
-    client: Client, play: Play, *, read: Callable[[str], str] = input, tell: Callable[[str], None] = lambda line: None
-) -> Conversation:
+async def run(client: Client, play: Play, tell: Callable[[str], None]) -> Conversation:
     """Hold the conversation, have every arm judge each answer as soon as it exists, and write the file all the while.
 
-    read: what a person types with. tell: takes one line per verdict, and at the end the conversation as text. Returns
-    the conversation; its status says whether all turns were held.
+    tell: takes one line per verdict, and at the end the conversation as text. Returns the conversation; its status says
+    whether all turns were held.
     """
     judging = {}
-    config, (reader, held) = play.config, _reader(play, read)
+    config, (reader, held) = play.config, _reader(play)
     agent, interrogator = (reader if model.id == TYPED else model for model in (play.agent, play.interrogator))
 
     def write() -> None:
@@ -142,7 +133,7 @@ async def run(
     async def judge(conversation: Conversation, turn: int, arm: str) -> None:
         play.verdicts[turn, arm] = await verdict(client, play.jury, conversation, arm, turn)
         write()
-        score = play.score(turn, arm)
+        score = decide(play.verdicts[turn, arm])
         tell(f"turn {turn}  {METHODS[arm]}: {'no score' if score is None else f'{score:.2f}'}")
 
     async with Tasks() as group:
@@ -157,7 +148,7 @@ async def run(
         async def feedback(conversation: Conversation) -> str:
             turn = len(conversation.exchanges())
             await judging[turn, play.arms[-1]]
-            score = play.score(turn, play.arms[-1])
+            score = decide(play.verdicts[turn, play.arms[-1]])
             said = "gave no score" if score is None else f"gave the last answer {score:.2f}"
             return f"The jury that reads along {said}, on a scale from 0, surely a program, to 1, surely a human being."
 
@@ -172,7 +163,7 @@ async def run(
     return play.conversation
 
 
-def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
+def _reader(play: Play) -> tuple[Model, int]:
     """Return a person who types, and who need not type again what the file of a stopped run has already, and how many
     messages that file has.
 
@@ -181,25 +172,21 @@ def _reader(play: Play, read: Callable[[str], str]) -> tuple[Model, int]:
     """
     check_writable(play.out)
     if not play.out.exists():
-        return cast.person(read), 0
-    now = {"command": COMMANDS[play.arms]} | play.config
+        return cast.person(), 0
+    now = play.config
     try:
         found = json.loads(play.out.read_text(encoding="utf-8"))
         before = found.get("config") or {"jury_llm_models": found["jury"]} | found
-        before |= {"command": "compare" if "config" in found else "roleplay"}
-        messages = [(turn["speaker"], turn["text"]) for turn in found["messages"] if turn["status"] != "error"]
         differs = [f"`{n}` {before[n]!r} there and {now[n]!r} here" for n in now if before[n] != now[n]]
+        differs += ["the other command"] * (("config" in found) != (len(play.arms) > 1))
+        messages = [turn for turn in found["messages"] if turn["status"] != "error"]
+        typed = {"agent": play.agent.id == TYPED, "interrogator": play.interrogator.id == TYPED}
+        left = iter([turn["text"] for turn in messages if typed[turn["speaker"]]])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{play.out} exists and is no file of this command; choose another name for the output."
-        ) from error
-    typed = {side for side, part in (("agent", "agent_persona"), ("interrogator", "strategy")) if before[part] == TYPED}
-    lines = [text for speaker, text in messages if speaker in typed]
+        raise InputError(f"{play.out} exists and is no file of this command; choose another name.") from error
     if differs and not play.force:
-        people = ", with what somebody typed" * bool(lines)
-        raise InputError(
-            f"{play.out} is the output of another set-up ({'; '.join(differs)}){people}; "
-            "choose another name for the output, or add --force to overwrite it."
-        )
-    left = iter(lines if all(now[name] == before[name] for name in HEARD) else [])
-    return cast.person(lambda shown: next(left, None) or read(shown)), 0 if differs else len(messages)
+        other = f"is the output of another set-up ({'; '.join(differs)})"
+        raise InputError(f"{play.out} {other}; choose another name, or add --force to overwrite it.")
+    if differs:
+        return cast.person(), 0
+    return cast.person(lambda shown: next(left, None) or input(shown)), len(messages)

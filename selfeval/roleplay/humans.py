@@ -21,8 +21,7 @@ def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Co
     A larger n begins with the smaller one's chats. Person A spoke first and asks, person B is the one under judgement.
     `exchanges` is also the least that a chat must have; 4 of them are 8 turns.
     """
-    for name, value, least in (("n", n, 1), ("exchanges", exchanges, 1), ("seed", seed, 0)):
-        check_whole(name, value, least)
+    check_whole("exchanges", exchanges, 1)
     turns = 2 * exchanges
     long = [chat for chat in chats() if len(chat["turns"]) >= turns]
     if n > len(long):
@@ -47,7 +46,6 @@ async def forced_context(
     temperature: float = 0.7,
     tokens: int = 0,
     seed: int = 0,
-    label: str | None = "answers",
 ) -> list[Conversation]:
     """Have a model answer in the place of the speaker under judgement; return one conversation for each given.
 
@@ -66,7 +64,7 @@ async def forced_context(
         requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place], 0, seed))
     if requests:
         check_models(client, requests[0], [answering.model])
-    responses = await client.chat_all(requests, label)
+    responses = await client.chat_all(requests, "answers")
     twins = {}
     for one in conversations:
         meta = {"agent_model": answering.model.id, "persona": persona, "seed": seed, "pair": one.conversation_id}

@@ -28,14 +28,12 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cache
 
-from selfeval import DATA
 from selfeval.asking.client import Client, Progress, Tasks, gather
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get
-from selfeval.records import call_fields, read_jsonl
+from selfeval.records import call_fields
 from selfeval.roleplay import cast, prompts, verdicts
 from selfeval.roleplay.transcripts import Conversation
 from selfeval.scoring import without_thinking
@@ -172,27 +170,26 @@ async def hold(
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
     Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham`
-    shows statements of the debate on another conversation of the run (same turn where it has that), or the recorded
-    ones where there is one conversation. Raises `InputError` for an unknown arm, an arm given twice, or `sham` on
-    several conversations without `debate`.
+    shows statements of the debate on another conversation of the run (same turn where it has that). Raises `InputError`
+    for an unknown arm, an arm given twice, or `sham` without `debate` or a second conversation.
     """
     if isinstance(arms, str) or not arms:
         raise InputError(f"`arms` must be a list of arms ({', '.join(ARMS)}), got {arms!r}.")
     _check_names("arms", arms, ARMS)
-    if "sham" in arms and "debate" not in arms and len(conversations) > 1:
-        raise InputError("The arm `sham` shows statements of a debate on another conversation: add `debate` to `arms`.")
     turns = [judged_turns(jury, conversation) for conversation in conversations]
     design = [(index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms]
     if not design:
         raise InputError("There is nothing to judge: no conversation, or none with an answer of its agent.")
+    if "sham" in arms and ("debate" not in arms or len({index for index, *_ in design}) < 2):
+        said = "judge at least two, and have `debate` in `arms`"
+        raise InputError(f"The arm `sham` shows statements of a debate on another conversation: {said}.")
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
 
     async def one(index: int, turn: int, arm: str) -> list[dict]:
         peers: Sequence[dict] = ()
         if arm == "sham":  # before a place is taken, which the debate may need
-            donor = _donor(jury, turns, index, turn)
-            peers = await tasks[*donor, "debate"] if donor else _recorded(jury)
+            peers = await tasks[*_donor(jury, turns, index, turn), "debate"]
         async with places:
             rows = await verdict(client, jury, conversations[index], arm, turn, index, peers)
         progress.step()
@@ -205,16 +202,14 @@ async def hold(
     return [row for key in design for row in tasks[key].result()]
 
 
-def judged_turns(jury: Jury, conversation: Conversation, turn: int = 0) -> list[int]:
-    """Return the turns on which there is a verdict (turn: only that one, if there is): those with an answer.
+def judged_turns(jury: Jury, conversation: Conversation) -> list[int]:
+    """Return the turns on which there is a verdict: those with an answer.
 
     With the scope `conversation` it is the last one, if there is an answer anywhere.
     """
     exchanges = conversation.exchanges()
     answered = [e.turn for e in exchanges if e.answer.strip()]
-    if jury.scope == "conversation" and answered:
-        answered = [turn or len(exchanges)]
-    return [t for t in answered if not turn or t == turn]
+    return [len(exchanges)] if answered and jury.scope == "conversation" else answered
 
 
 def _places(client: Client, jury: Jury) -> int:
@@ -227,8 +222,8 @@ def _places(client: Client, jury: Jury) -> int:
     return embedded[0]["settings"]["slots"] if embedded else 2 * client.concurrency
 
 
-def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tuple[int, int] | None:
-    """Return index and turn of the other conversation whose statements are shown; None where there is no other.
+def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tuple[int, int]:
+    """Return index and turn of the other conversation whose statements are shown.
 
     The next one in a seeded order of all: what its source is does not depend on whose statements it replaces. turns:
     those judged of each conversation.
@@ -236,26 +231,8 @@ def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tup
     order = list(range(len(turns)))
     random.Random(f"{jury.seed} sham").shuffle(order)
     place = order.index(index)
-    for donor in order[place + 1 :] + order[:place]:
-        if judged := turns[donor]:
-            return donor, turn if turn in judged else judged[min(turn, len(judged)) - 1]
-    return None
-
-
-@cache
-def recorded_statements() -> tuple[dict, ...]:
-    """Return the records of a debate of the embedded model on a conversation that belongs to no run."""
-    return tuple(read_jsonl(DATA / "roleplay" / "sham_statements.jsonl"))
-
-
-def _recorded(jury: Jury) -> Sequence[dict]:
-    seats, rounds = (max(row[field] for row in recorded_statements()) for field in ("position", "round"))
-    if len(jury.seats("sham", 0, 1)) > seats or jury.rounds > rounds:
-        raise InputError(
-            f"To one conversation the arm `sham` shows recorded statements, and the recorded debate has {seats} "
-            f"jurors and {rounds} rounds; judge more conversations, or use fewer."
-        )
-    return recorded_statements()
+    donor = next(other for other in order[place + 1 :] + order[:place] if turns[other])
+    return donor, turn if turn in turns[donor] else turns[donor][min(turn, len(turns[donor])) - 1]
 
 
 # one verdict ----------------------------------------------------------------------------------------------------------
@@ -270,18 +247,18 @@ async def verdict(
     conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
     conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
-    if not judged_turns(jury, conversation, turn):
+    if turn not in judged_turns(jury, conversation):
         return []
-    hearing = _Hearing(client, jury, conversation, arm, turn)
-    hearing.seats, hearing.peers = jury.seats(arm, index, turn), [row for row in peers if row["role"] == "juror"]
+    hearing = _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn))
+    hearing.peers = [row for row in peers if row["role"] == "juror"]
     return await hearing.run()
 
 
 class _Hearing:
     """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
 
-    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int):
-        self.client, self.jury, self.arm = client, jury, arm
+    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, seats: list[Seat]):
+        self.client, self.jury, self.arm, self.seats = client, jury, arm, seats
         self.rubrics = {name: cast.rubrics()[name] for name in ("human", *jury.dimensions)}
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
         shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]

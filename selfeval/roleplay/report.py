@@ -33,16 +33,14 @@ def existing(
     """Return verdicts that exist, in files, as (conversations, statements); None where no file is named.
 
     The conversations are those that the statements are about, as far as they stand in these files, beside them, or in
-    `conversations`; first file first. limit, max_turns: as in `docket`. Raises `InputError` where `out` is a folder
+    `conversations`; first file first. limit, max_turns: as in `hear`. Raises `InputError` where `out` is a folder
     that one of the files is in, since the notebook writes there.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
     files, talks = ([each] if isinstance(each, str) else list(each) for each in (verdicts, conversations))
-    written = [(data_path(out) / f"{name}.jsonl").resolve() for name in ("verdicts", "conversations")]
-    for file in files + talks:
-        if data_path(file).resolve() in written:
-            raise InputError(f"`out` {out!r} is where {file} is, which is read here; choose another folder for `out`.")
+    if data_path(out).resolve() in [data_path(file).resolve().parent for file in files + talks]:
+        raise InputError(f"`out` {out!r} is a folder that is read here; choose another one for `out`.")
     if not files:
         return None
     statements, found = read_verdicts(files)
@@ -59,30 +57,22 @@ def _jurors(statements: Sequence[dict]) -> list[dict]:
     return [row for row in statements if row["role"] == "juror"]
 
 
-async def hear(client: Client, jury: Jury, arms: Sequence[str], files: str | Sequence[str], **docketed) -> Known:
-    """Have a jury judge what `docket` returns; return conversations and statements."""
-    cases = await docket(client, files, **docketed)
-    return cases, await hold(client, jury, cases, arms)
-
-
-async def docket(
-    client: Client, files: str | Sequence[str], *, humans: int = 0, exchanges: int = 2, agent: Model, seed: int = 0,
-    limit: int = 0, max_turns: int = 0,
-) -> list[Conversation]:  # fmt: skip
-    """Return what a jury is to judge: the conversations of files, then so many human controls with their twins.
+async def hear(
+    client: Client, jury: Jury, arms: Sequence[str], files: str | Sequence[str], *, humans: int = 0,
+    exchanges: int = 2, agent: Model, seed: int = 0, limit: int = 0, max_turns: int = 0,
+) -> Known:  # fmt: skip
+    """Have a jury judge the conversations of files, then so many human controls with their twins; return both.
 
     A control is a chat between people, of so many exchanges; in its twin the agent answers in one person's place
     (`humans.forced_context`). limit: only the first so many conversations of the files, 0 = all. max_turns: only the
-    first so many exchanges of each conversation, 0 = all. Raises `InputError` where there is nothing to judge.
+    first so many exchanges of each conversation, 0 = all. Returns the conversations and the jury's statements.
     """
     check_whole("humans", humans)
     found = [one.first(max_turns) for one in (read_conversations(files) if files else [])[: limit or None]]
     if humans:
         people = [one.first(max_turns) for one in human_conversations(humans, exchanges=exchanges, seed=seed)]
         found += [*people, *await forced_context(client, agent, people, seed=seed)]
-    if not found:
-        raise InputError("There is nothing to judge: name files in `conversations`, or set `humans` above 0.")
-    return found
+    return found, await hold(client, jury, found, arms)
 
 
 def served(records: pd.DataFrame, conversations: Sequence[Conversation]) -> dict[str, dict[str, int]]:
@@ -129,7 +119,7 @@ def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
 def costs(records: pd.DataFrame) -> pd.DataFrame:
     """Return what the statements of each arm took: repairs, missing scores, tokens (and the share cached), dollars.
 
-    Where statements were asked for again, also their share. What is known of no statement is null, and no 0.
+    What is known of no statement is null, and no 0.
     """
     usage = pd.DataFrame([u if isinstance(u, dict) else {} for u in records["usage"]], records.index)
     frame = usage.reindex(columns=["prompt", "cached", "completion"]).add_suffix("_tokens")
@@ -141,9 +131,6 @@ def costs(records: pd.DataFrame) -> pd.DataFrame:
     found["dollars"] = records["cost"].astype(float).groupby(records["arm"]).agg(lambda cost: cost.sum(skipna=False))
     found.insert(0, "statements", arms.size())
     found.insert(0, "verdicts", records.drop_duplicates(VERDICT).groupby("arm").size())
-    again = serving.asked_again(records, ["arm"])
-    if again.any():
-        found["asked_again"] = again.round(3)
     whole = ["repaired", "no_score", "prompt_tokens", "completion_tokens"]
     return found.astype(dict.fromkeys(whole, "Int64")).reset_index()
 
@@ -187,17 +174,12 @@ def summary(
     if rows.empty:
         return pd.DataFrame(columns=["arm", *statistics])
     rows["round"] = rows["round"].str.removeprefix("round=")
-    rows["juror"] = [_label(juror, display) for juror in rows["juror"]]
+    models = {juror: seated(juror, display or ()) for juror in rows["juror"].unique()}
+    rows["juror"] = rows["juror"].replace({j: display[m] + j.removeprefix(m) for j, m in models.items() if m})
     keys = [name for name in SHOWN.values() if rows[name].nunique() > 1] or ["arm"]
     first = rows.sort_values("statistic", key=lambda names: names.map(list(statistics).index), kind="stable")
     sizes = first.drop_duplicates(keys).set_index(keys)[["n", "clusters"]]
     return side_by_side(rows, keys, statistics).join(sizes).reset_index()
-
-
-def _label(juror: str, display: Mapping[str, str] | None) -> str:
-    """Return a juror's display name, with its persona or number where it has one behind its id."""
-    model = seated(juror, display or ())
-    return display[model] + juror.removeprefix(model) if model else juror
 
 
 def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.DataFrame:
@@ -218,11 +200,7 @@ def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[s
     found = [f"{row.task}: {_told_apart(row)}." for row in areas.itertuples()]
     if base is not None and len(base):
         for row in default_rows(base, "auc").dropna(subset=["estimate"]).itertuples():
-            reversed_ = ""
-            if row.task == "length" and row.high < 0.5:  # a rule that is always wrong is as good as one always right
-                turned = estimate_text(1 - row.estimate, 1 - row.high, 1 - row.low)
-                reversed_ = f"; people's answers are the shorter ones, which reversed is {turned}"
-            found.append(f"Content-blind baseline {row.task}: AUC {_tested(row)}{reversed_}.")
+            found.append(f"Content-blind baseline {row.task}: AUC {_tested(row)}.")
     effect = default_rows(table, "difference", "equivalence").query("author == '' and task == 'debate - reask'")
     if len(effect):
         equal = effect.loc[effect["statistic"] == "equivalence", "p"].lt(0.05).any()
@@ -231,20 +209,20 @@ def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[s
     return found
 
 
-def planning(table: pd.DataFrame, difference: float = 0.05) -> str:
-    """Say how many conversations show a difference between two arms, and at which standard deviation."""
+def planning(table: pd.DataFrame) -> str:
+    """Say how many conversations show a difference of .05 between two arms, and at which standard deviation."""
     rows = default_rows(table, "difference").query("author == '' and clusters >= @ENOUGH").dropna(subset=["low"])
     if rows.empty:
-        needed = [conversations_needed(difference, sd) for sd in (0.1, 0.15, 0.2)]
+        needed = [conversations_needed(0.05, sd) for sd in (0.1, 0.15, 0.2)]
         return (
-            f"A difference of {difference:.2f} between two arms needs {needed[0]}, {needed[1]} or {needed[2]} "
+            f"A difference of 0.05 between two arms needs {needed[0]}, {needed[1]} or {needed[2]} "
             "conversations where the differences per conversation have a standard deviation of .10, .15 or .20 "
             f"(assumed: fewer than {ENOUGH} conversations do not say how much they vary; 80 % power)."
         )
     t = sps.t.ppf(0.5 + rows["level"] / 2, rows["clusters"] - 1)
     sd = float(((rows["high"] - rows["low"]) / 2 / t * rows["clusters"] ** 0.5).max())
     return (
-        f"A difference of {difference:.2f} between two arms needs {conversations_needed(difference, sd)} "
+        f"A difference of 0.05 between two arms needs {conversations_needed(0.05, sd)} "
         f"conversations: their differences have a standard deviation of up to {sd:.2f} here (80 % power)."
     )
 

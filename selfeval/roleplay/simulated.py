@@ -37,12 +37,8 @@ SILENT = "It could be either, and I would rather not put a number on it."
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Answer as a simulated juror, presiding judge, summariser or talker, whichever the messages ask for."""
-    unknown = set(rates) - set(DEFAULTS)
-    if unknown:
-        raise InputError(
-            f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`; known are "
-            f"{', '.join(DEFAULTS)}."
-        )
+    if unknown := set(rates) - set(DEFAULTS):
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = next(m["content"] for m in messages if m["role"] == "user")  # of a repair: the juror's prompt
     if not question.startswith(RULES.partition("{")[0]):
         return talk(model, draw)
@@ -60,11 +56,6 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     score = min(max(score, 0.0), 1.0)
     lines = [f"{tag}={score if tag == 'HUMAN_SCORE' else draw.random():.3f}" for tag in tags]
     return "\n".join([f"It reads {draw.choice(WORDS)} and {draw.choice(WORDS)} to me.", *lines])
-
-
-def planted(model: Model) -> dict[str, float]:
-    """Return the truth about a simulated juror: leniency, discrimination, conformity, noise, spread, no_answer."""
-    return DEFAULTS | {k: v for k, v in (model.simulation or {}).items() if k != "role"}
 
 
 def talk(model: Model, draw: random.Random) -> str:

@@ -209,13 +209,10 @@ def _is_output(row: dict) -> bool:
 
 
 def _conversation(where: str, row: dict) -> Conversation:
-    _need("juror" not in row, where, "this is a verdict and no conversation; `06_jury` takes its file in `verdicts`")
     row = _as_row(where, row) if _is_output(row) else dict(row)
-    known = ", ".join(row) or "its fields"
-    _need("turns" in row, where, f"no `turns` and no `interaction` among {known}; data/README.md has what is read")
-    name, turns, source = row.pop("conversation_id", None), row.pop("turns"), row.pop("source", None)
+    name, turns, source = (row.pop(field, None) for field in ("conversation_id", "turns", "source"))
+    _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns`; see data/README.md")
     _need(type(name) in (str, int) and name != "", where, f"a conversation needs a `conversation_id`, got {name!r}")
-    _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns` that is not empty")
     turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
     _check_source(where, source)
     agent = _agent(where, row.pop("agent", None), list(dict.fromkeys(turn.speaker for turn in turns)))
@@ -232,13 +229,11 @@ def _turn(where: str, turn) -> Turn:
 
 def _agent(where: str, named: str | None, speakers: list[str]) -> str:
     """Return the speaker under judgement: the one named, else "agent", else the second of two."""
-    who = ", ".join(speakers)
-    if named is None and "agent" not in speakers:
-        _need(len(speakers) == 2, where, f"{len(speakers)} speakers ({who}); name the one under judgement in `agent`")
-        return speakers[1]
-    named = named or "agent"
-    _need(named in speakers or len(speakers) == 1, where, f"the `agent` {named!r} says nothing, but {who} do")
-    return named
+    second = speakers[1] if len(speakers) == 2 and "agent" not in speakers else "agent"
+    agent = named or second
+    speaks = agent in speakers or (named and len(speakers) == 1)  # in a conversation that ended before the first answer
+    _need(speaks, where, f"`agent` must name the speaker under judgement ({', '.join(speakers)}), got {named!r}")
+    return agent
 
 
 def _check_source(where: str, source) -> None:
@@ -315,11 +310,9 @@ def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
     """Return who gave the last scores, a juror each or the only one all of them, and the scores."""
     jury = config.get("jury", config.get("jury_llm_models"))
     scores = scored.get("jury_scores", scored.get("per_juror_scores", []))
-    jury = [jury] if isinstance(jury, str) else jury
     lists = isinstance(scores, list) and isinstance(jury, list) and all(isinstance(name, str) for name in jury)
-    _need(lists, where, f"the scores and the names in `jury` must be lists, got {scores!r:.80}, {jury!r:.80}")
-    many = f"{len(scores)} scores need as many names in `jury`, or one, got {len(jury)}"
-    _need(not scores or len(jury) in (1, len(scores)), where, many)
+    fit = lists and (not scores or len(jury) in (1, len(scores)))
+    _need(fit, where, f"scores need as many names in `jury`, or one, got {scores!r:.80} and {jury!r:.80}")
     return cast.numbered(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
 
 
