@@ -31,7 +31,7 @@ ROWS = {
     "loopback": "servers listen on loopback only",
     "replay": "replay mode, network blocked: no outside attempt, a miss says why",
     "changed": "prompt or parameters changed between resumes: kept apart",
-    "storm": "3 notebooks x 4 models with 5 % faults of every kind: equal results",
+    "storm": "3 notebooks x 4 models with faults of every kind: equal results",
 }
 
 

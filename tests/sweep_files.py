@@ -13,20 +13,17 @@ limit: int = 0
 temperature: float = 0.7
 name: str = "x"
 tables: list = []
-tags: list[str] = []
+seed: int = 7
 out: str = ""
 """
-REPORT = """import json, os, pathlib, time
-def progress(**counts):
-    path = pathlib.Path(os.environ["SELFEVAL_PROGRESS"])
-    path.with_suffix(".new").write_text(json.dumps(counts))
-    path.with_suffix(".new").replace(path)
-"""
-GOOD = 'progress(label="a", done=4, total=4, calls=3, stored=1, failed=0, tokens=50, cost=0.5)'
+REPORT = """import json, os, pathlib
+pathlib.Path(os.environ["SELFEVAL_PROGRESS"]).write_text(json.dumps(
+    dict(label="a", done=4, total=4, calls=3, stored=1, failed=0, tokens=50, cost=0.5)))"""
 SAVE = 'pathlib.Path(out, "rows.csv").write_text(str(models))'
 CORPUS = """corpus = pathlib.Path(out, "..", "..", "corpus.jsonl").resolve()
 corpus.write_text("{}")
 pathlib.Path(os.environ["SELFEVAL_WRITTEN"]).write_text(f"{corpus}\\n")"""
+READ = 'import pathlib\nassert all(pathlib.Path(t, "rows.csv").exists() for t in tables)'
 
 
 def make_notebook(path, *code, parameters=PARAMETERS):
@@ -34,15 +31,6 @@ def make_notebook(path, *code, parameters=PARAMETERS):
     cells += [nbformat.v4.new_code_cell(source) for source in code]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
-
-
-def make_notebooks(tmp_path):
-    """Make `rows`, which writes a table and a corpus, and `read`, which reads tables; return their folder."""
-    make_notebook(tmp_path / "rows.ipynb", REPORT, GOOD, SAVE, CORPUS)
-    make_notebook(
-        tmp_path / "read.ipynb", "import pathlib", 'assert all(pathlib.Path(t, "rows.csv").exists() for t in tables)'
-    )
-    return tmp_path
 
 
 def write(folder, *stages, name="demo"):

@@ -1,26 +1,19 @@
 """The whole path: with the embedded model, from recordings, and against a server that misbehaves."""
 
+import contextlib
 import json
-import re
 import subprocess
 
 import pytest
-from conftest import PAPERMILL
-from fake_server import FakeServer
+from conftest import FULL, PAPERMILL
+from fake_server import FAULTS, FakeServer
 from written_files import run_notebook
 
 from selfeval import DATA, ROOT, models, records
 from selfeval.asking import embedded
-from selfeval.errors import InputError, ProviderError
+from selfeval.errors import ProviderError
 
 LOCAL = ["local/smollm2-135m", "local/smollm2-135m-captain"]
-
-
-def papermill(folder, notebook, *options):
-    """Run papermill as a user does, from another folder and with absolute paths."""
-    paths = [str(ROOT / "notebooks" / f"{notebook}.ipynb"), str(folder / f"{notebook}.ipynb")]
-    command = [*PAPERMILL, *paths, *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 @pytest.mark.model
@@ -47,45 +40,68 @@ def test_texts_and_answers_with_the_embedded_model(tmp_path, monkeypatch):
     assert "0 model calls, 8 replies from the store" in run_notebook("02_collect_predictions", **asked)
 
 
+# Faults that a later request need not meet; the others are answers of the model, or stop it for the run by design.
+PASSING = ["429", "500", "drop", "truncated", "html", "200-error", "choices-empty", "empty"]
+ANSWERS = {"empty-content", "null-content", "length", "cut", "filtered", "refusal", "surrogate", "nul"}
+
+
 @pytest.mark.fault("storm")
-def test_a_server_that_misbehaves_changes_no_result(tmp_path, monkeypatch):
-    """In this process; `make faults` has a sweep of three notebooks in the same storm."""
-    ids = [f"flaky:{name}" for name in "abc"]
+def test_a_server_that_misbehaves_changes_no_result(tmp_path, monkeypatch, counted):
+    """In full, a tenth of the requests are broken in every way: what fails is run again until all is done."""
+    ids = [f"flaky:{name}" for name in "abcd"]
     own = {
-        "providers": {"flaky": {"base_url_env": "FLAKY_URL", "deadline": 20, "json_schema": True}},
-        "models": [{"id": name, "display": f"Model {name[-1]}"} for name in ids],
+        "providers": {"flaky": {"base_url_env": "FLAKY_URL", "deadline": 6 if FULL else 20, "json_schema": True}},
+        "models": [{"id": name, "display": f"Model {name[-1]}", "developer": "D", "family": "f"} for name in ids],
     }
     (tmp_path / "models.yaml").write_text(json.dumps(own))
     monkeypatch.setenv("SELFEVAL_MODELS", str(tmp_path / "models.yaml"))
-    faults = ["429", "500", "drop", "truncated", "html", "200-error", "choices-empty", "empty"]
+    options = {
+        "fault_names": sorted({*FAULTS} - ANSWERS) if FULL else PASSING,
+        "seed": 3,
+        "retry_after": 0.1,
+        "hang": 8,
+    }
     results = {}
-    for name, rate in (("calm", 0.0), ("stormy", 0.2)):
-        corpus, out = str(tmp_path / name / "corpus"), str(tmp_path / name / "out")
+    for name, rate in (("calm", 0.0), ("stormy", 0.1 if FULL else 0.2)):
+        corpus, out, exists = (str(tmp_path / name / part) for part in ("corpus", "out", "existence"))
         monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / name / "store.sqlite"))
-        with FakeServer(fault_rate=rate, fault_names=faults, seed=1, retry_after=0.1) as server:
+        with FakeServer(fault_rate=rate, **options) as server:
             monkeypatch.setenv("FLAKY_URL", server.url)
-            run_notebook("01_generate_texts", models=ids, limit=5, corpus=corpus)
-            run_notebook("02_collect_predictions", evaluators=ids[:2], corpus=corpus, out=out)
-            struck = sum(entry["fault"] is not None for entry in server.ledger)
-        assert (struck > 10) == (rate > 0)
-        rows = records.read_predictions(out)
-        results[name] = rows.drop(columns=["request_id"]).to_dict("records")
-        assert len(rows) == 2 * 15 * 2
-    assert results["calm"] == results["stormy"]
+            until_done("01_generate_texts", models=ids, limit=4, corpus=corpus)
+            until_done("02_collect_predictions", evaluators=ids[:2], corpus=corpus, out=out)
+            until_done("07_existence", evaluators=ids[2:], names=4, iterations=1, out=exists)
+            struck = [entry["fault"] for entry in server.ledger if entry["fault"]]
+        assert (len(struck) > 10) == (rate > 0)
+        files = [file for file in sorted(tmp_path.rglob(f"{name}/**/*.jsonl")) if "store" not in file.name]
+        rows = [row for file in files for row in records.read_jsonl(file)]
+        results[name] = [{k: v for k, v in row.items() if k not in UNEQUAL} for row in rows]
+    differing = sum(calm != stormy for calm, stormy in zip(results["calm"], results["stormy"], strict=True))
+    counted(calls=len(results["calm"]), requests=len(server.ledger), lost=differing)
+    assert len(results["calm"]) > 200 and differing == 0
 
 
-@pytest.mark.parametrize(("given", "error", "sentence"), [
-    ({"models": ["gpt-4.1"]}, InputError, "Unknown model 'gpt-4.1'; did you mean 'openai/gpt-4.1'?"),
-    ({"models": ["openai/gpt-4.1"]}, ProviderError, "set OPENROUTER_API_KEY"),
-])  # fmt: skip
-def test_bad_input_is_one_sentence_before_anything_is_written(tmp_path, given, error, sentence):
-    with pytest.raises(error, match=re.escape(sentence)):
-        run_notebook("01_generate_texts", **given, corpus=str(tmp_path / "corpus"))
+UNEQUAL = ("request_id", "latency", "cost", "attempts", "served_by", "adapted")  # a refused parameter goes
+
+
+def until_done(stem, **parameters):
+    """Run a notebook again while its last cell says that calls failed."""
+    for _ in range(12):
+        with contextlib.suppress(AssertionError, ProviderError):
+            return run_notebook(stem, **parameters)
+    raise AssertionError(f"{stem} does not come to its end")
+
+
+def test_a_model_that_cannot_be_asked_is_one_sentence_before_anything_is_written(tmp_path):
+    with pytest.raises(ProviderError, match="set OPENROUTER_API_KEY"):
+        run_notebook("01_generate_texts", models=["openai/gpt-4.1"], corpus=str(tmp_path / "corpus"))
     assert not (tmp_path / "corpus").exists()
 
 
 def test_bad_input_is_a_failing_exit_status_of_papermill(tmp_path):
-    result = papermill(tmp_path, "01_generate_texts", "-p", "limit", "-1", "-p", "corpus", str(tmp_path / "corpus"))
+    """From another folder and with absolute paths, as a user does."""
+    paths = [ROOT / "notebooks" / "01_generate_texts.ipynb", tmp_path / "out.ipynb"]
+    command = [*PAPERMILL, *paths, "-p", "limit", "-1", "-p", "corpus", tmp_path / "corpus"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 1 and "`limit` must be a whole number of at least 0, got -1" in result.stderr
     assert not (tmp_path / "corpus").exists()
 

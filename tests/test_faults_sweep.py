@@ -1,25 +1,34 @@
-"""Sweeps that are killed, stopped and resumed: what was bought stays bought, and the records are the same."""
+"""Sweeps that are killed, stopped, refused, out of room or off the net: what was bought stays, and all can go on."""
 
 import contextlib
 import json
 import os
 import random
+import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
+import papermill
 import psutil
 import pytest
-from conftest import AT_ONCE, FULL
+from click.testing import CliRunner
+from conftest import AT_ONCE, FULL, small_disk
 from fake_server import FakeServer
-from test_sweep import make_notebook
+from matplotlib.figure import Figure
+from sweep_files import make_notebook, write
+from test_client import Limited, too_early
 
+from selfeval import ROOT, figures
 from selfeval.asking.store import Store
-from selfeval.records import read_jsonl
-from selfeval.sweep import run_file
+from selfeval.cli import main
+from selfeval.errors import InputError
+from selfeval.records import read_jsonl, write_jsonl
 
 IN_FLIGHT = 4  # calls of one kernel
 PARAMETERS = """model: str = "openai:a"  # whom to ask
@@ -28,8 +37,7 @@ folders: list = []
 out: str = ""
 """
 ASK = """from pathlib import Path
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request
+from selfeval import Client, Request
 from selfeval.models import get
 from selfeval.records import read_jsonl, write_jsonl
 said = [row["text"] for folder in folders for row in read_jsonl(Path(folder) / "replies.jsonl")]
@@ -37,54 +45,27 @@ asked = [Request(get(model), [{"role": "user", "content": f"question {i} {said[i
 SEND = f"""async with Client({IN_FLIGHT}) as client:
     replies = await client.chat_all(asked)"""
 SAVE = 'write_jsonl(Path(out) / "replies.jsonl", [reply.to_dict() for reply in replies])'
+NEED_ALL = 'assert all(r.status == "ok" for r in replies), next(r.error for r in replies if r.status == "error")'
 UNEQUAL = ("request_id", "latency", "cost", "attempts")  # what equal runs may differ in
+CLI = "from selfeval.cli import main; main()"
+
+
+def environment(server, folder):
+    keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "x" * 8, "SELFEVAL_STORE": f"{folder}/store.sqlite"}
+    return os.environ | keys | {"TQDM_DISABLE": "1"}
 
 
 @pytest.fixture
-def sweep(tmp_path):
-    """A function that starts the sweep of two models and a stage that reads what they said."""
-    make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, parameters=PARAMETERS)
-    stages = [
-        {"notebook": "ask", "grid": {"model": ["openai:a", "openai:b"]}},
-        {"notebook": "ask", "name": "again", "parameters": {"folders": "{ask}", "model": "openai:c", "count": 30}},
-    ]
-    (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "kill", "stages": stages}))
-    processes = []
+def here(tmp_path, monkeypatch):
+    """A function that runs a command in this process, whose fork server is warm."""
 
-    def start(folder, url):
-        folder.mkdir(exist_ok=True)
-        environment = os.environ | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "x" * 8, "SELFEVAL_STORE": f"{folder}/s"}
-        code = "from selfeval.cli import main; main()"
-        engine = ["--engine", ("ordinary", "forked")[len(processes) % 2]]  # by turns
-        command = [sys.executable, "-c", code, "sweep", f"{tmp_path}/sweep.yaml", "--out", f"{folder}/runs", *engine]
-        with (folder / "said.txt").open("ab") as said:
-            process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, cwd=tmp_path)
-        processes.append(process)
-        return process
+    def here(server, *arguments, folder=tmp_path):
+        for name, value in environment(server, folder).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        return CliRunner().invoke(main, [*map(str, arguments), "--engine", "forked"])
 
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            end_family(process)
-
-
-def end_family(process):
-    """Kill a process of ours and all below it."""
-    for each in (*family_of(process), process):
-        with contextlib.suppress(psutil.Error):
-            each.kill()
-    process.wait(10)
-
-
-def whole(folder, url):
-    """Return the records of a sweep that nothing breaks off."""
-    folder.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", url)
-        patch.setenv("OPENAI_API_KEY", "x" * 8)
-        patch.setenv("SELFEVAL_STORE", f"{folder}/s")
-        assert run_file(folder.with_name("sweep.yaml"), 2, folder / "runs", "forked") == 0
-    return records(folder)
+    return here
 
 
 def family_of(process):
@@ -94,38 +75,38 @@ def family_of(process):
         return []
 
 
-def records(folder):
-    """Return what the runs wrote, without what may differ between equal runs."""
-    files = sorted((folder / "runs").rglob("replies.jsonl"))
-    rows = {path.relative_to(folder): read_jsonl(path) for path in files}
-    return {path: [{k: v for k, v in row.items() if k not in UNEQUAL} for row in each] for path, each in rows.items()}
-
-
 def asked(request):
     return request["model"], json.dumps(request["messages"], sort_keys=True)
 
 
-def state(path):
-    """Return the requests whose replies a store holds, and how many calls are claimed, from the file itself."""
+def state(folder):
+    """Return what a store holds, how many calls are claimed, and how many were given up, from the file itself."""
+    path = folder / "store.sqlite"
     if not path.exists():
-        return set(), 0
-    store = Store(path)
-    kept = {asked(json.loads(request)) for _, request, _ in store.rows()}
-    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return set(), 0, 0
+    with contextlib.closing(Store(path)) as store, contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         claims = connection.execute("SELECT count(*) FROM claims").fetchone()[0]
-    store.close()
-    return kept, claims
+        kept = {asked(json.loads(request)) for _, request, _ in store.rows()}
+        return kept, claims, store.outcomes().get("abandoned", 0)
+
+
+# kills ----------------------------------------------------------------------------------------------------------------
+
+
+def records(folder):
+    """Return what the runs wrote, without what may differ between equal runs."""
+    rows = {path.relative_to(folder): read_jsonl(path) for path in sorted(folder.rglob("replies.jsonl"))}
+    return {path: [{k: v for k, v in row.items() if k not in UNEQUAL} for row in each] for path, each in rows.items()}
 
 
 def strike(process, ledger, draw):
-    """Kill sweep, kernel or both at a random time; return how many sweeps were hit: 0 where it had ended before."""
+    """Kill sweep, kernel or both at a random time; return whether any was hit: none where it had ended before."""
     enough, end = len(ledger) + draw.randrange(1, 40), time.monotonic() + 30
     by_time = time.monotonic() + draw.uniform(0.1, 5) if draw.random() < 0.4 else end
-    while time.monotonic() < min(end, by_time) and len(ledger) < enough and process.poll() is None:
+    while time.monotonic() < by_time and len(ledger) < enough and process.poll() is None:
         time.sleep(draw.uniform(0.001, 0.01))
-    target, family = draw.choice(["sweep", "kernel", "both"]), family_of(process)
-    parents = set()
+    target, family, parents = draw.choice(["sweep", "kernel", "both"]), family_of(process), set()
     for each in family:
         with contextlib.suppress(psutil.Error):  # it ended meanwhile
             parents.add(each.ppid())
@@ -136,57 +117,51 @@ def strike(process, ledger, draw):
         with contextlib.suppress(psutil.Error):
             victim.kill()
     process.wait(60)  # a sweep that lost a kernel goes on with the other runs
-    left = psutil.wait_procs(family, timeout=10)[1]
-    assert left == [], f"{left} outlived the sweep"
-    return int(bool(victims))
+    assert psutil.wait_procs(family, timeout=10)[1] == [], "a kernel outlived the sweep"
+    return bool(victims)
 
 
-def live_through(start, folder, server, kills, draw):
+def live_through(path, folder, server, kills, draw):
     """Run one sweep to its end over at most so many kills; return its counts."""
     server.ledger.clear()
+    folder.mkdir()
     found, kept_at, process = Counter(), [], None
     while process is None or process.returncode:
-        process = start(folder, server.url)
+        engine = ("ordinary", "forked")[len(kept_at) % 2]
+        command = [sys.executable, "-c", CLI, "sweep", path, "--out", folder / "runs", "--engine", engine]
+        process = subprocess.Popen(command, env=environment(server, folder), stdout=subprocess.DEVNULL, cwd=folder)
         if found["kills"] < kills:
             found["kills"] += strike(process, server.ledger, draw)
         assert process.wait(120) in (0, 1, -9)
-        kept, claims = state(folder / "s")
+        kept, claims, found["abandoned"] = state(folder)
         kept_at.append((kept, len(server.ledger)))
         found["flying"] += claims
-    for kept, sent in kept_at:
-        assert not kept & {asked(entry["body"]) for entry in server.ledger[sent:]}, "a stored reply was bought again"
-    store = Store(folder / "s")
-    found["abandoned"] = store.outcomes().get("abandoned", 0)
-    store.close()
+    for before, sent in kept_at:
+        assert not before & {asked(entry["body"]) for entry in server.ledger[sent:]}, "a stored reply was bought again"
     found["calls"], found["requests"] = len({asked(entry["body"]) for entry in server.ledger}), len(server.ledger)
-    found["repeats"] = found["requests"] - found["calls"]
-    found["lost"] = found["calls"] - len(kept)
+    found["repeats"], found["lost"] = found["requests"] - found["calls"], found["calls"] - len(kept)
     return found
 
 
 @pytest.mark.fault("kill")
-def test_a_sweep_that_is_killed_again_and_again_ends_as_if_it_had_not_been(sweep, tmp_path, counted):
+def test_a_sweep_that_is_killed_again_and_again_ends_as_if_it_had_not_been(tmp_path, here, counted):
     """Kill at random times until there are enough kills; whenever a sweep got through, begin another from nothing."""
+    make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, parameters=PARAMETERS)
+    again = {"folders": "{ask}", "model": "openai:c", "count": 30}
+    stages = [{"notebook": "ask", "grid": {"model": ["openai:a", "openai:b"]}}]
+    path = write(tmp_path, *stages, {"notebook": "ask", "name": "again", "parameters": again})
     kills, draw, total = 25 if FULL else 2, random.Random(6), Counter()
     with FakeServer(latency=0.05) as server:
-        expected = whole(tmp_path / "whole", server.url)
+        assert here(server, "sweep", path, "--out", tmp_path / "w/runs", folder=tmp_path / "w").exit_code == 0
+        expected = records(tmp_path / "w")
         assert [len(rows) for rows in expected.values()] == [30, 60, 60]
         while total["kills"] < kills:
             folder = tmp_path / f"killed-{total['sweeps']}"
-            found = live_through(sweep, folder, server, kills - total["kills"], draw)
+            found = live_through(path, folder, server, kills - total["kills"], draw)
             assert records(folder) == expected and found["calls"] == 150 and found["lost"] == 0
             assert found["repeats"] <= found["abandoned"] <= found["flying"], found
             total += found + Counter(sweeps=1)
-    print(dict(total))
     counted(**{name: total[name] for name in ("kills", "calls", "requests", "repeats", "lost")})
-
-
-def until(true, seconds=40):
-    """Wait until something is true, or fail."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.02)
 
 
 @pytest.mark.fault("signal")
@@ -194,44 +169,25 @@ def until(true, seconds=40):
 @pytest.mark.parametrize(
     ("command", "number"),
     [("sweep", signal.SIGINT), ("roleplay", signal.SIGTERM)]
-    + [("sweep", signal.SIGTERM), ("roleplay", signal.SIGINT)] * FULL
-    + [("papermill", signal.SIGTERM), ("papermill", signal.SIGINT)] * FULL,
+    + [("sweep", signal.SIGTERM), ("roleplay", signal.SIGINT)] * FULL,
 )
 def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, command, tmp_path, counted):
-    """Signal the whole process group, as Ctrl-C does. papermill's own command has no message of ours.
-
-    Before that, nothing of it listens but on loopback.
-    """
+    """Signal the whole process group, as Ctrl-C does. Before that, nothing of it listens but on loopback."""
     make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, parameters=PARAMETERS)
-    stage = {"notebook": "ask", "parameters": {"count": 12}}
-    (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "stop", "stages": [stage]}))
-    player = {"agent": "role-play-llm-model", "asks": "interrogator-llm-model", "jury": "jury-llm-models"}
-    play = [f"--{option}=openai:{name}" for name, option in player.items()]
+    path = write(tmp_path, {"notebook": "ask", "parameters": {"count": 12}})
+    players = ("role-play-llm-model=openai:agent", "interrogator-llm-model=openai:asks", "jury-llm-models=openai:jury")
     arguments = {
-        "sweep": ["selfeval.cli", "sweep", tmp_path / "sweep.yaml", "--out", tmp_path / "runs"],
-        "papermill": [
-            "papermill",
-            tmp_path / "ask.ipynb",
-            tmp_path / "o.ipynb",
-            *f"-r out {tmp_path} -p count 12".split(),
-        ],
-        "roleplay": ["selfeval.cli", "roleplay", "--output_file_path", tmp_path / "r.json", "--max-turns=4", *play],
+        "sweep": [path, "--out", tmp_path / "runs"],
+        "roleplay": ["--output_file_path", tmp_path / "r.json", "--max-turns=4", *(f"--{each}" for each in players)],
     }[command]
-    code = "import runpy, sys; sys.argv.pop(0); runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
-    if arguments[0] == "selfeval.cli":
-        code, arguments = "from selfeval.cli import main; main()", arguments[1:]
     with FakeServer(reply="It is.\nHUMAN_SCORE=0.5", latency=1) as server:
-        environment = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "x" * 8, "SELFEVAL_STORE": f"{tmp_path}/s"}
-
-        def start():
-            return subprocess.Popen(
-                [sys.executable, "-c", code, *map(str, arguments)],
-                cwd=tmp_path, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, start_new_session=True,
-            )  # fmt: skip
-
-        process = start()
-        until(lambda: len(server.ledger) > 1)
+        options = {"cwd": tmp_path, "env": environment(server, tmp_path), "text": True, "start_new_session": True}
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen([sys.executable, "-c", CLI, command, *arguments], **options)
+        end = time.monotonic() + 40
+        while len(server.ledger) < 2:
+            assert time.monotonic() < end, "it never asked"
+            time.sleep(0.02)
         family = family_of(process)
         listening = [c.laddr.ip for each in family for c in each.net_connections("inet") if c.status == "LISTEN"]
         assert {*listening} <= {"127.0.0.1"}
@@ -240,18 +196,142 @@ def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, com
         said, _ = process.communicate(timeout=20)
         left = psutil.wait_procs(family, timeout=max(0.1, began + AT_ONCE - time.monotonic()))[1]
         assert left == [] and time.monotonic() - began < AT_ONCE
-        assert process.returncode not in (0, None)
-        if command != "papermill":
-            assert process.returncode == 128 + number
-            assert f"stopped by {number.name}; run the same command again" in said and "Traceback" not in said
-        kept, sent = state(tmp_path / "s")[0], len(server.ledger)
+        assert process.returncode == 128 + number
+        assert f"stopped by {number.name}; run the same command again" in said and "Traceback" not in said
+        kept, sent = state(tmp_path)[0], len(server.ledger)
         server.latency = 0.05
-        process = start()
-        said, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, said
+        done = subprocess.run([sys.executable, "-c", CLI, command, *arguments], **options, timeout=60)
+        assert done.returncode == 0, done.stdout
         assert not kept & {asked(entry["body"]) for entry in server.ledger[sent:]}
-        store = Store(tmp_path / "s")
         repeats = len(server.ledger) - len({asked(entry["body"]) for entry in server.ledger})
-        assert repeats <= store.outcomes().get("abandoned", 0)
-        store.close()
+        assert repeats <= state(tmp_path)[2]
     counted(requests=len(server.ledger), repeats=repeats)
+
+
+# disk -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault("disk full")
+def test_a_figure_or_record_that_finds_no_room_is_named_and_the_old_one_stays(tmp_path):
+    figure = Figure()
+    figure.subplots().plot([0, 1])
+    write_jsonl(tmp_path / "rows.jsonl", [{"text": "old"}])
+    old = figures.save(figure, tmp_path, "figure")[0].read_bytes()
+    with small_disk(1000):
+        with pytest.raises(InputError, match=r"figure\.pdf cannot be written: File too large; make room"):
+            figures.save(figure, tmp_path, "figure")
+        with pytest.raises(InputError, match=r"rows\.jsonl cannot be written: File too large; make room"):
+            write_jsonl(tmp_path / "rows.jsonl", [{"text": "x" * 5000}])
+    assert (tmp_path / "figure.pdf").read_bytes() == old and not [*tmp_path.glob("*.part")]
+    assert read_jsonl(tmp_path / "rows.jsonl") == [{"text": "old"}]
+
+
+@pytest.mark.fault("disk full")
+def test_a_sweep_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path, here, counted):
+    """Every process of the sweep may write files of at most 600 kB; the notebook shows more than that."""
+    make_notebook(tmp_path / "ask.ipynb", ASK, SEND, SAVE, 'print("shown " * 200_000)', parameters=PARAMETERS)
+    arguments = ["sweep", write(tmp_path, {"notebook": "ask", "parameters": {"count": 10}}), "--out", tmp_path / "runs"]
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000)); {CLI}"
+    with FakeServer() as server:
+        options = {"env": environment(server, tmp_path), "capture_output": True, "text": True, "timeout": 200}
+        full = subprocess.run([sys.executable, "-c", limited, *arguments], **options)
+        assert full.returncode == 1 and "Traceback" not in full.stdout + full.stderr
+        assert re.search(r"failed: ask/\w+: .*(File too large|No space)", full.stdout), full.stdout
+        assert "notebook.ipynb" in full.stdout and "run the same command again" in full.stdout
+        bought = len(server.ledger)
+        again = here(server, *arguments)
+        assert again.exit_code == 0 and bought == len(server.ledger) == 10, again.output
+    counted(calls=10, requests=10, lost=0)
+
+
+# refusals -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault("refused")
+@pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour"] if FULL else ["402"])
+def test_a_sweep_in_which_one_model_is_refused_finishes_the_others_and_says_so(tmp_path, here, counted, fault):
+    make_notebook(tmp_path / "ask.ipynb", ASK, SEND, NEED_ALL, SAVE, parameters=PARAMETERS)
+    stage = {"notebook": "ask", "grid": {"model": ["openai:bad", "openai:good"]}, "parameters": {"count": 20}}
+    arguments, refusing = ["sweep", write(tmp_path, stage), "--out", tmp_path / "runs"], True
+    with FakeServer(faults=lambda i, body: fault if refusing and body["model"] == "bad" else None) as server:
+        result = here(server, *arguments)
+        assert result.exit_code == 1 and "1 ok, 1 failed" in result.output
+        assert f"HTTP {fault[:3]}" in result.output and "Traceback" not in result.output
+        models = [entry["body"]["model"] for entry in server.ledger]
+        assert models.count("bad") <= 2 and models.count("good") == 20
+        refusing = False
+        assert here(server, *arguments).exit_code == 0
+        counted(calls=40, requests=len(server.ledger), lost=len(server.ledger) - models.count("bad") - 40)
+
+
+@pytest.mark.fault("throttled")
+@pytest.mark.parametrize(("fault", "wait"), [("429-ms", 0.5)] + [("429", 1), ("429-date", 1), ("429-none", 0)] * FULL)
+def test_three_processes_in_a_storm_of_refusals_lose_nothing(tmp_path, counted, fault, wait):
+    code = """if True:
+        import asyncio, sys
+        from selfeval import Client, Request
+        from selfeval.models import get
+        async def run():
+            async with Client(16) as client:
+                texts = [{"role": "user", "content": f"{sys.argv[1]} {i}"} for i in range(40)]
+                replies = await client.chat_all([Request(get("openai:m"), [text]) for text in texts], label=None)
+                print(sum(reply.status == "ok" for reply in replies))
+        asyncio.run(run())"""
+    with FakeServer(faults=Limited(fault, 30, wait or 0.8), retry_after=wait) as server:
+        pipes = {"env": environment(server, tmp_path), "stdout": subprocess.PIPE}
+        processes = [subprocess.Popen([sys.executable, "-c", code, str(k)], **pipes) for k in range(3)]
+        assert [int(process.communicate(timeout=120)[0]) for process in processes] == [40] * 3
+    assert 120 < len(server.ledger) <= 2.5 * 120
+    for k in range(3):  # a process that was not refused itself may go on: the limit is its provider's, not ours
+        own = [entry for entry in server.ledger if entry["body"]["messages"][0]["content"].startswith(f"{k} ")]
+        assert too_early(own, wait) == 0
+    counted(calls=120, requests=len(server.ledger), lost=0)
+
+
+# who listens, and who is called ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault("loopback")
+def test_no_source_names_an_address_of_all_interfaces():
+    files = [*(ROOT / "selfeval").rglob("*.py"), ROOT / "Makefile"]
+    assert not [f.name for f in files if re.search(r"0\.0\.0\.0|['\"]::['\"]|--ip[= ]", f.read_text("utf-8"))]
+
+
+@pytest.fixture
+def trap():
+    """The address of a service that takes any connection, and the list of who came."""
+    came, service = [], socket.create_server(("127.0.0.1", 0))
+
+    def take():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = service.accept()
+                came.append(connection.recv(200))
+                connection.close()
+
+    threading.Thread(target=take, daemon=True).start()
+    yield f"127.0.0.1:{service.getsockname()[1]}", came
+    service.close()
+
+
+@pytest.mark.fault("replay")
+def test_a_replayed_notebook_asks_nobody_and_a_miss_says_what_differs(tmp_path, trap, monkeypatch):
+    """Every address that the environment can name is a trap, and so is the proxy of every other one."""
+    address, came = trap
+    env = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), f"http://{address}")
+    env |= {"OPENAI_BASE_URL": f"http://{address}/v1", "OPENAI_API_KEY": "x" * 9, "OPENROUTER_API_KEY": "x" * 9}
+    env |= {"NO_PROXY": "", "no_proxy": "", "SELFEVAL_REPLAY": "1", "SELFEVAL_STORE": f"{tmp_path}/s"}
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+
+    def run(**changed):
+        given = [ROOT / "notebooks" / "01_generate_texts.ipynb", tmp_path / "out.ipynb"]
+        parameters = {"corpus": f"{tmp_path}/c", **changed}
+        papermill.execute_notebook(*given, parameters, engine_name="forked", progress_bar=False)
+
+    run()
+    with pytest.raises(papermill.PapermillExecutionError, match="ReplayMiss") as missed:
+        run(temperature=0.123)
+    assert "`parameters` is ..." in str(missed.value)
+    time.sleep(0.1)
+    assert came == [] and not (tmp_path / "s").exists()

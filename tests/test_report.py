@@ -1,4 +1,4 @@
-"""The report: complete, inert, the same for equal input, without keys and paths, and readable in a browser."""
+"""The report: complete, inert whatever its sources hold, without keys and paths, and readable in a browser."""
 
 import filecmp
 import html.parser
@@ -9,34 +9,47 @@ import shutil
 import nbformat
 import pytest
 from browser import Browser, needed
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 from written_files import run_command, without_pictures
 
 from selfeval import DATA, ROOT
 from selfeval.errors import InputError
 from selfeval.records import write_jsonl
 from selfeval.report import build, records
-from selfeval.sweep.runs import Run
-from selfeval.sweep.show import main_figure
 
 KEY = "sk-" + "report0123" * 3
 SCRIPT = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'><svg onload='window.hit = 3'></svg>"
 HOSTILE = f"{SCRIPT}\x1b[31mred\x1b[0m \u202egnp.exe </script><script>window.hit = 4</script> {{{{7*7}}}} \x00 \ud800"
+LIVE = ("svg", "iframe", "object", "embed", "base", "form")
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # one red dot
 )
+EXISTENCE = {
+    "evaluator": "m/1", "target_display": "GPT-9", "raw_response": "Yes.", "status": "ok", "answer_type": "yes_no",
+    "existence_score": 1.0, "question": "Is there a GPT-9?", "exists": False, "usage": {"completion": 3},
+}  # fmt: skip
+TALK = {
+    "conversation_id": "talk-1", "source": "model", "agent_model": "m/1", "status": "ok", "agent": None,
+    "turns": [{"speaker": "interrogator", "text": "Hi?"}, {"speaker": "agent", "text": "Hello.", "status": "ok"}],
+}  # fmt: skip
+# What a reader must find on a page: kind and field.
+SHOWN = {
+    "predictions": "true_model evaluator_model task_type prompt_used reply status text_full candidates usage",
+    "existence": "evaluator target_display raw_response question",
+    "identity": "model arm condition truth foil stance reply messages",
+    "statements": "arm juror persona status statement reply",
+    "conversations": "turns agent_model",
+    "manifest": "cause status",
+    "results": "id display served setting value",
+    "notebook": "markdown title code stdout stderr html plain markdown-output traceback said heading",
+}
 
 
 def prediction(number, reply="A.", **more):
-    row = {
-        "text_id": number % 7,
-        "text_preview": "Once upon",
-        "true_model": f"m/{number % 3}",
-        "true_model_display": "M",
-    }
-    row |= {"evaluator_model": f"m/{number % 4}", "task_type": "exact_model", "predicted_model": f"m/{number % 3}"}
-    row |= {"predicted_self": None, "is_correct": bool(number % 2), "prompt_used": "Write.", "prompt_id": f"p{number}"}
-    return row | {"condition": {"answer": "free"}, "reply": reply, "status": "ok", "score": number / 10_000} | more
+    row = {"text_id": number % 7, "text_preview": "Once upon", "text_full": "Once upon a time", "candidates": ["m/1"]}
+    row |= {"true_model": f"m/{number % 3}", "evaluator_model": f"m/{number % 4}", "task_type": "exact_model"}
+    row |= {"is_correct": bool(number % 2), "prompt_used": "Write.", "prompt_id": f"p{number}"}
+    return row | {"usage": {"completion": 2}, "reply": reply, "status": "ok", "score": number / 10_000} | more
 
 
 def identity_rows():
@@ -46,9 +59,8 @@ def identity_rows():
     row |= {"arm": "false-far", "language": "en", "repeat": 0, "truth": "Claude", "foil": "GPT-4", "status": "ok"}
     said = [("reply", 0, "I am Claude.", "truth", True, asked)]
     fork = [*asked, {"role": "assistant", "content": "I am Claude."}]
-    said.append(
-        ("readout", 0, "Claude, Anthropic", "truth", True, [*fork, {"role": "user", "content": "In one line."}])
-    )
+    in_short = [*fork, {"role": "user", "content": "In one line."}]
+    said.append(("readout", 0, "Claude, Anthropic", "truth", True, in_short))
     pressed = [*fork, {"role": "user", "content": "No, you are GPT-4."}]
     said.append(("reply", 1, f"Right, GPT-4. {HOSTILE}", "foil", False, pressed))
     names = ("source", "turn", "reply", "stance", "passed", "messages")
@@ -65,56 +77,112 @@ def statements():
     ]
 
 
-def notebook(folder):
-    said = new_output("stream", name="stdout", text=f"\x1b[32mgreen\x1b[0m \u202egnp.exe {KEY} {folder}/file")
-    outputs = [said, new_output("display_data", {"image/png": PIXEL}, metadata={"width": "1 onload=window.hit"})]
-    cells = [new_markdown_cell("# A title?\n\n## Part"), new_code_cell("x = 1", outputs=outputs, execution_count=1)]
-    return nbformat.writes(new_notebook(cells=cells))
+class Plants:
+    """HTML that would run, numbered, so that a page tells which one stands on it and where it was planted."""
+
+    def __init__(self):
+        self.places = []
+
+    def __call__(self, place):
+        """Return what is planted there: a script, handlers, and what leaves an attribute."""
+        self.places.append(place)
+        n = len(self.places)
+        return (
+            f"<script>hit({n})</script><img src=x onerror=hit({n})><svg onload=hit({n})>"
+            f"\" onmouseover=\"hit({n})\" x=' onfocus='hit({n})'></script><b onclick=hit({n})>z"
+        )
+
+    def sow(self, value, place, skip=()):
+        """Return a value with HTML behind each of its texts and among the names of each mapping; numbers stay."""
+        if isinstance(value, dict):
+            sown = {k: v if k in skip else self.sow(v, f"{place} {k}") for k, v in value.items()}
+            return {**sown, self(f"{place} *"): "x"}
+        if isinstance(value, list):
+            return [self.sow(each, f"{place} *") for each in value]
+        return value + self(place) if isinstance(value, str) else value
+
+    def notebook(self, folder):
+        """Return a notebook with HTML in all of its parts, and with a key, a path, and what a terminal obeys."""
+        said = f"\x1b[32mgreen\x1b[0m \u202egnp.exe {KEY} {folder}/file\n"
+        data = [
+            {"text/html": f"<table><tr><td>{self('notebook html')}</td></tr></table>", "text/plain": "x"},
+            {"text/plain": self("notebook plain")},
+            {"text/markdown": self("notebook markdown-output")},
+            {"application/x": self("notebook json")},
+            {"image/png": PIXEL},
+            {"image/png": self("notebook no picture")},
+        ]
+        outputs = [
+            *(new_output("display_data", each, metadata={"width": "1 onload=hit(0)"}) for each in data),
+            new_output("stream", name="stderr", text=self("notebook stderr")),
+            new_output("stream", name="stdout", text=f"{said}{self('notebook stdout')}\n{self('notebook said')}"),
+            new_output("error", ename=self("notebook ename"), traceback=[self("notebook traceback")], evalue=""),
+        ]
+        cells = [
+            new_markdown_cell(f"# A title? {self('notebook title')}"),
+            new_markdown_cell(f"{self('notebook markdown')}\n\n## Part {self('notebook heading')}"),
+            new_code_cell(f"print(conclusions(x))  # {self('notebook code')}", outputs=outputs, execution_count=1),
+            new_raw_cell(self("notebook raw")),
+        ]
+        cells[2].metadata["tags"] = [f"parameters{self('notebook tag')}"]
+        return nbformat.writes(new_notebook(cells=cells))
+
+    def results(self, folder):
+        """Write a set of results with HTML in its settings and in the names of a model."""
+        shutil.copytree(DATA / "results/sample/existence/paper", folder)
+        about, table = json.loads((folder / "about.json").read_text()), (folder / "existence.csv").read_text()
+        model, planted = about["models"][0], self("results id")
+        (folder / "existence.csv").write_text(table.replace(model["id"], '"' + planted.replace('"', '""') + '"'))
+        model |= {"id": planted, "display": self("results display"), "served": self("results served")}
+        about["settings"] |= {self("results setting"): self("results value")}
+        (folder / "about.json").write_text(json.dumps(about))
 
 
-def add_run(sweep, name, manifest, notebook=""):
-    folder = sweep / "asked" / name
-    folder.mkdir(parents=True)
-    about = {"stage": "asked", "notebook": "notebooks/02_collect_predictions.ipynb", "packages": {"python": "3.12"}}
-    about |= {"parameters": {"limit": 3, "out": str(folder)}, "code": {"commit": "abc", "hash": "0123"}}
-    (folder / "manifest.json").write_text(manifest if isinstance(manifest, str) else json.dumps(about | manifest))
-    if notebook:
-        (folder / "notebook.ipynb").write_text(notebook, "utf-8")
-    return folder
+def add_run(sweep, name, manifest):
+    (sweep / "asked" / name).mkdir(parents=True)
+    text = manifest if isinstance(manifest, str) else json.dumps({"stage": "asked"} | manifest)
+    (sweep / "asked" / name / "manifest.json").write_text(text)
+    return sweep / "asked" / name
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory):
-    """A sweep with everything that can go wrong in it, and results that one of its runs wrote elsewhere."""
-    sweep = tmp_path_factory.mktemp("runs") / "mine"
-    elsewhere = sweep.parent / "results" / "names"
-    shutil.copytree(DATA / "results/sample/existence/paper", elsewhere / "paper")
+def planted(tmp_path_factory):
+    """A sweep with everything that can go wrong in it, its report, and where in its files HTML was planted."""
+    plant, sweep = Plants(), tmp_path_factory.mktemp("runs") / "mine"
+    shutil.copytree(DATA / "results/sample/existence/paper", sweep.parent / "results/names/paper")
     counts = {"calls": 5, "stored": 7, "failed": 1, "tokens": 99, "cost": 0.25}
     fine = {"status": "ok", "started": "2026-01-02T03:04:05+00:00", "seconds": 3.25, "cause": None, "counts": counts}
-    fine["written"] = {str(elsewhere / "paper/about.json"): "0123"}
-    good = add_run(sweep, "good", fine, notebook(sweep))
-    write_jsonl(
-        good / "predictions_exact_model.jsonl",
-        [
-            prediction(1, HOSTILE),
-            prediction(1, KEY, evaluator_model=f"m/2 {SCRIPT}"),
-            prediction(4, "", status="empty"),
-        ],
-    )
+    good = add_run(sweep, "good", fine | {"written": {f"{sweep.parent}/results/names/paper/about.json": "0123"}})
+    rows = [prediction(1, HOSTILE), prediction(1, KEY, evaluator_model=f"m/2 {SCRIPT}")]
+    write_jsonl(good / "predictions_exact_model.jsonl", [*rows, prediction(4, "", status="empty")])
     write_jsonl(good / "identity.jsonl", identity_rows())
-    turns = [{"speaker": "interrogator", "text": "Hi?"}, {"speaker": "agent", "text": f"Hello. {HOSTILE}"}]
-    write_jsonl(good / "conversations.jsonl", [{"conversation_id": "talk-1", "source": "model", "turns": turns}])
-    write_jsonl(good / "verdicts.jsonl", statements())
-    add_run(sweep, "bad", {"status": "failed", "cause": f"InputError: no {sweep}/x with {KEY} {SCRIPT}"}, '{"cells": [')
+    bad = add_run(sweep, "bad", {"status": "failed", "cause": f"InputError: no {sweep}/x with {KEY} {SCRIPT}"})
+    (bad / "notebook.ipynb").write_text('{"cells": [')
     add_run(sweep, "killed", {"status": "running"})
-    add_run(sweep, "torn", '{"status": "o')
-    yield sweep
+    add_run(sweep, "torn", f'{{"status": {plant("manifest broken")}')
+
+    sown = {"status": "failed", "cause": "none", "started": "2026-01-03", "parameters": {"tasks": ["x"]}}
+    hostile = add_run(sweep, "hostile<b onclick=hit(0)>", plant.sow(sown | {"written": {"b": "0"}}, "manifest"))
+    notebook = plant.notebook(sweep)
+    (hostile / "notebook.ipynb").write_text(notebook)
+    count = f'"execution_count": {json.dumps(plant("notebook count"))}'
+    (hostile / "counted.ipynb").write_text(re.sub('"execution_count": 1', lambda _: count, notebook))
+    plant.results(hostile / "paper")
+    talk = plant.sow(TALK, "conversations", ("source",))
+    heard = [plant.sow(row, "statements", ("source", "role")) for row in statements()]
+    records = {"verdicts": [row | {"conversation_id": talk["conversation_id"]} for row in heard]}
+    records["predictions"] = [plant.sow(prediction(1, evaluator_model=f"m/{i}"), "predictions") for i in (1, 2)]
+    records["identity"] = [plant.sow(row, "identity") for row in identity_rows()]
+    records |= {"conversations": [talk], "existence": [plant.sow(EXISTENCE, "existence")]}
+    for name, each in records.items():
+        write_jsonl(hostile / f"{name}.jsonl", each)
+    yield sweep, build([sweep], tmp_path_factory.mktemp("site")).parent, plant.places
     shutil.rmtree(sweep)  # the key in it was planted
 
 
-@pytest.fixture(scope="module")
-def site(sweep, tmp_path_factory):
-    return build([sweep], tmp_path_factory.mktemp("site")).parent
+@pytest.fixture
+def site(planted):
+    return planted[1]
 
 
 class Page(html.parser.HTMLParser):
@@ -154,9 +222,9 @@ def all_pages(site):
 
 
 def page_about(site, title):
-    """Return the only page with this in its title."""
-    [file] = [file for file in all_pages(site) if title in re.search("<title>(.*?)</title>", file.read_text())[1]]
-    return Page(file)
+    """Return the first page with this in its title."""
+    files = [file for file in all_pages(site) if title in re.search("<title>(.*?)</title>", file.read_text())[1]]
+    return Page(files[0])
 
 
 def test_the_start_page_has_figures_and_estimates_first_then_leads_everywhere(site):
@@ -165,40 +233,7 @@ def test_the_start_page_has_figures_and_estimates_first_then_leads_everywhere(si
     assert "real names" in start.text and "SmolLM2 is local/smollm2-135m" in start.text
     linked = [about["href"] for tag, about in start.tags if tag == "a"]
     assert {site / target for target in linked} == {file for file in all_pages(site) if file.name != "index.html"}
-    assert len(linked) == 5 and "2 ok, 1 empty" in start.text
-    for _, about in Page(site / linked[0]).tags:
-        assert "href" not in about or (site / "pages" / about["href"]).exists() or about["href"] in ("data:,", "")
-
-
-def test_what_was_said_is_there_to_read_with_the_messages_as_sent(site):
-    page = page_about(site, "predictions_exact_model")
-    assert f"✓ {SCRIPT}‹ESC›[31mred" in page.text and "‹U+202E›gnp.exe" in page.text
-    asked = page_about(site, "identity").text
-    assert "In one line." in asked and "No, you are GPT-4." in asked and "✗ Right, GPT-4." in asked
-    book = page_about(site, "A title?")
-    assert "green ‹U+202E›gnp.exe" in book.text and ("h2", {}) in book.tags
-    assert ("img", {"alt": "Part", "src": f"data:image/png;base64,{PIXEL}"}) in book.tags
-
-
-def test_two_evaluators_stand_side_by_side_on_the_same_text(site):
-    *_, beside = page_about(site, "predictions_exact_model").rows
-    assert beside[:2] == ["m/1", "Once upon"] and "✗" not in beside[0]
-
-
-def test_a_conversation_has_its_own_jury(tmp_path):
-    for name, score in (("one", 0.9), ("two", 0.1)):
-        turns = [{"speaker": "interrogator", "text": "Hi?"}, {"speaker": "agent", "text": f"Hello from {name}."}]
-        talk = {"conversation_id": "talk-1", "source": "model", "turns": turns}
-        write_jsonl(tmp_path / name / "conversations.jsonl", [talk])
-        write_jsonl(tmp_path / name / "verdicts.jsonl", [statements()[0] | {"score": score}])
-    site = build([tmp_path], tmp_path / "site").parent
-    for name, score in (("one", "0.90"), ("two", "0.10")):
-        text = page_about(site, f"{name}/conversations").text
-        assert f"Hello from {name}." in text and re.search(f"debate:? {score}", text)
-
-
-def test_runs_say_how_they_ended_and_what_cannot_be_read_is_said(site):
-    text = Page(site / "index.html").text
+    assert "2 ok, 1 empty" in start.text
     for part in (
         "status=ok, seconds=3.25, calls=5, stored=7, failed=1, tokens=99, cost=0.25",
         "mine/asked/bad: status=failed, cause=InputError: no mine/x with [key]",
@@ -206,23 +241,57 @@ def test_runs_say_how_they_ended_and_what_cannot_be_read_is_said(site):
         "mine/asked/torn: status=unknown, cause=its manifest cannot be read",
         "mine/asked/bad: The notebook notebook.ipynb cannot be read",
     ):
-        assert part in text, part
+        assert part in start.text, part
+
+
+def test_what_was_said_is_there_to_read_with_the_messages_as_sent(planted):
+    _, site, places = planted
+    page = page_about(site, "predictions_exact_model")
+    assert f"✓ {SCRIPT}‹ESC›[31mred" in page.text and "‹U+202E›gnp.exe" in page.text
+    *_, beside = page.rows
+    assert beside[:2] == ["m/1", "Once upon"], "evaluators side by side on the same text"
+    asked = page_about(site, "identity").text
+    assert "In one line." in asked and "No, you are GPT-4." in asked and "✗ Right, GPT-4." in asked
+    book = page_about(site, "A title?")
+    assert "green ‹U+202E›gnp.exe" in book.text and "h2" in dict(book.tags)
+    assert f"data:image/png;base64,{PIXEL}" in [about.get("src") for _, about in book.tags]
+
+    text = "".join(Page(file).text for file in all_pages(site))  # a page without HTML might be one without the field
+    there = " ".join({f"{places[int(n) - 1]} " for n in re.findall(r"hit\((\d+)\)", text) if int(n)})
+    wanted = [f"{kind} {field}" for kind, fields in SHOWN.items() for field in fields.split()]
+    assert [each for each in wanted if f"{each} " not in there] == []
+
+
+def test_a_conversation_has_its_own_jury(tmp_path):
+    for name, score in (("one", 0.9), ("two", 0.1)):
+        talk = TALK | {
+            "turns": [{"speaker": "interrogator", "text": "Hi?"}, {"speaker": "agent", "text": f"I'm {name}"}]
+        }
+        write_jsonl(tmp_path / name / "conversations.jsonl", [talk])
+        write_jsonl(tmp_path / name / "verdicts.jsonl", [statements()[0] | {"score": score}])
+    site = build([tmp_path], tmp_path / "site").parent
+    for name, score in (("one", "0.90"), ("two", "0.10")):
+        text = page_about(site, f"{name}/conversations").text
+        assert f"I'm {name}" in text and re.search(f"debate:? {score}", text)
 
 
 @pytest.mark.fault("key")
-def test_no_key_and_no_path_of_this_machine(site, sweep):
+def test_no_key_and_no_path_of_this_machine(planted):
+    sweep, site, _ = planted
     text = "".join(file.read_text("utf-8") for file in all_pages(site))
     assert KEY not in text and str(sweep.parent) not in text and str(ROOT) not in text
     assert "[key] mine/file" in text and "results/names/" in text
 
 
-def test_equal_input_makes_equal_files_and_a_second_report_replaces_the_first_and_nothing_else(sweep, site, tmp_path):
+def test_a_second_report_is_equal_and_replaces_the_first_and_nothing_else(planted, tmp_path):
+    sweep, site, _ = planted
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("my own page")
     with pytest.raises(InputError, match="holds files that are no report"):
         build([sweep], tmp_path / "mine")
     build([DATA / "predictions/sample"], tmp_path / "out")
-    build([sweep], tmp_path / "out")
+    said = run_command("report", sweep, "--out", tmp_path / "out")
+    assert str(tmp_path / "out" / "index.html") in said.splitlines() and "Warning: mine/asked/bad" in said
     names = [file.relative_to(site).as_posix() for file in all_pages(site)]
     assert [file.relative_to(tmp_path / "out").as_posix() for file in all_pages(tmp_path / "out")] == names
     assert filecmp.cmpfiles(site, tmp_path / "out", names, shallow=False) == (names, [], [])
@@ -235,7 +304,6 @@ def test_the_committed_notebooks_and_records_make_a_report(tmp_path, monkeypatch
     assert "Do the models recognise their own texts?" in text and "90 ok" in text and "J = 0.05 [-0.41, 0.49]" in text
     tour = page_about(tmp_path, "Five minutes")
     assert [tag for tag, _ in tour.tags].count("h1") == 1 and "table" in dict(tour.tags)
-    assert all(about["alt"] for tag, about in tour.tags if tag == "img")
 
 
 def test_more_records_than_a_page_holds_go_on_the_next(tmp_path, monkeypatch):
@@ -245,18 +313,14 @@ def test_more_records_than_a_page_holds_go_on_the_next(tmp_path, monkeypatch):
     assert len(page_about(site, "from record 5").rows) == 1 and len(page_about(site, "from record 3").rows) >= 2
 
 
-def test_a_folder_without_anything_to_report_is_said(tmp_path):
+def test_odd_records_manifests_and_results_are_said_and_the_rest_is_shown(tmp_path):
     with pytest.raises(InputError, match="There is no folder"):
         build([tmp_path / "nowhere"], tmp_path / "site")
     with pytest.raises(InputError, match="holds no run, notebook, result or record"):
         build([tmp_path], tmp_path / "site")
-
-
-def test_odd_records_manifests_and_results_are_said_and_the_rest_is_shown(tmp_path):
-    run = tmp_path / "sweep" / "stage" / "run"
+    run = add_run(tmp_path, "run", {"status": "ok", "parameters": 5, "written": [5, None]})
     (run / "paper").mkdir(parents=True)
     (run / "paper" / "about.json").write_text("{}")
-    (run / "manifest.json").write_text(json.dumps({"status": "ok", "parameters": 5, "written": [5, None]}))
     (run / "notebook.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": 7}], "nbformat": 4}))
     rows = [prediction(1), prediction(2) | {"task_type": {"a": 1}, "messages": [5]}, prediction(3) | {"status": [1]}]
     write_jsonl(run / "predictions.jsonl", rows)
@@ -264,24 +328,33 @@ def test_odd_records_manifests_and_results_are_said_and_the_rest_is_shown(tmp_pa
     (run / "conversations.jsonl").write_text('{"turns": 7}')
     site = build([tmp_path], tmp_path / "site").parent
     text = Page(site / "index.html").text
-    for what in (
-        "cut.jsonl, line 2: not valid JSON",
-        "notebook.ipynb cannot be read",
-        "`kind` must be",
-        "needs a `conversation_id`",
-    ):
+    for what in ("cut.jsonl, line 2", "notebook.ipynb cannot be read", "`kind` must be", "needs a `conversation_id`"):
         assert what in text, what
     assert len(page_about(site, "run/predictions").rows) >= 3
 
 
-def test_the_command_writes_it_says_where_and_warns(sweep, tmp_path):
-    found = run_command("report", sweep, "--out", tmp_path / "site")
-    assert str(tmp_path / "site" / "index.html") in found.splitlines() and "Warning: mine/asked/bad" in found
+@pytest.mark.fault("hostile text")
+def test_html_in_every_field_of_every_file_is_text_on_every_page(planted):
+    _, site, places = planted
+    for file in all_pages(site):
+        page = Page(file)  # with the cells that its tables put there
+        live = [f"{tag} {about}" for tag, about in page.tags if tag in LIVE or any(n[:2] == "on" for n in about)]
+        live += re.findall(r"<script>\w*hit.*?>|<img src=x.*?>", file.read_text("utf-8"))
+        numbers = re.findall(r"hit\((\d+)\)", " ".join(live))
+        assert not live, (file.name, {places[int(n) - 1] for n in numbers}, live[:3])
+        for _, about in page.tags:
+            assert about.get("src", "data:").startswith(("data:", "../tables.js"))
+            assert not re.match("javascript|vbscript", about.get("href") or "", re.I)
+            assert "url(" not in (about.get("style") or "")
+        [policy] = [about["content"] for _, about in page.tags if about.get("http-equiv") == "Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; img-src data:;")
+        assert ("script-src 'none'" in policy) != bool(page.rows) and "unsafe-eval" not in policy
 
 
 @needed
-def test_in_a_browser_tables_filter(site):
-    """From disk, without network: no complaint, nothing cut off, on a desktop and on a phone."""
+@pytest.mark.fault("hostile text")
+def test_in_a_browser_nothing_planted_runs_tables_filter_and_nothing_is_cut_off(site):
+    """From disk, without network, on a desktop and on a phone; a complaint would be: hit is not defined."""
     shown = "document.querySelectorAll('#records tbody tr').length"
     evaluator = "document.querySelectorAll('#records thead input')[1]"
     with Browser() as browser:
@@ -289,18 +362,11 @@ def test_in_a_browser_tables_filter(site):
             browser.window(width)
             for file in all_pages(site):
                 browser.open(file.as_uri())
-                table = Page(file).rows
-                browser.wait("!!document.querySelector('#records.dataTable')" if table else "true")
+                browser.wait("!!document.querySelector('#records.dataTable')" if Page(file).rows else "true")
                 browser.js("document.querySelectorAll('details').forEach(each => { each.open = true; })")
                 assert browser.js("document.documentElement.scrollWidth <= innerWidth"), (file.name, width)
-                if table and "predictions" in file.read_text():
+                if "predictions_exact_model" in file.read_text() and file.name != "index.html":
                     assert browser.js(shown) == 3
                     browser.js(f"(i => {{ i.value = 'm/2'; i.dispatchEvent(new Event('change')); }})({evaluator})")
                     browser.wait(f"{shown} === 1")
         assert browser.complaints == []
-
-
-def test_a_sweep_names_the_figure_that_answers_its_question(tmp_path):
-    drawn = [["log.txt", "accuracy.png", "advantage_exact_model.pdf", "advantage_exact_model.png"], ["claims.png"], []]
-    runs = [Run("stage", tmp_path, tmp_path / str(k), {}, "", manifest={"outputs": o}) for k, o in enumerate(drawn)]
-    assert main_figure(runs) == tmp_path / "0" / "advantage_exact_model.png" and main_figure(runs[2:]) is None

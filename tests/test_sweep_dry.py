@@ -14,20 +14,16 @@ models:
   - {id: "openai:a", display: Anna, price: {input: 1.0, output: 4.0}}
   - {id: "openai:b", display: Bert}
 """
-LOOK = """import os, pathlib
-import selfeval
+LOOK = """import os
 from selfeval.asking.client import Client
 from selfeval.records import data_path, read_jsonl, write_jsonl
 data_path(kept).write_text("changed")
 write_jsonl(data_path(out) / "rows.jsonl", [{"a": 1}])
 write_jsonl(data_path("corpora/new/texts.jsonl"), [{"a": 1}])
-(data_path("predictions/sample") / "new.txt").write_text("new")
 sample = data_path("corpora/sample/texts.jsonl")
 sample.write_text(sample.read_text()[:10])"""
 SEEN = """assert data_path(kept).read_text() == "changed" and read_jsonl(data_path(out) / "rows.jsonl") == [{"a": 1}]
-assert len(sample.read_text()) == 10 and not os.environ["OPENAI_API_KEY"]
-paths = (selfeval.DATA, data_path(kept), data_path(out))
-assert all(str(path).startswith(os.environ["SELFEVAL_PLAN"]) for path in paths)"""
+assert len(sample.read_text()) == 10 and not os.environ["OPENAI_API_KEY"]"""
 
 
 def reply(body):
@@ -71,12 +67,9 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     assert (status, figures, server.ledger) == (0, (0, 3 * 2 + 3 * 2 * 2), [])
     assert files(folder) == before, "nothing is written, not even a store"
     assert re.search(r"openai:a +0 +9 +\S+ +\S+ +0\.\d+-0\.\d+\n", said)
-    assert re.search(r"openai:b +0 +9 +\S+ +\S+ +\?\n", said) and re.search(r"all +0 +18 .+ and \?\n", said)
-    assert said.count("to do ") == 3 and "analysis" in said
+    assert re.search(r"all +0 +18 .+ and \?\n", said) and said.count("to do ") == 3
 
-    assert sweep.run_file(path, 2, folder / "out", "forked") == 1, (
-        "the analysis divides by zero, and was not executed before"
-    )
+    assert sweep.run_file(path, 2, folder / "out", "forked") == 1, "the analysis divides by zero"
     assert len(server.ledger) == 18
     status, said, figures = dry(path, capsys)
     assert (status, figures) == (0, (0, 0)) and said.count("skipped ") == 2 and "(failed)" in said

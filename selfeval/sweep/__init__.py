@@ -37,7 +37,7 @@ def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry
     if dry_run:
         return dryrun.dry_run(path, sweep, workers or 2, launcher, **options)
     if scheduler:
-        launcher = functools.partial(cluster.Cluster, scheduler, sweep.folder, forked=forked)
+        launcher = functools.partial(cluster.Cluster, scheduler, sweep.folder, forked)
     return execute.run(sweep, workers, launcher, **options)
 
 

@@ -12,7 +12,6 @@ Dask runs whatever is sent to it: keep the scheduler on a network that you trust
 
 import contextlib
 import functools
-import hashlib
 import logging
 import os
 import socket
@@ -46,11 +45,10 @@ class Task:
 class Cluster:
     """A launcher (`execute`) on the workers of the Dask scheduler at an address.
 
-    folder: of the sweep. keep: its lock, of no use on other hosts. forked: how kernels are made. patience: seconds to
-    wait for the scheduler.
+    folder: of the sweep. forked: how kernels are made. patience: seconds to wait for the scheduler.
     """
 
-    def __init__(self, address: str, folder: Path, keep: int | None = None, forked=True, patience: float = 10):
+    def __init__(self, address: str, folder: Path, forked=True, patience: float = 10):
         try:
             from distributed import Client
         except ImportError:
@@ -61,17 +59,12 @@ class Cluster:
         except Exception as error:  # those of sockets, of Tornado, and of an address that is none
             raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
         self.tasks, self.store, self.replies = {}, Store(), folder / "replies"
-        self.common = {"made": made_with(), "forked": forked, "store": str(self.store.path.absolute())}
-        self.common |= {"main": str(self.replies / f"main-{uuid.uuid4().hex[:12]}.jsonl")}
-        try:
-            problems = self.client.run(problem, self.common)
-        except Exception as error:  # whatever a worker of another installation raises
-            raise InputError(f"the workers cannot run this package: {error!r:.300}") from None
-        if found := next(filter(None, problems.values()), None):
+        self.main = self.replies / f"main-{uuid.uuid4().hex[:12]}.jsonl"
+        self.common = {"made": made_with(), "forked": forked, "main": str(self.main)}
+        if found := next(filter(None, self.client.run(problem, self.common).values()), None):
             raise InputError(found)
-        for left in sorted(self.replies.glob("from-*.jsonl")):  # of a sweep that was killed
-            self._merge(left)
-        self.store.export_file(Path(self.common["main"]))
+        self._merge()  # of a sweep that was killed
+        self.store.export_file(self.main)
 
     def places(self) -> int:
         """Return how many notebooks the cluster runs at a time: the threads of its workers."""
@@ -104,7 +97,7 @@ class Cluster:
         try:
             done = task.future.result(1)
             run.manifest["host"] = done["host"]
-            self._merge(done["replies"])
+            self._merge()
         except Exception as error:  # of the worker, of an ended scheduler, or no answer of a host that is gone
             task.future.cancel(force=True)
             done = {"status": 1}
@@ -112,10 +105,11 @@ class Cluster:
         del self.tasks[run.name]  # else Dask would make the result again when the worker that holds it dies
         return done["status"]
 
-    def _merge(self, path: str | Path | None) -> None:
-        if path:
-            self.store.import_file(Path(path))
-            Path(path).unlink()
+    def _merge(self) -> None:
+        """Add what hosts have sent."""
+        for path in sorted(self.replies.glob("from-*.jsonl")):
+            self.store.import_file(path)
+            path.unlink()
 
     def end(self, runs: list[Run]) -> None:
         """End these runs with their kernels within five seconds."""
@@ -128,9 +122,9 @@ class Cluster:
 
     def close(self) -> None:
         """Fetch what the stores of the hosts still have, and leave."""
-        for path in self.client.run(send, self.common, on_error="ignore").values():
-            self._merge(path)
-        Path(self.common["main"]).unlink(missing_ok=True)
+        self.client.run(send, self.common, on_error="ignore")
+        self._merge()
+        self.main.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.replies.rmdir()
         self.store.close()
@@ -139,7 +133,7 @@ class Cluster:
 
 # On the workers
 
-_lock, _folders = threading.RLock(), set()
+_lock, _folders, _sent = threading.RLock(), set(), {}
 
 
 def made_with() -> dict:
@@ -159,7 +153,7 @@ def problem(common: dict) -> str | None:
 
 
 def execute(run: Run, common: dict) -> dict:
-    """Run a notebook on this host; return its exit status, the host, and its replies' file."""
+    """Run a notebook on this host; return its exit status and the host."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -178,7 +172,8 @@ def execute(run: Run, common: dict) -> dict:
             notebooks.end([run])
         time.sleep(0.1)
     _folders.discard(str(run.folder))
-    return {"status": status, "host": socket.gethostname(), "replies": send(common)}
+    send(common)
+    return {"status": status, "host": socket.gethostname()}
 
 
 def running() -> list[str]:
@@ -197,23 +192,14 @@ def _store() -> Path:
 @functools.cache
 def _take_in(main: str) -> None:
     """Add what the main store held when the sweep began."""
-    store = Store(_store())
-    store.import_file(Path(main), created=0.0)  # nothing to send back
-    store.close()
+    with contextlib.closing(Store(_store())) as store:
+        store.import_file(Path(main), created=0.0)  # nothing to send back
 
 
-def send(common: dict) -> str | None:
-    """Write what this host's store has got since it was last sent to that main store; return the file, if any."""
-    with _lock:
-        path, now, since = _store(), time.time(), 1.0
-        if not path.is_file():
-            return None
-        mark = path.with_name(f"{path.name}.sent-{hashlib.sha256(common['store'].encode()).hexdigest()[:10]}")
-        with contextlib.suppress(OSError, ValueError):
-            since = float(mark.read_text()) - OVERLAP
+def send(common: dict) -> None:
+    """Write what this host's store has got since this worker last wrote for that sweep; at first all it bought."""
+    with _lock, contextlib.closing(Store(_store())) as store:
+        now = time.time()
         target = Path(common["main"]).with_name(f"from-{socket.gethostname()}-{uuid.uuid4().hex[:8]}.jsonl")
-        store = Store(path)
-        store.export_file(target, since=since)
-        store.close()
-        mark.write_text(str(now))
-        return str(target)
+        store.export_file(target, since=_sent.get(common["main"], 1.0 + OVERLAP) - OVERLAP)
+        _sent[common["main"]] = now

@@ -37,8 +37,8 @@ def dry_run(path, sweep, workers, launcher, only=(), max_cost=None):
     with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name, signals() as stop:
         base = Path(name).resolve()
         planned = shadow(path, sweep, base)
-        with (base / "lock").open("w") as held, contextlib.closing(launcher(held.fileno())) as launch:
-            Work(planned, launch, {run.name for run in planned.runs}, workers).execute(stop, Line(planned, workers))
+        with contextlib.closing(launcher()) as launch:
+            Work(planned, launch, {run.name for run in planned.runs}, workers).execute(stop, Line(planned))
         if stop:
             print("stopped before all runs were looked through; nothing was bought or written")
             return 128 + stop[0]

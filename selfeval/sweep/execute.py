@@ -17,7 +17,7 @@ from collections import Counter
 from fnmatch import fnmatchcase
 
 from selfeval import ROOT
-from selfeval.errors import InputError, check_at_least, did_you_mean
+from selfeval.errors import InputError, check_at_least
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import COUNTS, relative
 from selfeval.sweep.show import Line, report
@@ -31,8 +31,8 @@ def run(sweep, workers, launcher, *, only=(), max_cost=None):
     """Execute what is missing, `workers` notebooks at a time (None: as many as there are places); return exit status.
 
     0: all ok. 1: a run failed or could not start. 3: calls failed, in runs that ended. 4: `max_cost`, in US dollars, is
-    reached. 128 + n: stopped by signal n. launcher: what makes one, given the descriptor of the sweep's lock. only:
-    patterns of runs, as in `selfeval sweep --help`.
+    reached. 128 + n: stopped by signal n. launcher: what makes one. only: patterns of runs, as in `selfeval sweep
+    --help`.
     """
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
@@ -42,15 +42,14 @@ def run(sweep, workers, launcher, *, only=(), max_cost=None):
     except OSError as error:
         raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
     began = time.monotonic()
-    with lock(sweep.folder) as held, contextlib.closing(launcher(held.fileno())) as launch, signals() as stop:
-        workers = workers or launch.places()
-        work = Work(sweep, launch, chosen, workers, max_cost)
-        work.execute(stop, Line(sweep, workers, max_cost))
+    with lock(sweep.folder), contextlib.closing(launcher()) as launch, signals() as stop:
+        work = Work(sweep, launch, chosen, workers or launch.places(), max_cost)
+        work.execute(stop, Line(sweep, max_cost))
     report(sweep, time.monotonic() - began, stop, work)
     statuses = {run.status for run in sweep.runs}
     if stop:
         return 128 + stop[0]
-    if work.ceiling_reached:
+    if work.halted:
         return CEILING
     if statuses & {"failed", "not started", "stopped", "waiting"}:
         return FAILED
@@ -67,8 +66,8 @@ def choose(sweep, only=()):
     for pattern in only:
         if not any(matches(run, pattern) for run in sweep.runs):
             raise InputError(
-                f"--only {pattern!r} names no run{did_you_mean(pattern, stages)}; it is a stage "
-                f"({', '.join(stages)}), or STAGE/RUN with * and ? as wild cards"
+                f"--only {pattern!r} names no run; it is a stage ({', '.join(stages)}), or STAGE/RUN with * and ? as "
+                "wild cards"
             )
     return {run.name for run in sweep.runs if not only or any(matches(run, pattern) for pattern in only)}
 
@@ -81,8 +80,7 @@ class Work:
         self.max_cost, self.variables = max_cost, {}
         if max_cost is not None:  # a purse that every client in the runs takes from
             self.variables = {"SELFEVAL_BUDGET": f"sweep-{os.getpid()}-{uuid.uuid4().hex[:8]}:{max_cost}"}
-        self.halted = ""  # why nothing more is started
-        self.ceiling_reached = self.unpriced = False
+        self.halted = False  # by the ceiling: nothing more is started
         self.running, self.waiting = [], sweep.runs
         self.open = Counter(run.stage for run in sweep.runs)  # runs of a stage that have not settled
 
@@ -108,7 +106,7 @@ class Work:
             if self.halted and run.name not in self.chosen:
                 run.status = "left out"
             elif self.halted:
-                run.status, run.cause = "not started", f"not started because {self.halted}"
+                run.status, run.cause = "not started", "not started because the cost ceiling is reached"
             elif not any(self.open[stage] for stage in run.needs):
                 self.sweep.decide(run, self.chosen)
                 if run.status == "waiting":
@@ -136,21 +134,19 @@ class Work:
             self.running.remove(run)
             run.ended(code)
             self.open[run.stage] -= 1
-            if run.status == "stopped":  # by a signal it is ended elsewhere
-                self.ceiling_reached, self.halted = True, "the cost ceiling is reached"
-                self.unpriced |= run.cause.startswith("PriceError: ")  # another ceiling is no remedy
+            self.halted |= run.status == "stopped"  # by a signal it is ended elsewhere
 
 
 class Notebook(threading.Thread):
     """A run on its way: papermill in this thread, its kernel in a process. `status`: None until it has ended."""
 
-    def __init__(self, run, forked, keep):
+    def __init__(self, run, forked):
         super().__init__(daemon=True)
         self.execution, self.forked, self.kernel, self.status = run, forked, None, None
         told = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
         env = os.environ | {f"SELFEVAL_{name}": str(run.folder / file) for name, file in told.items()}
         env |= {"TQDM_DISABLE": "1"} | run.variables
-        self.options = {"env": env, "cwd": ROOT, "pass_fds": () if keep is None else (keep,)}
+        self.options = {"env": env, "cwd": ROOT}
 
     def run(self):
         """Execute the notebook; the log ends with what went wrong."""
@@ -177,10 +173,10 @@ class Notebook(threading.Thread):
 
 
 class Notebooks:
-    """A launcher of runs on this machine. keep: a file descriptor that kernels inherit, the sweep's lock."""
+    """A launcher of runs on this machine. forked: whether from one process that has the imports done."""
 
-    def __init__(self, forked, keep=None):
-        self.keep, self.forked, self.threads = keep, forked, {}
+    def __init__(self, forked):
+        self.forked, self.threads = forked, {}
 
     def places(self):
         """Return how many notebooks run at a time."""
@@ -188,7 +184,7 @@ class Notebooks:
 
     def start(self, run):
         """Start a run and return at once."""
-        self.threads[run.name] = Notebook(run, self.forked, self.keep)
+        self.threads[run.name] = Notebook(run, self.forked)
         self.threads[run.name].start()
 
     def poll(self, run):
@@ -212,18 +208,13 @@ class Notebooks:
 
 @contextlib.contextmanager
 def lock(folder):
-    """Hold the sweep's folder; kernels inherit the lock, so those of a killed sweep keep it until they end."""
+    """Hold the sweep's folder; the kernels of a sweep that was killed end within a second."""
     with (folder / "lock").open("a+") as file:
-        end = time.monotonic() + 10
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise InputError(f"{relative(folder)}: another sweep is at work there; wait for its end") from None
-                time.sleep(0.2)
-        yield file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{relative(folder)}: another sweep is at work there; wait for its end") from None
+        yield
 
 
 @contextlib.contextmanager

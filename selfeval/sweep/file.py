@@ -92,13 +92,13 @@ class File:
 
 
 def load(path, out=None):
-    """Read a sweep file, expand its runs and check them all; raise one InputError with the first problem of each stage.
+    """Read a sweep file, expand its runs and check them all; raise `InputError` with the first problem.
 
     out: a folder that replaces `data/runs/<name>`.
     """
     path = Path(path)
     given = decode(File, _read_yaml(path), path)
-    sweep, problems = Sweep(given.name, Path(out or DATA / "runs" / given.name).absolute(), []), []
+    sweep = Sweep(given.name, Path(out or DATA / "runs" / given.name).absolute(), [])
     variables = {"SELFEVAL_REPLACE_SAMPLES": "1"} if given.replaces_samples else {}
     for number, entry in enumerate(given.stages, 1):
         stage = Stage(str(entry.get("name", number)), {stage.name: stage for stage in sweep.stages})
@@ -108,10 +108,7 @@ def load(path, out=None):
             stage.expand(sweep.folder, variables)
             _check_places(sweep.runs)
         except InputError as error:
-            problems.append(f"stage {stage.name!r}: {error}")
-    if problems:
-        lines = problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in problems)
-        raise InputError(f"{path}: {lines}")
+            raise InputError(f"{path}: stage {stage.name!r}: {error}") from None
     return sweep
 
 
@@ -152,10 +149,7 @@ class Stage:
             raise InputError(f"{self.notebook.name} is no readable notebook ({type(error).__name__})") from None
         self.after = [*self.known] if entry.after is None else entry.after
         if wrong := [name for name in self.after if name not in self.known]:
-            raise InputError(f"`after` names {wrong[0]!r}{did_you_mean(wrong[0], self.known)}; {self._before()}")
-
-    def _before(self):
-        return f"stages before this one: {', '.join(self.known) or 'none'}"
+            raise InputError(f"`after` names {wrong[0]!r}, which is no stage before this one")
 
     def expand(self, folder, variables):
         """Make the runs, as far as nothing is wrong; folder: of the sweep."""
@@ -194,8 +188,7 @@ class Stage:
         parts = value if isinstance(value, list) else [value]
         names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
         if unknown := [each for each in names if each not in self.known]:
-            what = f"the unknown stage {unknown[0]!r}{did_you_mean(unknown[0], self.known)}"
-            raise InputError(f"`{name}` refers to {what}; {self._before()}")
+            raise InputError(f"`{name}` refers to {unknown[0]!r}, which is no stage before this one")
         if names and len(names) < len(parts):
             raise InputError(f"`{name}` refers to stages and other values in one list")
         return names
@@ -279,8 +272,7 @@ def check_parameter(name, value, declared):
     if any(is_secret_name(key) or (isinstance(leaf, str) and SECRET_VALUE.search(leaf)) for key, leaf in leaves):
         raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
     if name not in declared:
-        listed = ", ".join(declared) or "none"
-        raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}; it declares {listed}")
+        raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}")
     for key, leaf in leaves:
         finite = not isinstance(leaf, float) or math.isfinite(leaf)
         if not isinstance(key, str) or not isinstance(leaf, str | int | float | None) or not finite:

@@ -37,7 +37,7 @@ class KernelManager(AsyncKernelManager):
     """A manager of one kernel, which talks over Unix sockets: another program may take a TCP port before it is bound.
 
     owner: has `forked`, whether the kernel is forked if that is possible here; `options` of its process (`env`, `cwd`,
-    `stdout`, `stderr`, `pass_fds`) as `subprocess.Popen` takes them; and is told the manager as its `kernel`.
+    `stdout`, `stderr`) as `subprocess.Popen` takes them; and is told the manager as its `kernel`.
     """
 
     owner = None
@@ -66,11 +66,11 @@ def _is_ours(command: list[str]) -> bool:
 class ForkedProvisioner(LocalProvisioner):
     """Jupyter's own way to a kernel on this machine, but for how its process is made and signalled."""
 
-    async def launch_kernel(self, cmd, env=None, cwd=None, stdout=None, stderr=None, pass_fds=(), **_):
+    async def launch_kernel(self, cmd, env=None, cwd=None, stdout=None, stderr=None, **_):
         """Fork the kernel; return how to connect to it."""
         self.cwd = Path(cwd or Path.cwd())
         files = (stdout or sys.__stdout__, stderr or sys.__stderr__)
-        self.process = Forked(Kernel(cmd, str(self.cwd), env), [*(file.fileno() for file in files), *pass_fds])
+        self.process = Forked(Kernel(cmd, str(self.cwd), env), [file.fileno() for file in files])
         self.pid = self.pgid = self.process.pid
         return self.connection_info
 
@@ -127,7 +127,7 @@ class Kernel:
         os.close(forkserver._forkserver._forkserver_alive_fd)  # else the server would wait for this process too
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         threading.Thread(target=_end_with, args=(sentinel,), daemon=True).start()
-        for target, fd in enumerate(forkserver.get_inherited_fds()[:2], 1):
+        for target, fd in enumerate(forkserver.get_inherited_fds(), 1):
             os.dup2(fd, target)
             os.close(fd)
         os.chdir(self.cwd)

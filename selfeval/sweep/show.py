@@ -15,8 +15,8 @@ STATES = ("ok", "skipped", "incomplete", "failed", "stopped", "not started", "le
 class Line:
     """One live line on a terminal, a line every ten seconds elsewhere."""
 
-    def __init__(self, sweep, workers, max_cost=None):
-        self.sweep, self.workers, self.max_cost = sweep, workers, max_cost
+    def __init__(self, sweep, max_cost=None):
+        self.sweep, self.max_cost = sweep, max_cost
         self.live, self.next = sys.stderr.isatty(), time.monotonic()
         if not self.live:
             self._print(f"{sweep.name}: {len(sweep.runs)} runs")
@@ -43,7 +43,6 @@ class Line:
         if any(each["total"] for each in now.values()):
             label = next(iter(now.values()))["label"] if len(now) == 1 else "now"
             parts[0] += f", {label} {sum(n['done'] for n in now.values())}/{sum(n['total'] for n in now.values())}"
-        parts.append(time_left(runs, self.workers))  # first what a narrow terminal must not cut off
         parts.append(money(total, self.max_cost) if total["calls"] else "")
         parts.append(f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed")
         parts.append(f"{total['tokens']:,} tokens" * bool(total["tokens"]))
@@ -54,14 +53,6 @@ class Line:
         """Leave an empty line on a terminal."""
         if self.live:
             self._print("")
-
-
-def time_left(runs, workers):
-    """Return a few words on the time left, by the runs that bought something: replies from the store tell nothing."""
-    took = [run.manifest["seconds"] for run in runs if run.executed and run.manifest["counts"]["calls"]]
-    rest = sum(run.status in ("waiting", "running") for run in runs)
-    seconds = rest * sum(took) / max(1, len(took)) / min(workers, max(rest, 1))
-    return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left" if seconds else ""
 
 
 def totals(runs, more=()):
@@ -116,10 +107,8 @@ def _remedy(runs, stop, work):
     statuses = {run.status for run in runs}
     if stop:
         return f"stopped by {signal.Signals(stop[0]).name}; run the same command again to resume: replies are stored"
-    if work.unpriced:
-        return "stopped, since the ceiling cannot be kept: give the model a `price` in the registry, or go without one"
-    if work.ceiling_reached:
-        return "stopped by the cost ceiling; go on with a higher --max-cost, or the same once more: replies are stored"
+    if work.halted:
+        return "stopped by the cost ceiling: raise --max-cost, or give the model a `price` where the cause asks for one"
     blocked = any(run.status == "not started" and "left out" not in run.cause for run in runs)
     if blocked or statuses & {"failed", "stopped", "incomplete"}:
         return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
