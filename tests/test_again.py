@@ -111,15 +111,6 @@ def test_where_a_server_has_no_room_a_model_is_asked_without_from_then_on(server
     assert [most(entry["body"]) for entry in fake.ledger] == [64, 16_064, 64, 64]
 
 
-def test_a_ceiling_counts_what_thinking_may_take(thinker, store, registry, monkeypatch):
-    price = "price: {input: 0, output: 1000}"
-    registry(f"models:\n  - {{id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900, {price}}}\n")
-    monkeypatch.setenv("SELFEVAL_BUDGET", "0.9")
-    with pytest.raises(Exception, match=r"next call may cost \$0.9640"):
-        ask(store, questions(1))
-    assert not thinker.ledger
-
-
 def test_thinking_between_tags_is_no_part_of_a_reply(server, store):
     said = {
         "<think>Hm.\nWell.</think>\n\nA text.": ("A text.", "Hm.\nWell.", "ok"),
@@ -213,20 +204,6 @@ def test_a_dry_run_counts_what_one_of_its_notebooks_asks_again(hiccup, store, tm
     assert (calls["stored"], calls["buy"]) == (2, 2) and len(hiccup.ledger) == 3
 
 
-def test_two_clients_ask_again_once_between_them(hiccup, store, another):
-    hiccup.first = dict.fromkeys(range(8), "empty-content")
-    ask(store, questions(8))
-    store.close()
-
-    async def both():
-        async with Client(store=store, again=ALL) as one, Client(store=another("store.sqlite"), again=ALL) as two:
-            return await asyncio.gather(*(client.chat_all(questions(8), label=None) for client in (one, two)))
-
-    for responses in asyncio.run(asyncio.wait_for(both(), 60)):
-        assert statuses(responses) == [("ok", ["empty"])] * 8
-    assert len(hiccup.ledger) == 16
-
-
 def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, another, tmp_path):
     hiccup.first = {0: "empty-content", 1: "cut"}
     ask(store, questions(3))
@@ -257,21 +234,3 @@ def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, 
     export.write_text(json.dumps(row | {"key": row["key"] + number}) + "\n")
     with pytest.raises(InputError, match=r"line 1: not an exported reply.*(in `earlier`|the key .* is not)"):
         another().import_file(export)
-
-
-def test_recorded_replies_are_asked_for_again_too(hiccup, store, tmp_path):
-    hiccup.first = {0: "empty-content"}
-    ask(store, questions(1))
-    (tmp_path / "folder").mkdir()
-    store.export_file(tmp_path / "folder" / "export.jsonl")
-    second = Store(tmp_path / "second.sqlite", recorded=tmp_path / "folder")
-    assert statuses(ask(second, questions(1), again=ALL)[0]) == [("ok", ["empty"])]
-    assert statuses(ask(second, questions(1))[0]) == [("ok", ["empty"])]
-    second.close()
-
-
-def test_a_broken_recording_is_named_and_not_the_store(store, tmp_path):
-    (tmp_path / "recorded").mkdir()
-    (tmp_path / "recorded" / "bad.jsonl").write_text("{}\n")
-    with pytest.raises(InputError, match=r"bad\.jsonl, line 1: not an exported reply"):
-        ask(store, questions(1))

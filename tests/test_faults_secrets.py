@@ -177,14 +177,3 @@ def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, mon
     report = scan([tmp_path], {"K": KEY, "other": f"other-{KEY[::-1]}"})
     assert report.found == [] and report.files > 6
     counted(calls=1, requests=len(server.ledger))
-
-
-@pytest.mark.fault("key")
-def test_a_reply_that_echoes_the_key_is_kept_without_it(store, server, tmp_path):
-    from test_client import ask, questions
-
-    server(reply=f"Your header says Bearer {KEY}.")
-    [response], _ = ask(store, questions(models.get("openai:m"), 1))
-    assert response.text == "Your header says Bearer [key]."
-    store.close()
-    assert scan([tmp_path], {"K": KEY}).found == []

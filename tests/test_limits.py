@@ -2,14 +2,11 @@
 
 import asyncio
 import contextlib
-import os
 import sqlite3
-import subprocess
-import sys
 import time
 
 import pytest
-from test_client import ask, mine, questions, within
+from test_client import ask, mine, process, questions, within
 
 from selfeval.asking import endpoint, sharing
 from selfeval.asking.client import Client, gather
@@ -42,34 +39,9 @@ def most_in(ledger, seconds):
     return max(sum(start <= at < start + seconds for at in times) for start in times)
 
 
-ASK = """if True:
-    import asyncio, sys
-    from selfeval.asking.client import Client
-    from selfeval.asking.request import Request
-    from selfeval.errors import BudgetError
-    from selfeval.models import get
-    from selfeval.asking.messages import user
-    async def run():
-        async with Client(16) as client:
-            asked = [Request(get(sys.argv[1]), user(f"{sys.argv[2]} {i}")) for i in range(20)]
-            try:
-                print(sum(r.status == "ok" for r in await client.chat_all(asked, label=None)))
-            except BudgetError:
-                print("ceiling")
-    asyncio.run(run())"""
-
-
-def process(model, store, name):
-    """Start a process with twenty questions."""
-    environment = os.environ | {"SELFEVAL_STORE": str(store)}
-    return subprocess.Popen(
-        [sys.executable, "-c", ASK, model, name], env=environment, stdout=subprocess.PIPE, text=True
-    )
-
-
 def at_first_call(model, store, fake):
     """Return a process that has its first call in flight."""
-    started = process(model, store, "x")
+    started = process(store, range(20), model)
     while not fake.ledger and started.poll() is None:
         time.sleep(0.02)
     return started
@@ -77,7 +49,7 @@ def at_first_call(model, store, fake):
 
 def three_processes(model, folder):
     """Return what three processes, two of them with the same store, print."""
-    started = [process(model, folder / f"{k // 2}.sqlite", str(k)) for k in range(3)]
+    started = [process(folder / f"{k // 2}.sqlite", range(20 * k, 20 * k + 20), model, 16) for k in range(3)]
     return [each.communicate(timeout=60)[0].strip() for each in started]
 
 
@@ -89,15 +61,6 @@ def test_processes_share_a_rate_whatever_their_stores(tmp_path, server, registry
     mine(registry, fake, more=", requests_per_minute: 1200")
     assert three_processes("mine:m", tmp_path) == ["20"] * 3
     assert len(fake.ledger) == 60 and keeps(fake.ledger, 20)
-
-
-def test_attempts_count_against_the_rate_and_a_pause_still_holds_everybody_back(store, server, registry):
-    fake = server(faults=["429-ms", None, "500"], retry_after=0.4)
-    model = mine(registry, fake, more=", requests_per_minute: 1200")
-    responses, _ = ask(store, questions(model, 20))
-    times = [entry["time"] for entry in fake.ledger]
-    assert all(r.status == "ok" for r in responses) and len(times) == 22
-    assert times[1] - times[0] >= 0.4
 
 
 def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, registry):

@@ -8,7 +8,6 @@ from written_files import run_notebook
 from selfeval import figures, stats, sweep
 from selfeval.errors import ProviderError
 from selfeval.figures import paper, results, tables
-from selfeval.recognition.texts import missing_texts
 from selfeval.stats import serving
 
 ROUTED = "several_endpoints"
@@ -54,14 +53,6 @@ def test_a_model_that_two_upstreams_served_is_found_as_evaluator_and_author():
     assert serving.of_predictions(frame) == {"b": {"one": 60, "two": 30}}  # each text once, and its answers
 
 
-def test_a_lineup_is_one_reply_for_all_its_texts():
-    frame = routed().assign(task_type="lineup", served_by=None)
-    frame["position"] = frame["text_id"] % 2 + 1
-    frame["served_model"] = frame["prompt_id"].astype(int).mod(2).map({0: "x", 1: "y"})
-    frame["text_served_model"] = None
-    assert serving.of_predictions(frame)["a"] == {"x": 15, "y": 15}
-
-
 def test_replies_that_do_not_say_who_served_them_show_nothing():
     frame = routed()
     frame.loc[frame["served_by"] == "West", "served_by"] = None  # kept by an older version
@@ -97,16 +88,6 @@ def test_the_mark_is_in_tables_figures_latex_and_the_set_of_a_paper(tmp_path):
     assert any("‡ Several endpoints served this model" in note for note in paper.notes(one))
 
 
-def test_of_pairs_the_neutral_judges_have_a_share_of_their_own():
-    pairs = records(task="pairwise_self").query("evaluator_model == 'a' or true_model == 'b'")
-    pairs = pairs.assign(position=1, predicted_self=True, other_text_id=pairs["text_id"] + 1000)
-    pairs["other_model"] = pairs["true_model"].map({"a": "b", "b": "c"})  # a judges its own texts, and those of b and c
-    at_first = pairs["text_id"] % 4 == 0  # every second of its own
-    pairs["asked_again"] = at_first.map({True: ["empty"], False: None})
-    seen = tables.overview(pairs).set_index(["evaluator", "role"])["asked again"]
-    assert seen["a", ""] == 0.5 and seen["a", "neutral judge"] == 0
-
-
 def test_first_attempts_stand_beside_the_last_where_it_matters():
     assert tables.overview(asked(0.1)).set_index("evaluator")["asked again"].to_dict() == {"a": 0, "b": 0.1}
     frame = asked(0.4, "a")
@@ -119,14 +100,6 @@ def test_first_attempts_stand_beside_the_last_where_it_matters():
     assert shown.loc["first", names].tolist() == of_a.tolist()
     assert shown.loc["last", "self_accuracy"].startswith("1.00 [")
     assert tables.first_beside(asked(0.02)).empty
-
-
-def test_missing_texts_are_said_with_what_helps():
-    failures = [{"author": "a", "status": "empty", "error": None}] * 2
-    failures += [{"author": "b", "status": "error", "error": "HTTP 500"}, {"author": "b", "status": "refusal"}]
-    for said, words in zip(missing_texts([{"text": "x"}], failures), ("`again", "HTTP 500", "refusal"), strict=True):
-        assert words in said
-    assert missing_texts([{"text": "x"}], []) == []
 
 
 def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, monkeypatch):

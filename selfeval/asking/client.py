@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 from collections import defaultdict
@@ -11,7 +12,6 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from selfeval.asking import dryrun, embedded, simulated
 from selfeval.asking.endpoint import Endpoint
@@ -22,6 +22,8 @@ from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.errors import BudgetError, ProviderError, StoreError, check_whole
 from selfeval.models import Model
+
+ADDRESS = re.compile(r"https?://([^/@]*@)?([\w.-]+|\[[\da-f:.]+\])(:[1-9]\d*)?(/|$)", re.I)
 
 
 @dataclass
@@ -212,7 +214,7 @@ class Client:
                 return Response.from_dict(stored)
             self._flying += 1
             try:
-                response = await endpoint.ask(model, messages, parameters, note, allowed)
+                response = await endpoint.ask(model, messages, parameters, allowed, note)
                 self.tally.count(response)
                 if purse:
                     purse.learn(model, response.cost)
@@ -252,19 +254,11 @@ def require(model: Model) -> None:
         raise ProviderError(
             f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
         )
-    elif not _is_url(provider.url or ""):
+    elif not ADDRESS.match(provider.url or ""):
         raise ProviderError(
             f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
             f"http://127.0.0.1:8000/v1, got {provider.url!r}."
         )
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 class Tasks(asyncio.TaskGroup):
