@@ -113,28 +113,15 @@ def read_rows(path: Path, rows: Iterable[tuple]) -> Iterator[tuple]:
         yield key, request, response, created
 
 
-def _alike(a: str, b: str) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
 def difference(request: dict, recorded: list[dict]) -> str:
-    """Say in one sentence how a request differs from the most similar recorded one."""
+    """Say in one sentence what a request has otherwise than the most similar recorded one."""
     if not recorded:
         return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
-
-    def likeness(other: dict) -> tuple[int, int]:
-        messages = [canonical(each["messages"]) for each in (request, other)]
-        return sum(request[field] == other.get(field) for field in request), _alike(*messages)
-
-    nearest, parts = max(recorded, key=likeness), []
-    for field in request:
-        both = [canonical({"": each.get(field)})[4:-1] for each in (request, nearest)]
-        if both[0] != both[1]:
-            start = max(0, _alike(*both) - 20)
-            ours, theirs = (text[start : start + 80] for text in both)
-            parts.append(f"`{field}` is ...{ours} and not ...{theirs}")
+    nearest = max(recorded, key=lambda other: sum(request[field] == other.get(field) for field in request))
+    parts = [
+        f"`{name}` is ...{json.dumps(value)[-100:]}" for name, value in request.items() if value != nearest.get(name)
+    ]
     return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; against the nearest recorded one "
-        + "; ".join(parts)
-        + ". Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
+        f"recorded one {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )
