@@ -5,11 +5,9 @@
         assert [entry["fault"] for entry in server.ledger] == [...]
 
 It runs in a thread of its own (own event loop; callables and the ledger stay plain Python). As its own process, for
-benchmarks: `python tests/fake_server.py --port 0 --latency 0.1`; the first line it prints is the URL, `GET /ledger`
-counts the requests, and it ends after `--seconds` or when its parent does.
+benchmarks: `python tests/fake_server.py 0.1 NO`; the first line it prints is the URL, and it ends when its parent does.
 """
 
-import argparse
 import asyncio
 import contextlib
 import email.utils
@@ -94,6 +92,7 @@ ANSWERS = {
     "402": (402, error("Insufficient credits. Add more credits to continue.", 402), None),
     "403": (403, error("Your country, region, or territory is not supported.", "unsupported_country"), None),
     "400": (400, error("Invalid request", "bad_request"), None),
+    "no-such-model": (400, error("nobody/x is not a valid model ID", 400), None),
     "400-temperature": (400, error(TEMPERATURE, "unsupported_value", param="temperature"), None),
     "400-max_tokens": (400, error(MAX_TOKENS, "unsupported_parameter", param="max_tokens"), None),
     "500": (500, error("The server had an error while processing your request.", None, "server_error"), None),
@@ -209,10 +208,6 @@ class FakeServer:
         return json.dumps(instance(form["json_schema"]["schema"])) if "json_schema" in form else default_reply(body)
 
     async def _handle(self, request):
-        if request.path == "/ledger":
-            return web.json_response({"requests": len(self.ledger), "faults": [e["fault"] for e in self.ledger]})
-        if request.path.endswith("/models"):
-            return web.json_response({"object": "list", "data": [{"id": "fake", "object": "model"}]})
         raw, headers = await request.read(), dict(request.headers)
         try:
             body = json.loads(raw)
@@ -269,31 +264,23 @@ class FakeServer:
         return web.Response()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency", type=float, default=0.1, help="seconds per request")
-    parser.add_argument("--reply", help="answer every request with this text instead of one made from its messages")
-    parser.add_argument("--fault-rate", type=float, default=0.0)
-    parser.add_argument("--fault-names", nargs="+", default=FAULTS, metavar="NAME", help=", ".join(FAULTS))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=900, help="end after this time whatever happens")
-    args = vars(parser.parse_args())
-    end, parent = time.monotonic() + args.pop("seconds"), os.getppid()
-    with FakeServer(**args) as server, contextlib.suppress(KeyboardInterrupt):
+def main(latency, reply):
+    """Answer every request with a text after so many seconds, until the parent is gone."""
+    parent = os.getppid()
+    with FakeServer(reply, latency=float(latency)) as server, contextlib.suppress(KeyboardInterrupt):
         print(server.url, flush=True)
-        while time.monotonic() < end and os.getppid() == parent:
+        while os.getppid() == parent:
             time.sleep(0.5)
 
 
 @contextlib.contextmanager
 def served(latency: float, reply: str = "NO") -> Iterator[str]:
     """Run the server in a process of its own, as benchmarks need it; yield its URL."""
-    command = [sys.executable, __file__, "--latency", str(latency), "--reply", reply, "--seconds", "600"]
+    command = [sys.executable, __file__, str(latency), reply]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         yield process.stdout.readline().strip()
         process.terminate()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

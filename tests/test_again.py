@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 
 import fake_server
 import pytest
@@ -12,7 +11,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request
 from selfeval.asking.store import Store
-from selfeval.errors import BudgetError, InputError, ReplayMiss
+from selfeval.errors import InputError, ReplayMiss
 from selfeval.recognition.texts import generate_texts
 from selfeval.records import data_path, read_prompts
 from selfeval.sweep.dryrun import read_calls
@@ -96,61 +95,20 @@ def test_a_model_that_thinks_its_allowance_away_writes_all_texts_with_one_reques
     assert [key for key, _ in stored(plain)] == [key for key, _ in stored(store)]
 
 
-def test_white_space_before_the_end_of_the_allowance_is_no_answer_either(thinker, store, monkeypatch):
-    monkeypatch.setitem(fake_server.EDITS, "length", fake_server.message("length", 64, content="\n\n"))
-    with pytest.warns(UserWarning, match="openai:m"):
-        responses, _ = ask(store, questions(2))
-    assert [r.status for r in responses] == ["ok"] * 2
-
-
-def test_a_model_marked_as_reasoning_has_its_own_allowance_from_the_start(thinker, store, registry):
-    thinker.needs = 900
-    registry("models:\n  - {id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900}\n")
-    responses, tally = ask(store, questions(3))
-    assert [r.status for r in responses] == ["ok"] * 3 and tally.calls == 3 and tally.again == 0
-    assert {most(entry["body"]) for entry in thinker.ledger} == {964} and responses[0].adapted == {"max_tokens": 964}
-
-
-def test_the_allowance_holds_under_the_name_that_a_model_wants_it(server, store, registry):
+def test_a_model_marked_as_reasoning_has_its_own_allowance_from_the_start(server, store, registry):
     registry("models:\n  - {id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900}\n")
     fake = server(faults=lambda i, body: "400-max_tokens" if "max_tokens" in body else None)
-    [response], _ = ask(store, questions(1))
-    assert fake.ledger[-1]["body"]["max_completion_tokens"] == 964
+    [response], tally = ask(store, questions(1))
+    assert (response.status, tally.again) == ("ok", 0) and fake.ledger[-1]["body"]["max_completion_tokens"] == 964
     assert response.adapted == {"max_tokens": "max_completion_tokens", "max_completion_tokens": 964}
 
 
 def test_where_a_server_has_no_room_a_model_is_asked_without_from_then_on(server, store):
     fake = server(faults=lambda i, body: "400" if most(body) > 64 else "length")
-    with pytest.warns(UserWarning, match="spent a whole reply"), pytest.warns(UserWarning, match="refuses 16000"):
+    with pytest.warns(UserWarning, match="spent a whole reply"):
         responses, tally = ask(store, questions(2), concurrency=1)
     assert statuses(responses) == [("length", [])] * 2 and tally.failed == 0
     assert [most(entry["body"]) for entry in fake.ledger] == [64, 16_064, 64, 64]
-
-
-def test_where_a_server_has_no_room_those_in_flight_lose_nothing(server, store):
-    fake = server(faults=lambda i, body: i and ("400" if most(body) > 64 else "length"), latency=0.02)
-    with pytest.warns(UserWarning, match="openai:m"):
-        responses, tally = ask(store, questions(30), concurrency=4)
-    assert statuses(responses) == [("ok", []), *[("length", [])] * 29] and tally.failed == 0
-    assert len(fake.ledger) <= 30 + 3 * 4  # it is tried by those in flight, not for every question
-
-
-def test_a_ceiling_holds_for_calls_that_wait_when_room_is_made(server, store, registry, monkeypatch):
-    registry("models:\n  - {id: 'openai:m', display: M, price: {input: 0, output: 1000}}\n")
-    monkeypatch.setenv("SELFEVAL_BUDGET", "0.4")
-    fake = server(faults=lambda i, body: "length" if i == 1 else None, latency=0.05)
-    with pytest.warns(UserWarning, match="openai:m"), pytest.raises(BudgetError):
-        ask(store, questions(20))
-    assert {most(entry["body"]) for entry in fake.ledger} == {64}
-
-
-def test_a_ceiling_counts_what_thinking_may_take(thinker, store, registry, monkeypatch):
-    price = "price: {input: 0, output: 1000}"
-    registry(f"models:\n  - {{id: 'openai:m', display: M, reasoning: true, reasoning_tokens: 900, {price}}}\n")
-    monkeypatch.setenv("SELFEVAL_BUDGET", "0.9")
-    with pytest.raises(Exception, match=r"next call may cost \$0.9640"):
-        ask(store, questions(1))
-    assert not thinker.ledger
 
 
 def test_thinking_between_tags_is_no_part_of_a_reply(server, store):
@@ -159,30 +117,22 @@ def test_thinking_between_tags_is_no_part_of_a_reply(server, store):
         "Hm, well.</think>A text.": ("A text.", "Hm, well.", "ok"),
         "<think>Hm": ("", "Hm", "empty"),
         "a <b>text</b>": ("a <b>text</b>", None, "ok"),
-        "<think></think>A text.": ("A text.", None, "ok"),
-        "</think>A text.": ("A text.", None, "ok"),
         "<THINKING>Of <think> tags.</THINKING>A text.": ("A text.", "Of <think> tags.", "ok"),
+        "\n" * 100_000: ("\n" * 100_000, None, "empty"),  # read at once: constrained replies can end so
     }
-    server(reply=lambda body: [*said][int(body["messages"][-1]["content"][-1])])
-    responses, _ = ask(store, questions(len(said)))
+    server(reply=[*said])
+    responses, _ = ask(store, questions(len(said)), concurrency=1)
     assert [(r.text, r.reasoning, r.status) for r in responses] == [*said.values()]
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_the_tokens_of_a_reply_are_those_behind_its_thinking(apart, server, store, monkeypatch):
+def test_the_tokens_of_thinking_are_not_taken_for_those_of_the_reply(apart, server, store, monkeypatch):
     split = fake_server.message(content="YES", reasoning_content="<think>NO or YES?</think>")
     monkeypatch.setitem(fake_server.EDITS, "cut", split)
     server(reply="<think>NO or YES?</think> YES", faults=["cut"] * apart)
     request = Request(models.get("openai:m"), user("q"), {"logprobs": True, "top_logprobs": 2})
     [response], _ = ask(store, [request])
-    assert [token for token, *_ in response.logprobs] == [" YES"]
-
-
-def test_a_reply_of_white_space_without_end_is_read_at_once(server, store):
-    server(reply="\n" * 100_000)  # constrained replies can end so
-    started = time.monotonic()
-    [response], _ = ask(store, questions(1))
-    assert response.status == "empty" and time.monotonic() - started < 5
+    assert (response.status, response.logprobs) == ("ok", None)
 
 
 # asking again ---------------------------------------------------------------------------------------------------------
@@ -218,7 +168,7 @@ def test_a_text_that_was_cut_off_is_not_asked_for_again_where_it_counts(hiccup, 
     assert statuses(responses) == [("length", []), ("ok", ["empty"])] and tally.again == 1
 
 
-@pytest.mark.parametrize(("again", "asked"), [("empty", 2), ("empty,1", 2), ("empty, 3", 4), ("filtered,length", 1)])
+@pytest.mark.parametrize(("again", "asked"), [("empty", 2), ("empty, 3", 4), ("filtered,length", 1)])
 def test_what_stays_empty_is_asked_for_once_more_or_as_often_as_said(again, asked, server, store):
     fake = server(faults=lambda i, body: "empty-content")
     for _ in range(2):  # over all runs
@@ -227,38 +177,10 @@ def test_what_stays_empty_is_asked_for_once_more_or_as_often_as_said(again, aske
         assert len(fake.ledger) == asked
 
 
-def test_the_others_do_not_wait_until_the_first_has_been_asked_again(server, store):
-    fake = server(faults=lambda i, body: "empty-content", latency=0.02)
-    ask(store, questions(2), again="empty,9")
-    assert "question 1" in str([entry["body"] for entry in fake.ledger[:4]])
-
-
-@pytest.mark.parametrize("again", ["refusal", "ok", "empty,0", "empty,10", "3", "empty,2,3", ["empty"], None])
+@pytest.mark.parametrize("again", ["refusal", "empty,0", "empty,10", "3", "empty,2,3"])
 def test_what_cannot_be_asked_again_is_said(again, store):
     with pytest.raises(InputError, match="`again` must name statuses"):
         Client(store=store, again=again)
-
-
-def test_a_provider_of_empty_replies_leaves_a_whole_corpus_after_asking_again(server, store):
-    seen = set()
-
-    def first_of_three(i, body):
-        asked = json.dumps([body["model"], body["messages"]])
-        new = asked not in seen
-        seen.add(asked)
-        return "empty-content" if new and len(seen) % 3 == 0 else None
-
-    server(faults=first_of_three)
-    prompts = read_prompts(data_path("prompts.jsonl"), 15)
-    authors = [models.get("openai:m"), models.get("openai:n")]
-
-    def corpus(again):
-        return run(store, lambda client: generate_texts(client, authors, prompts, words=60), again=again)
-
-    (texts, failures), _ = corpus("")
-    assert (len(texts), len(failures)) == (20, 10) and {f["status"] for f in failures} == {"empty"}
-    (texts, failures), tally = corpus("empty")
-    assert (len(texts), len(failures)) == (30, 0) and tally.calls == 10
 
 
 def test_a_call_that_fails_when_it_is_asked_again_loses_nothing(hiccup, store):
@@ -282,27 +204,6 @@ def test_a_dry_run_counts_what_one_of_its_notebooks_asks_again(hiccup, store, tm
     assert (calls["stored"], calls["buy"]) == (2, 2) and len(hiccup.ledger) == 3
 
 
-def test_two_clients_ask_again_once_between_them(hiccup, store, another):
-    hiccup.first = dict.fromkeys(range(8), "empty-content")
-    ask(store, questions(8))
-    store.close()
-
-    async def both():
-        async with Client(store=store, again=ALL) as one, Client(store=another("store.sqlite"), again=ALL) as two:
-            return await asyncio.gather(*(client.chat_all(questions(8), label=None) for client in (one, two)))
-
-    for responses in asyncio.run(asyncio.wait_for(both(), 60)):
-        assert statuses(responses) == [("ok", ["empty"])] * 8
-    assert len(hiccup.ledger) == 16
-
-
-def test_what_was_answered_meanwhile_is_not_asked_again(server, store):
-    fake = server()
-    wanted = questions(3) * 2
-    responses, tally = ask(store, wanted, again=ALL, concurrency=1)  # the second three follow when the first are stored
-    assert statuses(responses) == [("ok", [])] * 6 and len(fake.ledger) == tally.calls == tally.stored == 3
-
-
 def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, another, tmp_path):
     hiccup.first = {0: "empty-content", 1: "cut"}
     ask(store, questions(3))
@@ -323,9 +224,7 @@ def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup
         ask(replaying, questions(4), again=ALL)
 
 
-@pytest.mark.parametrize(
-    ("number", "earlier"), [("", 5), ("", ["empty"]), (" 1", []), (" 1", ["ok"]), (" 10", ["empty"] * 10), ("  1", [])]
-)
+@pytest.mark.parametrize(("number", "earlier"), [("", ["empty"]), (" 1", ["ok"]), (" 10", ["empty"] * 10)])
 def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, hiccup, store, another, tmp_path):
     hiccup.first, export = {0: "empty-content"}, tmp_path / "export.jsonl"
     ask(store, questions(1))
@@ -335,30 +234,3 @@ def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, 
     export.write_text(json.dumps(row | {"key": row["key"] + number}) + "\n")
     with pytest.raises(InputError, match=r"line 1: not an exported reply.*(in `earlier`|the key .* is not)"):
         another().import_file(export)
-
-
-def test_of_two_stores_ours_stays_and_an_answer_ends_the_asking(hiccup, store, another):
-    ask(store, questions(1))
-    hiccup.first, theirs = {0: "empty-content"}, another()
-    ask(theirs, questions(1), again=ALL)
-    store.merge(theirs.path)
-    assert len(stored(store)) == 2  # what was bought is kept
-    assert statuses(ask(store, questions(1), again=ALL)[0]) == [("ok", [])]
-
-
-def test_recorded_replies_are_asked_for_again_too(hiccup, store, tmp_path):
-    hiccup.first = {0: "empty-content"}
-    ask(store, questions(1))
-    (tmp_path / "folder").mkdir()
-    store.export_file(tmp_path / "folder" / "export.jsonl")
-    second = Store(tmp_path / "second.sqlite", recorded=tmp_path / "folder")
-    assert statuses(ask(second, questions(1), again=ALL)[0]) == [("ok", ["empty"])]
-    assert statuses(ask(second, questions(1))[0]) == [("ok", ["empty"])]
-    second.close()
-
-
-def test_a_broken_recording_is_named_and_not_the_store(store, tmp_path):
-    (tmp_path / "recorded").mkdir()
-    (tmp_path / "recorded" / "bad.jsonl").write_text("{}\n")
-    with pytest.raises(InputError, match=r"bad\.jsonl, line 1: not an exported reply"):
-        ask(store, questions(1))

@@ -2,24 +2,26 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
-import re
-import sqlite3
+import os
+import socket
+import subprocess
+import sys
 import time
-from pathlib import Path
 
 import openai  # noqa: F401  its import takes half a second, which is no part of a deadline
 import pytest
 from aiohttp import web
-from conftest import AT_ONCE, FULL, KEY
+from conftest import AT_ONCE, KEY
 from fake_server import ANSWERS, FAULTS, FakeServer, completion, error
 
-from selfeval import models
 from selfeval.asking import endpoint
-from selfeval.asking.client import Client, gather
+from selfeval.asking.client import Client, Progress, gather
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, ProviderError, StoreError
+from selfeval.keys import redact
 from selfeval.models import from_callable, get
 
 
@@ -30,6 +32,30 @@ def ask(store, requests, concurrency=16):
         return await client.chat_all(requests, label=None), client.tally
 
     return within(store, work, concurrency)
+
+
+ASKING = """if True:
+    import asyncio, sys
+    from selfeval.asking.client import Client
+    from selfeval.asking.request import Request
+    from selfeval.errors import BudgetError
+    from selfeval.models import get
+    from selfeval.asking.messages import user
+    async def run():
+        async with Client(int(sys.argv[2])) as client:
+            asked = [Request(get(sys.argv[1]), user(f"question {i}")) for i in map(int, sys.argv[3:])]
+            try:
+                print(sum(r.status == "ok" for r in await client.chat_all(asked, label=None)))
+            except BudgetError:
+                print("ceiling")
+    asyncio.run(run())"""
+
+
+def process(store, numbers, model="openai:m", concurrency=8, **options):
+    """Start a process that asks questions of these numbers, with a store at this path."""
+    environment = os.environ | {"SELFEVAL_STORE": str(store)}
+    command = [sys.executable, "-c", ASKING, model, str(concurrency), *map(str, numbers)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
 
 
 def within(store, work, concurrency=16):
@@ -65,30 +91,22 @@ STATUS |= {"filtered": "filtered", "refusal": "refusal", "surrogate": "ok", "nul
 STATUS |= dict.fromkeys(NO_ANSWER, "error")
 
 
-def test_every_fault_has_a_test():
-    assert {*FAULTS} - {*STATUS} == {
-        *("429", "429-date", "429-ms", "429-none", "429-hour", "429-quota", "401", "402", "403", "404"),
-        *("400-temperature", "400-max_tokens"),
-    }
-
-
 @pytest.mark.fault("broken reply")
 @pytest.mark.fault("no answer")
+@pytest.mark.fault("deadline")
 def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stored(store, server, registry):
     fake = server(faults=lambda i, body: said(body) if said(body) in FAULTS else None, hang=20)
     model = mine(registry, fake, deadline=1.5)
     started = time.monotonic()
     responses, tally = ask(store, [Request(model, user(text)) for text in ("first", *STATUS)], concurrency=64)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < AT_ONCE
     got = dict(zip(STATUS, responses[1:], strict=True))
     assert {fault: response.status for fault, response in got.items()} == STATUS
     asked = [said(entry["body"]) for entry in fake.ledger]
     for fault, response in got.items():
-        if response.status == "error":
-            assert response.text == "" and response.error
-            assert asked.count(fault) == 1 if fault == "400" else 2 <= asked.count(fault) <= 6
-        else:
-            assert asked.count(fault) == 1
+        failed = fault in NO_ANSWER
+        assert 2 <= asked.count(fault) <= endpoint.ATTEMPTS["transient"] if failed else asked.count(fault) == 1
+        assert bool(response.error) == (response.status == "error")
     assert {fault: r.text for fault, r in got.items() if r.text} == {
         "cut": "An answer that was cut o",
         "refusal": "I'm sorry, I can't help with that.",
@@ -97,7 +115,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     }
     assert tally.failed == len(NO_ANSWER) + 1
     assert len(list(store.rows())) == 1 + len(STATUS) - tally.failed
-    assert store.outcomes() == {"rejected": 1, "transient": sum(asked.count(fault) for fault in NO_ANSWER)}
+    assert {*store.outcomes()} == {"rejected", "transient"} and store.outcomes()["rejected"] == 1
 
 
 @pytest.mark.fault("broken reply")
@@ -117,11 +135,19 @@ def test_a_fault_that_passes_costs_one_more_attempt(store, server, registry):
 def test_a_service_that_never_answers_is_given_up_after_three_calls(store, server, registry):
     fake = server(faults=lambda i, body: "drop")
     responses, tally = ask(store, questions(mine(registry, fake, deadline=0.4), 200))
-    assert tally.failed == 200 and all("connection failed" in r.error for r in responses)
-    assert store.outcomes()["transient"] <= 3 * 6
+    assert tally.failed == 200 and "connection failed" in responses[0].error
+    assert store.outcomes()["transient"] <= 3 * endpoint.ATTEMPTS["transient"]
 
 
-MUTANTS = (None, 5, -1, 1.5, True, "", "x", [], ["x"], [None], {}, {"x": 1}, [[["y"]]])
+MUTANTS = (None, 5, -1, 1.5, True, "x", [], [None], {"x": 1}, [[["y"]]])
+
+
+class Raw(FakeServer):
+    """Answers question k with the k-th of some bodies."""
+
+    async def _handle(self, request):
+        body = self.reply[int(said(await request.json()).split()[1])]
+        return web.Response(body=body.encode(), content_type="application/json")
 
 
 @pytest.mark.fault("broken reply")
@@ -135,61 +161,41 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
             yield (*path, key)
             yield from places(node[key], (*path, key))
 
-    bodies = []
-    for path in places(good):
-        for mutant in MUTANTS:
-            body = node = json.loads(json.dumps(good))
-            for key in path[:-1]:
-                node = node[key]
-            node[path[-1]] = mutant
-            bodies.append(json.dumps(body))
-    bodies += ["NaN", "[" * 100_000, '{"a":' * 5_000, "9" * 5_000, json.dumps(good).replace("-0.1", "-Infinity")]
-    bodies += [json.dumps(good | {"error": {"code": 503, "metadata": odd}}) for odd in ("x", [], {"headers": "x"})]
-
-    class Raw(FakeServer):
-        async def _handle(self, request):
-            return web.Response(body=bodies.pop().encode(), content_type="application/json")
-
+    bodies = ["[" * 100_000, json.dumps(good).replace("-0.1", "-Infinity")]
+    for path, mutant in itertools.product(places(good), MUTANTS):
+        body = node = json.loads(json.dumps(good))
+        for key in path[:-1]:
+            node = node[key]
+        node[path[-1]] = mutant
+        bodies.append(json.dumps(body))
     monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
     monkeypatch.setattr(endpoint, "UNPROVEN", 10_000)
     monkeypatch.setattr(endpoint, "IN_A_ROW", 10_000)
-    with Raw() as fake:
+    with Raw(bodies) as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]
-    assert {r.status for r in kept} == {"ok", "empty", "refusal"} and len(kept) > 300
+    assert {r.status for r in kept} == {"ok", "empty", "refusal"} and len(kept) > 250
     assert all(isinstance(r.text, str) for r in responses)
     assert store.statistics()[0]["replies"] == len(kept)
 
 
 HUGE = "9" * 400
-COSTS = {"0.25": 0.25, "0": 0.0, "3": 3.0} | dict.fromkeys(
-    ["1e999", "-1", "-0.5", "true", "NaN", "Infinity", '"1"', "[1]", HUGE, "9" * 5000, "1" + HUGE]
-)
+COSTS = {"0.25": 0.25, "0": 0.0} | dict.fromkeys(["1e999", "-1", "true", "NaN", "Infinity", '"1"', HUGE])
 
 
 @pytest.mark.fault("broken reply")
 def test_a_cost_or_count_that_is_none_is_unknown_and_the_reply_is_kept(store, registry):
-    counts = {"5": 5, "0": 0} | dict.fromkeys(["-1", "true", "1.5", str(2**53), HUGE, "1e999", '"5"'])
-    good = json.dumps(completion({"model": "m"}, "YES", cost="COST") | {"x": "y"})
+    counts = {"5": 5} | dict.fromkeys(["-1", "true", "1.5", HUGE, '"5"'])
+    good = json.dumps(completion({"model": "m"}, "YES", cost="COST"))
     bodies = [good.replace('"COST"', cost) for cost in COSTS]
-    bodies += [
-        good.replace('"COST"', "1").replace('"completion_tokens": 2', f'"completion_tokens": {n}') for n in counts
-    ]
-    bodies += [good.replace('"logprobs": null', '"logprobs": {"content": [{"token": "a", "logprob": -1e999}]}')]
-
-    class Raw(FakeServer):
-        async def _handle(self, request):
-            index = int(said(await request.json()).split()[1])
-            return web.Response(body=bodies[index].encode(), content_type="application/json")
-
-    with Raw() as fake:
+    good = good.replace('"COST"', "1")
+    bodies += [good.replace('"completion_tokens": 2', f'"completion_tokens": {n}') for n in counts]
+    with Raw(bodies) as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)))
     assert [r.text for r in responses] == ["YES"] * len(bodies) and len(list(store.rows())) == len(bodies)
     assert [r.cost for r in responses[: len(COSTS)]] == list(COSTS.values())
-    assert [r.usage.get("completion") for r in responses[len(COSTS) : -1]] == list(counts.values())
-    assert responses[-1].logprobs == [("a", None, {})]
-    [row] = store.statistics()
-    assert row["cost"] == 3.25 + len(counts)
+    assert [r.usage.get("completion") for r in responses[len(COSTS) :]] == list(counts.values())
+    assert store.statistics()[0]["cost"] == 0.25 + len(counts)
 
 
 # limits of rate -------------------------------------------------------------------------------------------------------
@@ -216,80 +222,56 @@ def too_early(ledger, wait):
     return sum(any(t + 0.2 < entry["time"] < t + wait - 0.005 for t in refused) for entry in ledger)
 
 
-@pytest.mark.parametrize("fault, wait", [("429-ms", 0.6), ("429-none", 0)] + [("429", 1), ("429-date", 0.6)] * FULL)
+@pytest.mark.parametrize("fault, wait", [("429-ms", 0.6), ("429-none", 0)])
 @pytest.mark.fault("throttled")
 def test_a_rate_limit_costs_time_and_no_reply(store, server, fault, wait):
     fake = server(faults=Limited(fault, 15, wait or 0.8), retry_after=wait, latency=0.01)
     responses, tally = ask(store, questions(get("openai:m"), 40), concurrency=32)
     assert [r.status for r in responses] == ["ok"] * 40 and tally.calls == 40
-    assert any(entry["fault"] for entry in fake.ledger)
-    assert len(fake.ledger) <= 2.5 * 40
+    assert 40 < len(fake.ledger) <= 2.5 * 40
     assert too_early(fake.ledger, wait) == 0
     assert store.outcomes() == {"throttled": len(fake.ledger) - 40}
 
 
-@pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour"])
+def test_a_pause_that_a_provider_asks_for_is_kept_in_each_of_its_forms(store, registry, monkeypatch):
+    """Two seconds, where our own first pause is at most 1.5 s after a rate limit and 0.5 s after another fault."""
+    seconds = lambda s: {"Retry-After": f"{s}"}  # noqa: E731
+    headers = {"X-RateLimit-Reset": str(round(1000 * (time.time() + 3)))}  # OpenRouter says it in the body
+    monkeypatch.setitem(ANSWERS, "503", (503, error("overloaded"), seconds))
+    monkeypatch.setitem(ANSWERS, "400", (429, error("Rate limit", metadata={"headers": headers}), None))
+    forms = ["429", "429-date", "429-ms", "503", "400"]
+    with contextlib.ExitStack() as stack:
+        fakes = [stack.enter_context(FakeServer(faults=[form], retry_after=2)) for form in forms]
+        registry("providers:\n" + "".join(f"  p{k}: {{base_url: '{fake.url}'}}\n" for k, fake in enumerate(fakes)))
+        asked = [Request(get(f"p{k}:m"), user("q")) for k in range(len(forms))]
+        responses, _ = ask(store, asked)
+    assert [(response.status, response.attempts) for response in responses] == [("ok", 2)] * len(forms)
+    waited = [fake.ledger[1]["time"] - fake.ledger[0]["time"] for fake in fakes]
+    assert all(2 - 0.02 <= pause < 3 + AT_ONCE for pause in waited), waited
+
+
+@pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour", "no-such-model"])
 @pytest.mark.fault("refused")
 def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
     fake = server(faults=lambda i, body: fault if body["model"] == "bad" else None)
-    asked = [r for pair in zip(questions(get("openai:bad"), 20), questions(get("openai:good"), 20)) for r in pair]  # noqa: B905
-    started = time.monotonic()
+    asked = [questions(get(f"openai:{name}"), 20)[k] for k in range(20) for name in ("bad", "good")]
     responses, tally = ask(store, asked)
-    assert time.monotonic() - started < 15
     assert [r.status for r in responses] == ["error", "ok"] * 20
-    assert sum(entry["body"]["model"] == "bad" for entry in fake.ledger) <= 2
+    assert sum(entry["body"]["model"] == "bad" for entry in fake.ledger) == 1
     assert (tally.calls, tally.failed) == (20, 20)
-    assert all(r.error.startswith(f"HTTP {fault[:3]}: ") for r in responses[::2])
-
-
-@pytest.mark.fault("refused")
-def test_a_model_refused_in_the_middle_stops_also_for_the_calls_that_wait(store, server):
-    fake = server(faults=lambda i, body: "402" if i >= 10 else None, latency=0.02)
-
-    model = get("openai:m")
-    responses = within(store, lambda client: gather(client.chat(model, user(f"q {i}")) for i in range(100)), 2)
-    assert [r.status for r in responses].count("ok") == 10
-    assert len(fake.ledger) <= 10 + 2
-
-
-@pytest.mark.parametrize(
-    "message", ["nobody/x is not a valid model ID", "API key not valid. Please pass a valid API key."]
-)
-@pytest.mark.fault("refused")
-def test_a_400_about_the_model_or_the_key_stops_the_model(store, server, monkeypatch, message):
-    monkeypatch.setitem(ANSWERS, "400", (400, error(message, 400), None))
-    fake = server(faults=lambda i, body: "400")
-    responses, _ = ask(store, questions(get("openai:x"), 30))
-    assert len(fake.ledger) == 1 and all(message in r.error for r in responses)
-
-
-@pytest.mark.parametrize("fault", ["hang", "trickle"])
-@pytest.mark.fault("deadline")
-def test_a_call_ends_at_its_deadline(store, server, registry, fault):
-    fake = server(faults=lambda i, body: fault if i else None, hang=20)
-    model = mine(registry, fake, deadline=1)
-
-    async def work(client):
-        await client.chat(model, user("first"))
-        started = time.monotonic()
-        return await client.chat(model, user("q")), time.monotonic() - started
-
-    response, seconds = within(store, work)
-    assert 0.9 < seconds < 1 + AT_ONCE
-    assert response.status == "error" and "no complete reply within" in response.error
-    assert len(fake.ledger) == 1 + 2  # half of the time each
+    assert all(r.error.startswith("HTTP 4") for r in responses[::2])
 
 
 # keys -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault("key")
-def test_the_key_is_in_no_error_and_no_file(store, server, tmp_path):
-    fake = server(faults=["401"])
+def test_the_key_is_in_no_error_no_reply_and_no_file(store, server, tmp_path):
+    fake = server(reply=f"Your header says Bearer {KEY}.", faults=["401"])
     [response], _ = ask(store, questions(get("openai:m"), 1))
     assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {KEY}"
     assert response.error == "HTTP 401: Incorrect API key provided: [key]. (after 1 attempt)"
-    ask(store, questions(get("openai:m"), 2))
+    assert ask(store, questions(get("openai:m"), 1))[0][0].text == "Your header says Bearer [key]."
     assert store.outcomes() == {"fatal": 1}
     store.export_file(tmp_path / "export.jsonl")
     store.close()
@@ -308,54 +290,67 @@ def test_a_missing_key_fails_before_the_first_call_of_any_model(store, server, r
     assert [r.status for r in responses] == ["ok"] * 3 and tally.stored == 3
 
 
-def test_a_key_with_a_line_end_is_used_without_it_and_a_broken_one_is_refused(store, server, monkeypatch):
-    fake = server()
-    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
-    assert ask(store, questions(get("openai:m"), 1))[0][0].status == "ok"
-    assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {KEY}"
+def test_a_broken_key_is_refused_and_not_shown(store, server, monkeypatch):
+    server()
     monkeypatch.setenv("OPENAI_API_KEY", "sk-…")
     with pytest.raises(ProviderError, match="key in OPENAI_API_KEY has characters") as caught:
         ask(store, questions(get("openai:m"), 2))
     assert "…" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "fields", ["", "base_url: 'localhost:8000/v1'", "base_url: 'http://[::1'", "base_url: 'http://'"]
-)
+@pytest.mark.parametrize("fields", ["", "base_url: 'localhost:8000/v1'", "base_url: 'http://[::1'"])
 def test_no_address_is_an_error_and_not_another_providers(store, registry, fields):
     registry(f"providers:\n  mine: {{{fields}}}\n")
-    with pytest.raises(ProviderError, match=r"`mine`, whose `base_url` must be an address like http://127\.0\.0\.1"):
+    with pytest.raises(ProviderError, match=r"`mine`, whose `base_url` must be an address"):
         ask(store, questions(get("mine:m"), 1))
 
 
-ODD_ANSWERS = [
-    b"\0\1 hello\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde",
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    b"HTTP/1.1 302 Found\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nA: " + b"x" * 100_000 + b"\r\n\r\n",
-    b"HTTP/1.1 500 x\r\nContent-Type: application/json; charset=nonsense\r\nContent-Length: 3\r\n\r\n\xff\xfea",
-]
+def test_a_provider_of_ones_own_holds_for_listed_models_too(store, server, registry, monkeypatch):
+    """The key went to the original host, though the user's own file says another."""
+    original = server()  # where OPENAI_BASE_URL points to
+    with FakeServer() as own:
+        registry(f"providers: {{openai: {{base_url: '{own.url}', keys: [OUR_KEY]}}}}")
+        monkeypatch.setenv("OUR_KEY", "our-own-key-123")
+        asked = [Request(get(model), user("q")) for model in ("gpt-4-turbo", "openai:other")]  # listed, and not
+        assert {response.status for response in ask(store, asked)[0]} == {"ok"}
+        assert original.ledger == []
+        assert [entry["headers"]["Authorization"] for entry in own.ledger] == ["Bearer our-own-key-123"] * 2
 
 
-@pytest.mark.fault("broken reply")
-def test_what_is_hardly_http_is_a_failed_call(store, registry):
-    async def serve(reader, writer):
-        path = (await reader.read(10_000)).split()[1]
-        writer.write(ODD_ANSWERS[int(path.split(b"/")[1])])
-        await writer.drain()
-        writer.close()
+@pytest.mark.parametrize("name, where", [("ollama", "OLLAMA_BASE_URL"), ("mine", "`base_url`")])
+def test_a_server_of_this_machine_that_is_not_there_is_said_at_once(store, registry, monkeypatch, name, where):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+    registry(f"providers: {{mine: {{base_url: '{address}'}}}}")
+    monkeypatch.setenv("OLLAMA_BASE_URL", address)
+    started = time.monotonic()
+    responses, tally = ask(store, questions(get(f"{name}:m"), 30))
+    assert time.monotonic() - started < AT_ONCE and tally.failed == 30
+    assert all(f"nothing answers at {address}" in r.error and where in r.error for r in responses)
+    assert store.outcomes() == {"fatal": 1}
 
-    async def run():
-        service = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = service.sockets[0].getsockname()[1]
-        own = (f"  p{k}: {{base_url: 'http://127.0.0.1:{port}/{k}', deadline: 1}}\n" for k in range(len(ODD_ANSWERS)))
-        registry("providers:\n" + "".join(own))
-        async with service, Client(2, store) as client:
-            return await client.chat_all([Request(get(f"p{k}:m"), user("q")) for k in range(len(ODD_ANSWERS))], None)
 
-    for response in asyncio.run(asyncio.wait_for(run(), 20)):
-        assert response.status == "error" and re.search(r"\(after [2-6] attempts\)", response.error)  # as time allows
+def test_a_key_that_was_read_stays_out_of_what_is_said_later(store, registry, monkeypatch):
+    """Its variable's name says nothing of a secret, it looks like no known key, and later it is in no variable."""
+    key = "-".join(("correct", "horse", "battery", "9"))
+    with FakeServer(faults=["401"]) as fake:
+        registry(f"providers: {{lab: {{base_url: '{fake.url}', keys: [LAB_LOGIN]}}}}")
+        monkeypatch.setenv("LAB_LOGIN", f"{key}\n")
+        [response], _ = ask(store, questions(get("lab:m"), 1))
+        assert response.error == "HTTP 401: Incorrect API key provided: [key]. (after 1 attempt)"
+        assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {key}"
+    monkeypatch.delenv("LAB_LOGIN")
+    registry(f"models: [{{id: a/b, display: B, parameters: {key}}}]")
+    with pytest.raises(InputError, match=r"models\.a/b\.parameters: .*, got '\[key\]'\.$"):
+        get("a/b")
+    assert redact(f"refused {key}") == "refused [key]"
+
+
+def test_a_key_that_is_an_ordinary_word_changes_no_reply_and_no_message(store, server, monkeypatch):
+    server(reply="the reply is EMPTY")
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+    [response], _ = ask(store, questions(get("openai:m"), 1))
+    assert response.text == redact(response.text) == "the reply is EMPTY"
 
 
 # what is sent and what comes back -------------------------------------------------------------------------------------
@@ -389,17 +384,6 @@ def test_equal_requests_of_one_batch_are_one_call(store, server):
     assert responses[:2] == [r for r in responses[2:4]]
 
 
-def test_who_waits_for_anothers_call_takes_no_turn_from_it_when_both_are_held_back(store, server):
-    fake = server(faults=[None, "429-ms"], retry_after=0.2, latency=0.05)
-    model = get("openai:m")
-
-    async def work(client):
-        await client.chat(model, user("first"))
-        return await client.chat_all([*questions(model, 1), *questions(model, 1)], label=None)
-
-    assert [r.status for r in within(store, work, 2)] == ["ok"] * 2 and len(fake.ledger) == 3
-
-
 def test_a_refused_parameter_is_left_out_once_per_model_and_recorded(store, server):
     def picky(i, body):
         return "400-temperature" if "temperature" in body else "400-max_tokens" if "max_tokens" in body else None
@@ -416,28 +400,16 @@ def test_a_refused_parameter_is_left_out_once_per_model_and_recorded(store, serv
     assert tally.calls == 0 and again[0].adapted == responses[0].adapted
 
 
-def test_system_prompts_and_parameters_are_merged(store, server, registry):
-    fake = server()
+def test_system_prompts_and_parameters_are_merged(registry):
     registry(
-        "models:\n  - {id: 'openai:captain', display: Captain, system: Speak as a captain.,"
-        " parameters: {temperature: null, top_p: 0.5, max_tokens: 7}}\n"
+        "models: [{id: 'openai:captain', display: Captain, system: Speak as a captain.,"
+        " parameters: {temperature: null, top_p: 0.5, max_tokens: 7}}]"
     )
-    told = [{"role": "system", "content": "Be brief."}, *user("q")]
-    given = {"temperature": 0.3, "max_tokens": 8, "seed": None}
-    ask(store, [Request(get("openai:captain"), told, given), Request(get("openai:captain"), user("q"), {})])
-    first, second = sorted((e["body"] for e in fake.ledger), key=lambda body: -body["max_tokens"])
-    assert first["messages"] == [{"role": "system", "content": "Speak as a captain.\n\nBe brief."}, *user("q")]
-    assert second["messages"][0]["content"] == "Speak as a captain." and told[0]["content"] == "Be brief."
-    assert {k: v for k, v in first.items() if k != "messages"} == {"model": "captain", "top_p": 0.5, "max_tokens": 8}
-    assert second["max_tokens"] == 7
-
-
-@pytest.mark.fault("odd text")
-def test_a_request_with_lone_surrogates_is_sent_and_found_again(store, server):
-    server(reply="YES")
-    request = Request(get("openai:m"), user("lone \ud800, nul \0, \U0001f600"))
-    assert ask(store, [request])[0][0].text == "YES"
-    assert ask(store, [request])[1].stored == 1
+    told, given = [{"role": "system", "content": "Be brief."}, *user("q")], {"temperature": 0.3, "max_tokens": 8}
+    messages, parameters = Request(get("openai:captain"), told, given | {"seed": None}).full()
+    assert messages == [{"role": "system", "content": "Speak as a captain.\n\nBe brief."}, *user("q")]
+    assert parameters == {"top_p": 0.5, "max_tokens": 8} and told[0]["content"] == "Be brief."
+    assert Request(get("openai:captain"), user("q")).full()[1]["max_tokens"] == 7
 
 
 def test_callables_plain_asynchronous_and_failing(store):
@@ -448,52 +420,25 @@ def test_callables_plain_asynchronous_and_failing(store):
     def broken(messages):
         raise ValueError("no idea")
 
-    cases = [(lambda messages, **_: "plain", "plain", "ok"), (slow, "q {'top_p': 1}", "ok")]
-    for call, text, status in [*cases, (lambda messages, **_: " ", " ", "empty")]:
+    cases = {
+        slow: ("q {'top_p': 1}", "ok", None),
+        lambda messages: "plain \ud800": ("plain \ufffd", "ok", None),
+        lambda messages, top_p=0: f"{top_p}": ("1", "ok", None),
+        lambda messages, **_: " ": (" ", "empty", None),
+        lambda messages: 5: ("", "error", "TypeError: the function must return a text or a Response, got 5"),
+        broken: ("", "error", "ValueError: no idea"),
+    }
+    for call, answer in cases.items():
         [response], tally = ask(store, [Request(from_callable(call, "me"), user("q"), {"top_p": 1})])
-        assert (response.text, response.status, tally.calls) == (text, status, 0)
-    for call, text in ((lambda messages: "plain", "plain"), (lambda messages, top_p=0: f"{top_p}", "1")):
-        [response], _ = ask(store, [Request(from_callable(call, "me"), user("q"), {"top_p": 1, "temperature": 0})])
-        assert (response.text, response.status) == (text, "ok")
-    [response], _ = ask(store, [Request(from_callable(lambda messages: "lone \ud800", "me"), user("q"))])
-    assert response.text == "lone \ufffd"
-    for value in (None, 5, {"text": "hi"}):
-        [response], _ = ask(store, [Request(from_callable(lambda messages, value=value: value, "me"), user("q"))])
-        assert (response.status, response.text) == ("error", "")
-        assert response.error == f"TypeError: the function must return a text or a Response, got {value!r}"
-    [response], tally = ask(store, [Request(from_callable(broken, "me"), user("q"))])
-    assert (response.status, response.text, tally.failed) == ("error", "", 1)
-    assert response.error == "ValueError: no idea"
+        assert (response.text, response.status, response.error) == answer
+        assert (tally.calls, tally.failed) == (0, answer[1] == "error")
     assert not list(store.rows())
 
 
-@pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "8"])
-def test_concurrency_is_a_whole_number(concurrency):
-    with pytest.raises(InputError, match=re.escape(f"whole number of at least 1, got {concurrency!r}")):
-        Client(concurrency)
-
-
-def test_a_call_that_is_stopped_while_it_waits_takes_no_place_from_the_others(store, server):
-    fake = server(latency=0.1)
-
-    async def work(client):
-        calls = [asyncio.create_task(client.chat(get("openai:m"), user(f"q{k}"))) for k in range(5)]
-        await asyncio.sleep(0.05)
-        calls[1].cancel()
-        calls[3].cancel()
-        return [(await call).status for call in calls[::2]]
-
-    assert within(store, work, 1) == ["ok"] * 3 and len(fake.ledger) == 3
-
-
-def test_a_bound_of_the_registry_that_is_lower_than_asked_is_said(store, server, registry):
-    model = mine(registry, server(), more=", concurrency: 2")
-    with pytest.warns(UserWarning, match="At most 2 calls to `mine` are in flight at a time, and not 16"):
-        ask(store, questions(model, 3))
-
-
-def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_before_the_next_call(store, server):
-    flying = most = claimed = 0
+def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_before_the_next_call(
+    store, server, registry
+):
+    flying = most = 0
 
     def reply(body):
         nonlocal flying
@@ -501,25 +446,20 @@ def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_befor
         return "x"
 
     def arrived(i, body):
-        nonlocal flying, most, claimed
+        nonlocal flying, most
         flying += 1
         most = max(most, flying)
-        with contextlib.closing(sqlite3.connect(store.path)) as reader:
-            claimed = max(claimed, reader.execute("SELECT count(*) FROM claims").fetchone()[0])
 
     async def chain(client, name):
-        kept = []
         for step in range(3):
-            request = Request(get("openai:m"), user(f"chain {name}, step {step}"))
+            request = Request(model, user(f"chain {name}, step {step}"))
             await client.chat(request.model, request.messages)
-            kept.append(store.get(request.key) is not None)
-        return kept
+            assert store.get(request.key)
 
-    server(reply=reply, faults=arrived, latency=0.02)
-    kept = within(store, lambda client: gather(chain(client, name) for name in range(40)), 8)
-    assert kept == [[True] * 3] * 40
-    assert most == 8
-    assert claimed <= 2 * 8  # in flight, or on the way to the disk
+    model = mine(registry, server(reply=reply, faults=arrived, latency=0.02), more=", concurrency: 7")
+    within(store, lambda client: gather(chain(client, name) for name in range(40)), 8)
+    assert most == 7
+    assert within(store, lambda client: gather(chain(client, -name) for name in range(3))) == [None] * 3
 
 
 def test_a_failure_is_raised_as_itself_and_without_a_group_that_kernels_cannot_show(store):
@@ -531,29 +471,17 @@ def test_a_failure_is_raised_as_itself_and_without_a_group_that_kernels_cannot_s
     assert raised.value.__context__ is None
 
 
-@pytest.mark.parametrize("key", ["x", "EMPTY", "text"])
-def test_a_key_that_is_an_ordinary_word_changes_no_reply(store, server, monkeypatch, key):
-    server(reply=f"the text is {key}")
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    [response], _ = ask(store, questions(get("openai:m"), 1))
-    assert response.text == f"the text is {key}"
-
-
 def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch):
     server(cost=0.5)
     monkeypatch.setenv("TQDM_DISABLE", "1")
+    monkeypatch.setattr(Progress, "tallies", [])
     monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "progress.json"))
-
-    def work(client):
-        return client.chat_all(questions(get("openai:m"), 5), label="questions")
-
-    within(store, work)
+    for asked in (questions(get("openai:m"), 5), [Request(get("openai:m"), user("another notebook's client"))]):
+        within(store, lambda client, asked=asked: client.chat_all(asked, label="questions"))
     state = json.loads((tmp_path / "progress.json").read_text())
     assert state.pop("tokens") > 0
     nothing = {"again": 0, "simulated": 0, "unpriced": 0, "stored": 0, "failed": 0}
-    assert state == {"label": "questions", "done": 5, "total": 5, "calls": 5, "cost": 2.5} | nothing
-    monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "gone" / "progress.json"))
-    within(store, work)  # a place that cannot be written costs no reply
+    assert state == {"label": "questions", "done": 1, "total": 1, "calls": 6, "cost": 3.0} | nothing
 
 
 # identity -------------------------------------------------------------------------------------------------------------
@@ -565,51 +493,33 @@ def identity(model="openai:m", text="q", sample=0, seed=0, **parameters):
 
 @pytest.mark.fault("changed")
 def test_what_can_change_a_reply_changes_its_key_and_nothing_else_does(registry, monkeypatch):
-    base = identity(temperature=1, max_tokens=5)
-    assert base == identity(max_tokens=5.0, temperature=1.0) == identity(temperature=1, max_tokens=5, top_p=None)
-    assert base == identity(temperature=1, max_tokens=5, seed=9)  # this provider takes no seed
+    given = {"temperature": 1, "max_tokens": 5}
+    base = identity(**given)
+    assert base == identity(max_tokens=5.0, temperature=1.0) == identity(**given, top_p=None)
+    assert base == identity(**given, seed=9)  # this provider takes no seed
     different = [
         identity(temperature=0.9, max_tokens=5),
         identity(temperature=1),
-        identity(temperature=1, max_tokens=5, sample=1),
-        identity(temperature=1, max_tokens=5, text="q "),
-        identity(temperature=1, max_tokens=5, model="openai:n"),
-        identity(temperature=1, max_tokens=5, model="openrouter:openai/m"),
-        identity(temperature=1, max_tokens=5, response_format={"type": "json_object"}),
+        identity(**given, sample=1),
+        identity(**given, text="q "),
+        identity(**given, model="openai:n"),
+        identity(**given, model="openrouter:openai/m"),
     ]
     monkeypatch.setenv("OPENAI_API_KEY", "another")
-    assert base == identity(temperature=1, max_tokens=5)
+    assert base == identity(**given)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")  # no longer the provider's own address
-    different.append(identity(temperature=1, max_tokens=5))
-    assert len({base, *different}) == 1 + len(different)
+    assert len({base, *different, identity(**given)}) == 2 + len(different)
 
     def own(url, fields=""):
         registry(f"providers:\n  own: {{base_url: '{url}'{fields}}}\n")
         return identity("own:m", seed=3)
 
     first = own("http://127.0.0.1:1/v1")
-    assert first == own("http://127.0.0.1:1/v1", ", deadline: 5, concurrency: 3, keys: [X], logprobs: true")
-    assert first == own("http://127.0.0.1:1/v1/")
+    assert first == own("http://me:hunter2@127.0.0.1:1/v1/", ", deadline: 5, concurrency: 3, keys: [X], logprobs: true")
     assert len({first, own("http://127.0.0.1:2/v1"), own("http://127.0.0.1:1/v1", ", seeded: true")}) == 3
 
 
-@pytest.mark.fault("key")
-def test_an_address_with_a_password_is_not_stored_with_it(registry):
-    registry("providers:\n  own: {base_url: 'https://me:hunter2@127.0.0.1:1/v1'}\n")
-    assert "hunter2" not in Request(get("own:m"), user("q")).identity
-
-
-def test_the_embedded_models_key_knows_no_port_but_the_weights(registry, monkeypatch):
-    local = models.providers()["local"]
-    request = Request(get("local/smollm2-135m"), user("q"), {}, 1, 2)
-    assert json.loads(request.identity)["provider"] == {
-        "provider": "local", "engine": local.embedded["engine"], "settings": local.embedded["settings"],
-        "sha256": local.embedded["sha256"],
-    }  # fmt: skip
-    assert json.loads(request.identity)["parameters"] == {"seed": 2_000_001}
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, Path("x")])
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}])
 def test_a_request_that_is_no_json_is_one_sentence(store, server, value):
     fake = server()
     with pytest.raises(InputError, match="A request holds texts, finite numbers, lists and dictionaries alone"):

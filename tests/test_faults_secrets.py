@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import shutil
 import sqlite3
 from urllib.parse import quote
@@ -16,7 +15,7 @@ from test_cli import selfeval
 from test_sweep import make_notebook
 
 from selfeval import ROOT, keys, models
-from selfeval.keys import BEGINNINGS, PIECE, is_secret_name, redact, scan, values
+from selfeval.keys import PIECE, redact, scan, values
 
 OWN = "pass+word/with \"odd' ÿ signs 12"
 SHAPED = {  # by their beginnings; in pieces, so that the repository holds none
@@ -59,10 +58,6 @@ def test_every_shape_is_found_with_its_beginning_and_place_and_never_printed(pla
     (planted / "log.txt").write_text(f"fine\nalso fine\nused {begin}{rest} \nand more\n")
     assert scan([planted], {}).found == [f"{planted / 'log.txt'}, line 3: a key that begins with {begin}"]
     assert redact(f"used {begin}{rest}") == "used [key]"
-
-
-def test_every_kind_of_shape_is_tested():
-    assert all({*begins.split()} & {*SHAPED} for begins in BEGINNINGS)
 
 
 def test_what_only_looks_like_a_key_is_left_alone(planted):
@@ -110,49 +105,32 @@ def test_a_key_is_found_in_code_notebooks_records_stores_and_images(planted):
         connection.execute("CREATE TABLE replies (key TEXT, response TEXT)")
         connection.execute("INSERT INTO replies VALUES ('a', 'good'), ('b', ?)", ("x" * 100_000 + KEY + "y" * 9000,))
         connection.commit()
-        names = sorted(path.name for path in planted.iterdir())
         found = [each.removeprefix(f"{planted}/") for each in scan([planted], {"K": KEY}).found if "value of" in each]
-        assert sorted(path.name for path in planted.iterdir()) == names
     in_files = [each.partition(",")[0] for each in found]
     assert in_files == ["a.py", "b.ipynb", "c.jsonl", "d.png", "e.pdf", "f.sqlite", "f.sqlite-wal"]
     assert found[0] == "a.py, line 2: the value of K" and found[2] == "c.jsonl, line 3: the value of K"
-    assert found[5] == "f.sqlite, line 4 of its .dump: the value of K"
 
 
 def test_the_command_says_what_it_found_skipped_and_could_not_read(planted, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("SOME_TOKEN", "t0ken-value")
-    (planted / ".git").mkdir()
-    (planted / ".git" / "object").write_text(KEY)
-    (planted / "fine.txt").write_text("nothing")
-    os.mkfifo(planted / "pipe")
-    (planted / ".env").write_text(f"OPENAI_API_KEY={KEY}")
-    assert selfeval("scan", planted).exit_code == 1
     monkeypatch.setattr(keys, "ROOT", planted)
     monkeypatch.chdir(planted)
+    (planted / ".git").mkdir()
+    (planted / ".git" / "object").write_text(KEY)
+    (planted / ".env").write_text(f"OPENAI_API_KEY={KEY}")
+    (planted / "fine.txt").write_text("nothing")
     clean = selfeval("scan", ".")
     assert clean.exit_code == 0 and "0 keys in 1 files" in clean.output
-    for path in ("gone", "pipe"):
-        bad = selfeval("scan", planted, planted / path)
-        assert bad.exit_code == 2 and f"{path}: there is no such file or folder with content" in bad.output
-    (planted / "bad\x1b[31m.txt").write_text(f"1\n2 says t0ken-value and {KEY}\n")
-    hit = selfeval("scan", planted, planted / "gone")
+    assert selfeval("scan", planted, planted / "gone").exit_code == 2
+    (planted / "bad\x1b[31m.txt").write_text(f"1\n2 says {KEY}\n")
+    hit = selfeval("scan", planted)
     assert hit.exit_code == 1 and "line 2: the value of OPENAI_API_KEY" in hit.output
-    assert "line 2: the value of SOME_TOKEN" in hit.output and "cannot be read" in hit.output
-    assert KEY not in hit.output and "t0ken" not in hit.output and "\x1b" not in hit.output
+    assert KEY not in hit.output and "\x1b" not in hit.output
 
 
 def test_this_repository_holds_no_key():
     report = scan([ROOT])
     assert report.found == [] and report.files > 100
-
-
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [("OPENAI_API_KEY", True), ("apiKey", True), ("hf_token", True), ("KEYBOARD", False), ("MONKEY", False)],
-)
-def test_names_that_say_secret(name, secret):
-    assert is_secret_name(name) is secret
 
 
 # keeping out ----------------------------------------------------------------------------------------------------------
@@ -199,14 +177,3 @@ def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, mon
     report = scan([tmp_path], {"K": KEY, "other": f"other-{KEY[::-1]}"})
     assert report.found == [] and report.files > 6
     counted(calls=1, requests=len(server.ledger))
-
-
-@pytest.mark.fault("key")
-def test_a_reply_that_echoes_the_key_is_kept_without_it(store, server, tmp_path):
-    from test_client import ask, questions
-
-    server(reply=f"Your header says Bearer {KEY}.")
-    [response], _ = ask(store, questions(models.get("openai:m"), 1))
-    assert response.text == "Your header says Bearer [key]."
-    store.close()
-    assert scan([tmp_path], {"K": KEY}).found == []

@@ -1,12 +1,11 @@
 """Simulated models answer with the rates that were planted, and the same to the same question."""
 
-import asyncio
 import math
 
 import pytest
 from planted_rates import recognition
+from test_client import ask
 
-from selfeval.asking.client import Client
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request
 from selfeval.asking.simulated import Simulated, author_of
@@ -79,39 +78,24 @@ def test_authors_write_the_wanted_length_and_are_found_again():
 
 def test_a_text_with_a_list_in_it_is_no_list_of_candidates():
     listing = "Things to buy:\n- bread\n- salt\nAnswer with YES or NO and nothing else.\n"
-    model = get("sim/always-itself")
-    assert Simulated(model)(asked("binary_self", listing)).text == "YES"
+    assert Simulated(get("sim/always-itself"))(asked("binary_self", listing)).text == "YES"
     assert Simulated(get("sim/never-itself"))(asked("exact_model", listing)).text in ("A", "B")
-    assert len(Simulated(model)(user(listing + "Write about 20 words.")).text.split()) >= 20
 
 
 def test_the_client_counts_simulated_replies_and_stores_none(store):
-    async def run():
-        async with Client(4, store) as client:
-            asked = [Request(get("sim/good"), user("Write about 9 words."), {}, k) for k in range(10)]
-            return await client.chat_all(asked, label=None), client.tally
-
-    responses, tally = asyncio.run(run())
+    requests = [Request(get("sim/good"), user("Write about 9 words."), {}, k) for k in range(10)]
+    responses, tally = ask(store, requests)
     assert len({r.text for r in responses}) == 10 and {r.cost for r in responses} == {0.0}
-    assert str(tally) == "0 model calls, 10 simulated replies, 0 replies from the store, 0 failed"
-    assert list(store.rows()) == []
+    assert (tally.calls, tally.simulated) == (0, 10) and list(store.rows()) == []
 
 
 def test_an_unknown_parameter_of_the_simulation_is_an_error(store, registry):
     registry("models: [{id: sim/odd, display: Odd, simulation: {hit: 1, hitt: 0.5}}]")
-
-    async def run():
-        async with Client(4, store) as client:
-            await client.chat(get("sim/odd"), user("q"))
-
     with pytest.raises(InputError, match="'sim/odd' has the unknown simulation parameter `hitt`"):
-        asyncio.run(run())
+        ask(store, [Request(get("sim/odd"), user("q"))])
 
 
-def test_a_role_that_nothing_imported_plays_is_one_sentence_that_names_the_imports(registry, monkeypatch):
+def test_a_role_that_nothing_imported_plays_is_one_sentence(registry):
     registry("models: [{id: sim/poet, display: Poet, simulation: {role: poet}}]")
     with pytest.raises(InputError, match="'sim/poet' has the role 'poet', which nobody plays here"):
         Simulated(get("sim/poet"))
-    monkeypatch.setattr("selfeval.asking.simulated.ROLES", {})
-    with pytest.raises(InputError, match=r"role 'recognition', which nobody plays here; .import selfeval.recognition"):
-        Simulated(get("sim/good"))

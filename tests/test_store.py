@@ -10,7 +10,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,10 +18,10 @@ from pathlib import Path
 import pytest
 from conftest import AT_ONCE, small_disk
 from fake_server import default_reply
-from test_client import ask, questions, said
+from test_client import ask, process, questions, said, within
 
 from selfeval import ROOT
-from selfeval.asking.client import Client
+from selfeval.asking import ledger
 from selfeval.asking.ledger import own_name
 from selfeval.asking.messages import user
 from selfeval.asking.recordings import canonical, key_of
@@ -32,24 +31,6 @@ from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
 
 GOLDEN = Path(__file__).parent / "golden" / "store"
-CODE = """if True:
-    import asyncio, sys
-    from selfeval.asking.client import Client
-    from selfeval.asking.request import Request
-    from selfeval.models import get
-    from selfeval.asking.messages import user
-    async def run():
-        async with Client(8) as client:
-            asked = [Request(get("openai:m"), user(f"question {i}")) for i in range(int(sys.argv[1]))]
-            print(sum(r.status == "ok" for r in await client.chat_all(asked, label=None)))
-    asyncio.run(run())"""
-
-
-def process(store, count, **options):
-    environment = os.environ | {"SELFEVAL_STORE": str(store.path)}
-    return subprocess.Popen(
-        [sys.executable, "-c", CODE, str(count)], env=environment, stdout=subprocess.PIPE, **options
-    )
 
 
 def stored(store):
@@ -81,40 +62,24 @@ def locked(path):
 @pytest.mark.fault("same keys")
 def test_four_processes_with_the_same_requests_buy_each_once(store, server):
     fake = server(latency=0.05)
-    processes = [process(store, 50) for _ in range(4)]
+    processes = [process(store.path, range(50)) for _ in range(4)]
     assert [int(p.communicate(timeout=60)[0]) for p in processes] == [50] * 4
     assert sorted(map(said, (entry["body"] for entry in fake.ledger))) == sorted(f"question {i}" for i in range(50))
     assert count(store, "replies") == 50 and count(store, "claims") == 0
-
-
-@pytest.mark.fault("same keys")
-def test_processes_that_create_the_store_at_the_same_time(tmp_path):
-    code = "import pathlib, sys\nfrom selfeval.asking.store import Store\n"
-    code += "for p in sys.stdin: Store(p.strip(), pathlib.Path('none')).get('x'); print(flush=True)"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-    processes = [subprocess.Popen([sys.executable, "-c", code], **pipes) for _ in range(4)]
-    for k in range(30):
-        for p in processes:
-            p.stdin.write(f"{tmp_path}/{k}.sqlite\n")
-        assert [p.stdout.readline() for p in processes] == ["\n"] * 4
-    for p in processes:
-        p.stdin.close()
-        assert p.wait(10) == 0
-        p.stdout.close()
 
 
 @pytest.mark.fault("kill")
 def test_no_stored_reply_is_bought_again_after_kills(store, server):
     draw, fake, kills = random.Random(5), server(latency=0.04), []
     for _ in range(3):
-        victim, enough = process(store, 60), len(fake.ledger) + draw.randrange(1, 22)
+        victim, enough = process(store.path, range(60)), len(fake.ledger) + draw.randrange(1, 22)
         while len(fake.ledger) < enough and victim.poll() is None:
             time.sleep(draw.uniform(0.001, 0.01))
         victim.kill()
         assert victim.wait() == -signal.SIGKILL
         victim.stdout.close()
         kills.append((stored(store), len(fake.ledger)))
-    last = process(store, 60)
+    last = process(store.path, range(60))
     assert int(last.communicate(timeout=60)[0]) == 60
     for kept, before in kills:
         assert not kept & {said(entry["body"]) for entry in fake.ledger[before:]}
@@ -124,88 +89,40 @@ def test_no_stored_reply_is_bought_again_after_kills(store, server):
     assert query(store, "PRAGMA integrity_check") == [("ok",)]
 
 
-def claimed(store, request, owner, since=None):
-    query(store, "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, 0, NULL)", request.key, owner, since or time.time())
-
-
-def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server, monkeypatch):
+def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server):
     """Ended, also where its number is another one's by now; and of another host after a while."""
-    monkeypatch.setattr("selfeval.asking.ledger.ABROAD", 100)
     fake, host = server(), socket.gethostname()
     child = subprocess.Popen(["true"])
     child.wait()
-    owners = [(f"{host}:{child.pid}:1.00", None), (f"{host}:{os.getppid()}:1.00", None), (f"{host}:1:0badcafe", None)]
-    asked = questions(get("openai:m"), 5)
+    owners = [f"{host}:{child.pid}:1.00", f"{host}:{os.getppid()}:1.00", "elsewhere:1:1.00", own_name()]
+    asked = questions(get("openai:m"), 4)
     store.get("k")
-    for request, (owner, since) in zip(asked, [*owners, ("elsewhere:1:1.00", time.time() - 101)], strict=False):
-        claimed(store, request, owner, since)
-    claimed(store, asked[4], own_name())  # as where it could not be given back
+    for request, owner in zip(asked, owners, strict=True):
+        values = (request.key, owner, time.time() - ledger.ABROAD - 1)
+        query(store, "INSERT INTO claims VALUES (?, ?, ?, 0, NULL)", *values)
     responses, _ = ask(store, asked)
-    assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 5 and store.outcomes() == {"abandoned": 5}
-
-
-def test_whoever_waits_for_a_living_process_says_for_whom_and_goes_on_when_it_dies(store, server, monkeypatch, capfd):
-    monkeypatch.setattr("selfeval.asking.store.NOTICE", 0.2)
-    fake = server(latency=60)
-    holder = process(store, 1)
-    while not fake.ledger and holder.poll() is None:
-        time.sleep(0.05)
-    fake.latency = 0
-
-    async def run():
-        async with Client(8, store) as client:
-            asking = asyncio.create_task(client.chat_all(questions(get("openai:m"), 1), label=None))
-            while not (told := capfd.readouterr().err) and not asking.done():  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            assert len(fake.ledger) == 1
-            holder.kill()
-            holder.communicate()
-            return told, (await asking)[0].status
-
-    told, status = asyncio.run(asyncio.wait_for(run(), 60))
-    assert (
-        f"waiting for process {holder.pid} on {socket.gethostname()} and the call that it has in flight since 20"
-        in told
-    )
-    assert status == "ok" and len(fake.ledger) == 2 and store.outcomes() == {"abandoned": 1}
+    assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 4 and store.outcomes() == {"abandoned": 4}
 
 
 # cancellation, closing, errors ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seconds", [0, 0.002, 0.01, 0.03, 0.12])
+@pytest.mark.parametrize("seconds", [0, 0.01, 0.12])
 def test_a_cancelled_task_leaves_no_claim_and_the_store_goes_on(store, server, seconds):
     fake = server(latency=0.1)
 
-    async def run():
-        async with Client(8, store) as client:
-            await client.chat(get("openai:m"), user("first"))
-            task = asyncio.create_task(client.chat_all(questions(get("openai:m"), 30), label=None))
-            await asyncio.sleep(seconds)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            return (await client.chat_all(questions(get("openai:m"), 3), label=None)), client.tally.calls
+    async def work(client):
+        task = asyncio.create_task(client.chat_all(questions(get("openai:m"), 30), label=None))
+        await asyncio.sleep(seconds)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await client.chat_all(questions(get("openai:m"), 12), label=None)
 
-    responses, _ = asyncio.run(asyncio.wait_for(run(), 10))
-    assert [r.status for r in responses] == ["ok"] * 3
+    assert [r.status for r in within(store, work, 8)] == ["ok"] * 12
     assert count(store, "claims") == 0
-    assert len(fake.ledger) <= 1 + 16 + 3
     asked = [said(entry["body"]) for entry in fake.ledger]
-    assert (
-        len(asked) - len({*asked}) <= store.outcomes().get("abandoned", 0) <= 2 * 8
-    )  # a repeat is counted, some twice
-
-
-@pytest.mark.fault("odd text")
-def test_a_provider_that_answers_with_lone_surrogates_in_its_error(store, server, monkeypatch):
-    import fake_server
-
-    monkeypatch.setitem(fake_server.ANSWERS, "400", (400, fake_server.error("no \ud800 way"), None))
-    server(faults=["400"])
-    responses, _ = ask(store, questions(get("openai:m"), 2), concurrency=1)
-    assert [r.status for r in responses] == ["error", "ok"]
-    assert store.outcomes() == {"rejected": 1}
+    assert len(asked) - len({*asked}) <= store.outcomes().get("abandoned", 0) <= 8  # a repeat is counted
 
 
 @pytest.mark.fault("disk full")
@@ -221,11 +138,12 @@ def test_a_full_disk_is_one_sentence_and_costs_nothing_that_was_paid(store, serv
         ask(store, asked, concurrency=4)
     with small_disk(50_000), pytest.raises(InputError, match=r"/out\.jsonl cannot be written: "):
         store.export_file(store.path.with_name("out.jsonl"))
-    kept, before = len(stored(store)), len(fake.ledger)
-    for beside in store.path.parent.glob("store.sqlite.unwritten-*.jsonl"):  # unless there was room again
-        assert f"`selfeval store import {beside}` adds what it lacks" in str(caught.value)
-        kept += store.import_file(beside)[0]
-    assert 5 < kept == before < 100
+    before = len(fake.ledger)
+    beside = [*store.path.parent.glob("store.sqlite.unwritten-*.jsonl")]
+    assert not beside or "`selfeval store import " in str(caught.value)  # else the claim found no room
+    for file in beside:
+        store.import_file(file)
+    assert 5 < len(stored(store)) == before < 100
     responses, tally = ask(store, asked, concurrency=4)  # at once: no claim is left over
     assert all(r.text.startswith("reply-") for r in responses) and tally.stored == before and len(fake.ledger) == 100
     assert query(store, "PRAGMA integrity_check") == [("ok",)]
@@ -238,43 +156,17 @@ def put(store, text, reply=""):
     return key_of(request)
 
 
-@pytest.mark.fault("disk full")
-def test_what_there_is_no_room_to_keep_is_said_to_be_lost(store):
-    put(store, "first")
-    with small_disk(8_000):  # less than a commit takes
-        with pytest.raises(
-            StoreError, match=r"Make room .*not bought twice\. `selfeval store import .* \(1 replies\)\.$"
-        ):
-            put(store, "short")
-        with pytest.raises(StoreError, match=r"\(1 replies\)\. Paid replies lost: 1\.$"):
-            put(store, "x" * 9_000)
-    [beside] = store.path.parent.glob("*.jsonl")
-    assert store.import_file(beside) == (1, 0)
-    assert sorted(json.loads(row[2])["text"] for row in store.rows()) == ["first", "short"]
-
-
 def test_where_nothing_can_be_written_beside_the_store_it_goes_among_the_temporary_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
-    (tmp_path / "t").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     store = Store(tmp_path / "gone" / "store.sqlite")
     put(store, "first")
     shutil.rmtree(tmp_path / "gone")
     store.close()
     (tmp_path / "gone").write_text("")
-    with pytest.raises(StoreError, match=r"cannot be opened: .* `selfeval store import .*/t/selfeval-"):
+    with pytest.raises(StoreError, match=r"cannot be opened: .* `selfeval store import .*/selfeval-"):
         put(store, "paid")
-    [kept] = (tmp_path / "t").rglob("*.jsonl")
+    [kept] = tmp_path.rglob("*.jsonl")
     assert Store(tmp_path / "other.sqlite").import_file(kept) == (1, 0)
-
-
-def test_a_store_that_another_process_holds_is_read_and_closed_at_once(store):
-    assert store.get("k") is None
-    with locked(store.path):
-        began = time.monotonic()
-        assert store.get("k") is None
-        store.record_attempt("k", "transient", "detail")
-        store.close()
-        assert time.monotonic() - began < AT_ONCE
 
 
 def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, server, monkeypatch):
@@ -292,13 +184,12 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
     assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
     monkeypatch.setattr("selfeval.asking.ledger.PATIENCE", 0.3)
     held.append(60)
-    with locks, pytest.raises(StoreError, match=r"locked\. Another process holds it: end .* \(1 replies\)"):
+    with locks, pytest.raises(StoreError, match=r"locked\. Another process holds it: end .*`selfeval store import"):
         ask(store, questions(get("openai:n"), 9), concurrency=1)
     assert len(fake.ledger) == 4, "sending stops at the first write that fails"
     [beside] = store.path.parent.glob("*.jsonl")
     assert store.import_file(beside) == (1, 0)
-    _, tally = ask(store, questions(get("openai:n"), 1))
-    assert (tally.stored, len(fake.ledger)) == (1, 4)
+    assert ask(store, questions(get("openai:n"), 1))[1].stored == 1
 
 
 @pytest.mark.fault("signal")
@@ -314,16 +205,15 @@ def test_a_process_that_is_stopped_while_another_holds_the_store_ends_at_once_an
     store.get("k")
     fake = server(reply=reply, latency=0.02)
     with locks:
-        asking = process(store, 40, stderr=subprocess.PIPE)
+        asking = process(store.path, range(40), stderr=subprocess.PIPE)
         assert held.wait(60)
         time.sleep(1)
-        began = time.monotonic()
         asking.send_signal(signal.SIGINT)
         _, told = asking.communicate(timeout=AT_ONCE)
-        assert asking.returncode and time.monotonic() - began < AT_ONCE
-    [beside] = store.path.parent.glob("*.jsonl")
-    assert f"`selfeval store import {beside}`" in told.decode()
-    store.import_file(beside)
+    beside = [*store.path.parent.glob("*.jsonl")]
+    assert asking.returncode and beside and "`selfeval store import " in told
+    for file in beside:
+        store.import_file(file)
     responses, _ = ask(store, questions(get("openai:m"), 40))
     assert all(r.status == "ok" for r in responses)
     assert len(fake.ledger) - 40 <= 8  # what was in flight at the signal
@@ -333,33 +223,17 @@ def test_a_process_that_is_stopped_while_another_holds_the_store_ends_at_once_an
 # files of other versions, and of others -------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def old(tmp_path):
-    """A store of version 0.1 with what was rescued beside it."""
-    return Store(Path(shutil.copytree(GOLDEN, tmp_path / "old")) / "responses.sqlite", recorded=tmp_path / "none")
-
-
-def test_a_store_of_version_0_1_opens_in_place_and_nothing_of_it_is_rewritten(old, server, capfd):
+def test_a_store_of_version_0_1_opens_in_place_and_nothing_of_it_is_rewritten(tmp_path, server):
+    path = shutil.copytree(GOLDEN, tmp_path / "old") / "responses.sqlite"
+    old = Store(path, recorded=tmp_path / "none")
     tables = [f"SELECT * FROM {name} ORDER BY 1, 2" for name in ("replies", "attempts")]
     before = [query(old, table) for table in tables]
     assert old.statistics() and [query(old, table) for table in tables] == before
-    said = capfd.readouterr().err
-    folder = f"{old.path}.rescued"
-    assert (
-        said.count("\n") == 1
-        and f"{folder}: replies that an older version" in said
-        and f"import {folder}/*.jsonl`" in said
-    )
-    [file] = Path(folder).glob("*.jsonl")
+    [file] = path.with_name(f"{path.name}.rescued").glob("*.jsonl")
     assert old.import_file(file) == (1, 0)
     server()
     responses, _ = ask(old, questions(get("openai:m"), 3))
     assert [r.status for r in responses] == ["ok"] * 3 and len(list(old.rows())) == len(before[0]) + 4
-
-
-def test_what_was_rescued_beside_another_hosts_store_is_merged_too(store, old):
-    total = count(old, "replies") + 1
-    assert store.merge(old.path) == (total, 0) and store.merge(old.path) == (0, total)
 
 
 def test_a_store_of_a_newer_version_is_refused(store):
@@ -370,58 +244,25 @@ def test_a_store_of_a_newer_version_is_refused(store):
         store.get("k")
 
 
-@pytest.mark.parametrize("content", [None, b"not a database, but long enough to be taken for one" * 100])
-def test_a_store_that_cannot_be_opened_is_one_sentence(tmp_path, server, content):
+@pytest.mark.parametrize("wrong", ["folder", "garbage", "another schema"])
+def test_a_store_that_cannot_be_opened_is_one_sentence_before_anything_is_bought(store, server, wrong):
     fake = server()
-    path = tmp_path / "file" / "store.sqlite" if content is None else tmp_path / "store.sqlite"
-    (tmp_path / "file").write_text("")
-    if content:
-        path.write_bytes(content)
-    with pytest.raises(StoreError, match=f"The response store {path} cannot be opened: "):
-        ask(Store(path), questions(get("openai:m"), 2))
-    assert fake.ledger == []
-
-
-def test_a_damaged_page_is_one_sentence_of_every_command_and_leaves_no_part_of_an_export(store, server, tmp_path):
-    server()
-    ask(store, questions(get("openai:m"), 200))
-    store.close()
-    with contextlib.closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'replies'").fetchone()[0]
-    content = store.path.read_bytes()
-    pages = [content[i : i + 4096] for i in range(0, len(content), 4096)]
-    pages[root:] = [os.urandom(4096) for _ in pages[root:]]  # all that the root leads to
-    store.path.write_bytes(b"".join(pages))
-    sentence = f"The response store {store.path} cannot be read: database disk image is malformed. Move it away"
-    for look in (store.statistics, lambda: list(store.rows()), lambda: store.export_file(tmp_path / "x")):
-        with pytest.raises(StoreError, match=sentence):
-            look()
-    assert not list(tmp_path.glob("x*"))
-
-
-@pytest.mark.parametrize("columns", ["key, request, response", "key, request, response, created, note"])
-def test_a_store_of_another_schema_is_refused_before_anything_is_bought(store, server, columns):
-    fake = server()
-    with contextlib.closing(sqlite3.connect(store.path)) as connection:
-        connection.execute(f"CREATE TABLE replies ({columns})")
-    for use in (lambda: ask(store, questions(get("openai:m"), 1)), store.statistics, store.outcomes):
-        with pytest.raises(
-            StoreError,
-            match=f"{store.path} cannot be opened: it has a table replies with other columns than key, request",
-        ):
-            use()
+    if wrong == "folder":
+        store.path.mkdir()
+    elif wrong == "garbage":
+        store.path.write_bytes(b"not a database, but long enough to be taken for one" * 100)
+    else:
+        query(store, "CREATE TABLE replies (key, request, response, created, note)")
+    with pytest.raises(StoreError, match=f"The response store {store.path} cannot be opened: "):
+        ask(store, questions(get("openai:m"), 2))
     assert fake.ledger == []
 
 
 def test_a_relative_store_is_one_file_from_every_folder_and_no_place_is_refused(tmp_path, monkeypatch):
-    for given, path in (("mine/s.sqlite", ROOT / "mine/s.sqlite"), ("~/s.sqlite", tmp_path / "s.sqlite")):
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("SELFEVAL_STORE", given)
-        for folder in (tmp_path, ROOT):
-            monkeypatch.chdir(folder)
-            assert Store().path == path == Store(given).path
-    for given in ("", "  ", ":memory:"):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SELFEVAL_STORE", "mine/s.sqlite")
+    assert Store().path == ROOT / "mine/s.sqlite" == Store("mine/s.sqlite").path
+    for given in ("", ":memory:"):
         monkeypatch.setenv("SELFEVAL_STORE", given)
         with pytest.raises(InputError, match=f"SELFEVAL_STORE must name a file for the replies, got '{given}'"):
             Store()
@@ -429,34 +270,23 @@ def test_a_relative_store_is_one_file_from_every_folder_and_no_place_is_refused(
 
 # texts, export, import, replay ----------------------------------------------------------------------------------------
 
-ODD = [
-    "nul \0 byte",
-    "\u202eright to left\u202c",
-    "😀👩‍👩‍👧",
-    "x" * 1_000_000,
-    "\r\n\t\x1b[31m",
-    "'; --",
-]
+ODD = ["nul \0 byte", "\u202eright to left\u202c", "😀👩‍👩‍👧", "x" * 1_000_000, "\r\n\t\x1b[31m", "'; --"]
 
 
 @pytest.mark.fault("odd text")
 def test_odd_replies_come_back_as_they_were_and_survive_export_and_import(store, server, tmp_path):
-    server(reply=list(ODD))
-    asked = questions(get("openai:m"), len(ODD))
+    server(reply=[*ODD, "lone \ud800"])
+    asked = [Request(get("openai:m"), user(text)) for text in [*ODD, "lone \ud800"]]
     bought, _ = ask(store, asked, concurrency=1)
-    assert [r.text for r in bought] == ODD
-    assert [r.text for r in ask(Store(store.path), asked)[0]] == ODD
-    exported = tmp_path / "export.jsonl"
-    assert store.export_file(exported) == len(ODD)
-    other = Store(tmp_path / "other.sqlite")
-    assert other.import_file(exported) == (len(ODD), 0)
-    assert other.import_file(exported) == (0, len(ODD))
-    assert list(other.rows()) == list(store.rows())
-    assert [r.text for r in ask(other, asked)[0]] == ODD
-    again = tmp_path / "again.jsonl"
-    other.export_file(again)
-    assert again.read_bytes() == exported.read_bytes()
-    assert other.export_file(tmp_path / "none.jsonl", like="nothing%") == 0
+    assert [r.text for r in bought] == [*ODD, "lone \ufffd"]
+    exported, other = tmp_path / "export.jsonl", Store(tmp_path / "other.sqlite")
+    assert store.export_file(exported) == len(asked)
+    assert other.import_file(exported) == (len(asked), 0)
+    assert other.import_file(exported) == (0, len(asked))
+    assert list(other.rows()) == list(store.rows()) and ask(other, asked)[0] == bought
+    assert other.export_file(tmp_path / "none.jsonl", since=time.time() + 1000) == 0
+    with pytest.raises(InputError, match=r"none\.jsonl exists; name a new file for the replies"):
+        store.export_file(tmp_path / "none.jsonl")
     other.close()
 
 
@@ -474,8 +304,6 @@ TAMPER = {
     "no JSON": lambda line: line[:-20] + b"\n",
     "no UTF-8": lambda line: line.replace(b"reply-", b"\xff\xfe"),
     "no response": lambda line: line.replace(b'"response"', b'"respons"'),
-    "a reply that is no object": lambda line: line[: line.index(b'"response":')] + b'"response":"YES"}\n',
-    "a list": lambda line: b"[1]\n",
     "a pickle": lambda line: b"\x80\x04\x95cos\nsystem\n(S'touch pwned'\ntR.".replace(b"\n", b" ") + b"\n",
     "a bomb": lambda line: b"[" * 100_000 + b"\n",
 }
@@ -501,14 +329,10 @@ def test_a_tampered_line_is_named_and_nothing_is_imported(store, server, tmp_pat
 
 REQUEST = canonical({"model": "m", "messages": [], "provider": {}})
 POISON = {  # a response as JSON: what the sentence says of it
-    '{"text": "x", "cost": NaN}': "the cost of a response is a finite number",
     '{"text": "x", "cost": 1e999}': "the cost of a response is a finite number",
-    '{"text": "x", "cost": -1}': "the cost of a response is a finite number",
-    '{"text": "x", "cost": true}': "the cost of a response is a finite number",
     '{"text": "x", "usage": {"prompt": 1.5}}': "the usage of a response holds whole numbers",
     '{"text": "x", "logprobs": [1e999]}': "not JSON compliant",
     '{"text": "", "status": "error"}': "the status of a response is one of ok, refusal",
-    '{"text": "x", "status": "great"}': "the status of a response is one of ok, refusal",
     "{}": "whose text is text",
 }
 
@@ -519,34 +343,11 @@ def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, 
     (tmp_path / "x.jsonl").write_text(line)
     with pytest.raises(InputError, match=rf"x\.jsonl, line 1: .*{sentence}"):
         store.import_file(tmp_path / "x.jsonl")
-    other = written(tmp_path / "other.sqlite", (key_of(REQUEST), REQUEST, response, 1.0))
-    with pytest.raises(
-        InputError,
-        match=rf"other\.sqlite holds the reply '{key_of(REQUEST)[:12]}', which is not ours: .*{sentence}",
-    ):
-        store.merge(other)
-    assert list(store.rows()) == []
-
-
-def written(path, reply):
-    """Write a store of a good reply and another one by other means than ours."""
-    good = canonical({"model": "good", "messages": [], "provider": {}})
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("CREATE TABLE replies (key, request, response, created)")
-        connection.execute("INSERT INTO replies VALUES (?, ?, ?, ?)", (key_of(good), good, '{"text": "x"}', 1.0))
-        connection.execute("INSERT INTO replies VALUES (?, ?, ?, ?)", reply)
-    return path
-
-
-NO_REQUESTS = ["x", "[1]", '{"model":5,"messages":[]}', '{"messages": [], "model": "m"}']
-GOOD = (key_of(REQUEST), REQUEST, '{"text": "x"}', 1.0)
-WRONG = [*((key_of(text), text, '{"text": "x"}', 1.0) for text in NO_REQUESTS), (*GOOD[:3], None)]
-
-
-@pytest.mark.parametrize("reply", WRONG)
-def test_a_store_with_a_row_that_is_not_ours_adds_nothing(store, tmp_path, reply):
-    with pytest.raises(InputError, match="which is not ours"):
-        store.merge(written(tmp_path / "other.sqlite", reply))
+    other = Store(tmp_path / "other.sqlite")
+    put(other, "good")
+    query(other, "INSERT INTO replies VALUES (?, ?, ?, 1)", key_of(REQUEST), REQUEST, response)
+    with pytest.raises(InputError, match=rf"other\.sqlite holds the reply .* which is not ours: .*{sentence}"):
+        store.merge(other.path)
     assert list(store.rows()) == []
 
 
@@ -558,21 +359,8 @@ def test_merging_keeps_every_reply_once_and_ours_where_both_have_one(store, tmp_
     assert store.merge(theirs.path) == (2, 1) and store.merge(theirs.path) == (0, 3)
     texts = [json.loads(response)["text"] for *_, response in store.rows()]
     assert sorted(texts) == ["a of abc", "b of abc", "c of abc", "d of cde", "e of cde"]
-    assert store.export_file(tmp_path / "later.jsonl", since=time.time() + 1000) == 0
     with pytest.raises(InputError, match="is the store itself"):
         store.merge(store.path)
-
-
-def test_an_export_replaces_no_file(store):
-    put(store, "first")
-    with pytest.raises(InputError, match=r"store\.sqlite exists; name a new file for the replies"):
-        store.export_file(store.path)
-    assert len(list(store.rows())) == 1
-
-
-def test_a_missing_file_to_import_is_one_sentence(store, tmp_path):
-    with pytest.raises(InputError, match=r"The recorded replies .*/none\.jsonl cannot be read: "):
-        store.import_file(tmp_path / "none.jsonl")
 
 
 @pytest.fixture
@@ -603,18 +391,13 @@ def test_replay_serves_the_recording_alone_and_names_what_differs(recording, tmp
     responses, tally = ask(replay, questions(get("openai:m"), 3, temperature=0.5))
     assert tally.stored == 3 and responses[0].text.startswith("reply-")
     for asked, difference in (
-        (questions(get("openai:m"), 3, temperature=0.7)[2:], '`parameters` is ...{"temperature":0.7} and not'),
-        (
-            [Request(get("openai:m"), user("question 2"), {"temperature": 0.5}, sample=4)],
-            "`sample` is ...4 and not ...0",
-        ),
-        (questions(get("openai:m"), 4, temperature=0.5), 'question 3","role":"user"}] and not'),
-        (questions(get("openai:n"), 1, temperature=0.5), '`model` is ..."n" and not ..."m"'),
+        (questions(get("openai:m"), 1, temperature=0.7)[0], '`parameters` is ...{"temperature": 0.7}.'),
+        (questions(get("openai:m"), 4, temperature=0.5)[3], 'question 3", "role": "user"}].'),
+        (questions(get("openai:n"), 1, temperature=0.5)[0], '`model` is ..."n".'),
     ):
         with pytest.raises(ReplayMiss) as caught:
-            ask(replay, asked)
-        assert difference in str(caught.value)
-        assert str(caught.value).count("`parameters` is") == ("`parameters`" in difference)
+            ask(replay, [asked])
+        assert difference in str(caught.value) and str(caught.value).count(" is ...") == 1
     assert fake.ledger == [] and not (tmp_path / "second.sqlite").exists()
     with pytest.raises(ReplayMiss, match="no recorded replies, and 'm' was asked"):
         ask(Store(tmp_path / "x.sqlite", recorded=tmp_path / "none"), questions(get("openai:m"), 1))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 from collections import defaultdict
@@ -11,7 +12,6 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from selfeval.asking import dryrun, embedded, simulated
 from selfeval.asking.endpoint import Endpoint
@@ -22,6 +22,8 @@ from selfeval.asking.sharing import Purse
 from selfeval.asking.store import Store
 from selfeval.errors import BudgetError, ProviderError, StoreError, check_whole
 from selfeval.models import Model
+
+ADDRESS = re.compile(r"https?://([^/@]*@)?([\w.-]+|\[[\da-f:.]+\])(:[1-9]\d*)?(/|$)", re.I)
 
 
 @dataclass
@@ -77,6 +79,7 @@ class Client:
         check_whole("concurrency", concurrency, 1)
         self._again, self._times = read_again(again)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
+        Progress.tallies.append(self.tally)
         self.purse = Purse.of(max_cost)
         if self.purse:
             self.store.attach(self.purse.ledger)
@@ -97,7 +100,7 @@ class Client:
         for endpoint in self._endpoints.values():
             await endpoint.close()
         self.store.close()
-        Progress(None, 0, 0, self.tally).write()
+        Progress(None, 0, 0).write()
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
@@ -120,7 +123,7 @@ class Client:
         for i in missing:
             by_provider[requests[i].model.provider.name].append(i)
 
-        with Progress(label, len(requests), len(missing), self.tally) as progress:
+        with Progress(label, len(requests), len(missing)) as progress:
 
             async def work(indices: Iterator[int]) -> None:
                 for i in indices:
@@ -215,7 +218,7 @@ class Client:
                 return Response.from_dict(stored)
             self._flying += 1
             try:
-                response = await endpoint.ask(model, messages, parameters, note, allowed)
+                response = await endpoint.ask(model, messages, parameters, allowed, note)
                 self.tally.count(response)
                 if purse:
                     purse.learn(model, response.cost)
@@ -255,19 +258,11 @@ def require(model: Model) -> None:
         raise ProviderError(
             f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
         )
-    elif not _is_url(provider.url or ""):
+    elif not ADDRESS.match(provider.url or ""):
         raise ProviderError(
             f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
             f"http://127.0.0.1:8000/v1, got {provider.url!r}."
         )
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 class Tasks(asyncio.TaskGroup):
@@ -300,15 +295,12 @@ class Progress:
     The file counts what all clients of this process did: a notebook may use several, one after the other.
     """
 
-    tallies: ClassVar[dict[str, list[Tally]]] = defaultdict(list)  # by file
-    shown: ClassVar[dict[str, dict]] = {}  # by file: the bar that moved last
+    tallies: ClassVar[list[Tally]] = []
+    shown: ClassVar[dict] = {}  # of the bar that moved last
 
-    def __init__(self, label: str | None, total: int, missing: int, tally: Tally):
-        self.label, self.total, self.done, self.tally = label, total, total - missing, tally
-        self.file = os.environ.get("SELFEVAL_PROGRESS")
+    def __init__(self, label: str | None, total: int, missing: int):
+        self.label, self.total, self.done = label, total, total - missing
         self.written, self.bar = 0.0, None
-        if self.file and not any(tally is known for known in self.tallies[self.file]):
-            self.tallies[self.file].append(tally)
 
     def __enter__(self) -> "Progress":
         if self.label:
@@ -335,13 +327,11 @@ class Progress:
     def write(self) -> None:
         """Tell the sweep, if any, how far this is."""
         self.written = time.monotonic()
-        if self.file:
-            if self.label:
-                self.shown[self.file] = {"label": self.label, "done": self.done, "total": self.total}
-            state = {**self.shown.get(self.file, {})}
-            for name in vars(self.tally):
-                state[name] = sum(getattr(tally, name) for tally in self.tallies[self.file])
-            temporary = Path(f"{self.file}.part")
+        if self.label:
+            self.shown.update(label=self.label, done=self.done, total=self.total)
+        if file := os.environ.get("SELFEVAL_PROGRESS"):
+            counts = {name: sum(getattr(tally, name) for tally in self.tallies) for name in vars(Tally())}
+            temporary = Path(f"{file}.part")
             with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
-                temporary.write_text(json.dumps(state))
-                temporary.replace(self.file)
+                temporary.write_text(json.dumps(self.shown | counts))
+                temporary.replace(file)

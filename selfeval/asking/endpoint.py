@@ -8,6 +8,7 @@ import random
 import time
 import warnings
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from selfeval.asking import embedded
@@ -16,49 +17,35 @@ from selfeval.asking.request import Response, estimate
 from selfeval.asking.sharing import Pace
 from selfeval.models import Model, Provider
 
-ATTEMPTS = {"transient": 6, "throttled": 10}  # of one call that end so; one that ends otherwise is the last
+ATTEMPTS = {"transient": 8, "throttled": 10}  # of one call that end so; one that ends otherwise is the last
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
-IN_A_ROW = 8  # failed calls after which a model that did answer is only tried, one call at a time
-PAUSES = (30.0, 60.0, 120.0)  # seconds before each further trial; after the last one the model is given up
-SERVERS = {"ollama": "Ollama", "vllm": "vLLM", "llamacpp": "the llama.cpp server"}  # as their users call them
+IN_A_ROW = 8  # failed calls after which a model that did answer is given up
 
 
 @dataclass
 class Known:
     """What is known of one model: whether it is worth another call, and what it takes.
 
-    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. After many failures in
-    a row they do so again, with growing pauses, so that an outage of minutes costs time and not a sweep; a model that
-    does not come back is given up for the rest of this client's life.
+    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. A model that keeps
+    failing is given up for the rest of this client's life.
     """
 
     answered: bool = False
     failed: int = 0  # calls in a row
-    in_flight: int = 0
-    open_at: float = 0.0  # when a trial may begin
     given_up: str | None = None  # why no further call makes sense
     refused: dict[str, str | None] = field(default_factory=dict)  # parameter -> its other name, None: left out
     thinks: bool | None = None  # though it is not marked as such; False: its server has no room for it
-
-    def allows(self, now: float) -> bool:
-        """Tell whether one call more may begin; of a model that is given up it ends at once."""
-        sure = self.given_up or (self.answered and self.failed < IN_A_ROW)
-        return bool(sure) or (not self.in_flight and now >= self.open_at)
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the one call to a model that never answered
 
     def learn(self, failure: Failure | None) -> None:
         """Count how a call ended: with a reply (None) or not."""
         if failure is None or failure.outcome == "rejected":  # that request alone: the service is there
             self.answered, self.failed = self.answered or failure is None, 0
-        elif failure.outcome != "transient":
+            return
+        self.failed += 1
+        if failure.outcome != "transient" or self.failed >= (IN_A_ROW if self.answered else UNPROVEN):
             self.given_up = failure.detail
-        elif self.failed < IN_A_ROW or self.in_flight == 1:  # the others of a volley began before we knew
-            self.failed += 1
-            trials = self.failed - IN_A_ROW
-            if trials > len(PAUSES) or (self.failed >= UNPROVEN and not self.answered):
-                self.given_up = failure.detail
-            elif trials > 0:
-                self.open_at = time.monotonic() + PAUSES[trials - 1]
 
 
 class Endpoint:
@@ -70,16 +57,10 @@ class Endpoint:
     def __init__(self, provider: Provider, concurrency: int):
         self.provider, self.pace = provider, Pace(provider)
         self.most = min(concurrency, provider.concurrency)
-        if self.most < concurrency and not provider.embedded:
-            warnings.warn(
-                f"At most {self.most} calls to `{provider.name}` are in flight at a time, and not {concurrency}: its "
-                "`concurrency` in the registry says so.",
-                stacklevel=3,
-            )
-        self.limit, self.held, self.sending = float(self.most), 0, 0  # of places, and of attempts that have their turn
-        self.throttled, self.open_at = 0, 0.0
+        self.limit, self.sending = float(self.most), 0  # attempts at a time: as many as may be, and as are
+        self.throttled, self.open_at = 0, 0.0  # refusals in a row, and the end of the pause that they ask for
         self.known: dict[str, Known] = defaultdict(Known)  # by model id
-        self._waiting: list[tuple[asyncio.Future, Known | None]] = []  # for a turn, then for a place
+        self._places = asyncio.Semaphore(self.most)
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
@@ -92,85 +73,48 @@ class Endpoint:
         Raises `Failure("given_up", detail)` where the model is not worth another call.
         """
         known = self.known[model.id]
-        await self._enter(known)
-        try:
+        async with contextlib.AsyncExitStack() as held:
+            if not known.answered:
+                async with contextlib.AsyncExitStack() as first:
+                    await first.enter_async_context(known.first)
+                    if not known.answered:
+                        held.push_async_exit(first.pop_all())
+            await held.enter_async_context(self._places)
             if known.given_up:
                 raise Failure("given_up", known.given_up)
             yield
-        finally:
-            self._leave(known)
-
-    async def _enter(self, known: Known | None) -> None:
-        """Wait for a place for a call to a model; without a model, for the turn of an attempt, which goes first."""
-        ticket = asyncio.get_running_loop().create_future()
-        last = len(self._waiting)
-        turns = next((k for k, (_, other) in enumerate(self._waiting) if other), last)
-        self._waiting.insert(last if known else turns, (ticket, known))
-        self._admit()
-        try:
-            await ticket
-        except asyncio.CancelledError:
-            if ticket.cancelled():
-                self._waiting.remove((ticket, known))
-            else:
-                self._leave(known)
-            raise
-
-    def _leave(self, known: Known | None) -> None:
-        self._count(known, -1)
-        self._admit()
-
-    def _count(self, known: Known | None, change: int) -> None:
-        if known:
-            self.held += change
-            known.in_flight += change
-        else:
-            self.sending += change
-
-    def _admit(self) -> None:
-        """Let those in who may be asked now: at the end of an attempt or a pause, and when somebody comes."""
-        now = time.monotonic()
-        while now >= self.open_at:
-            for ticket, known in self._waiting:
-                if (self.held if known else self.sending) >= int(self.limit):
-                    return
-                if not ticket.done() and (known is None or known.allows(now)):
-                    break
-            else:
-                return
-            self._waiting.remove((ticket, known))
-            self._count(known, 1)
-            ticket.set_result(None)
-
-    def _admit_at(self, at: float) -> None:
-        asyncio.get_running_loop().call_at(at + 0.01, self._admit)  # never before its time
-
-    def _throttle(self, wait: float | None) -> None:
-        """Pause until the provider's time, or for a growing while if it named none, and halve the calls in flight."""
-        now = time.monotonic()
-        if now >= self.open_at:  # the first of a volley; the others were sent before we knew
-            self.throttled += 1
-            self.limit = max(1.0, min(self.limit, self.sending) / 2)
-        if wait is None:
-            wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
-        self.open_at = max(self.open_at, now + wait)
-        self._admit_at(self.open_at)
 
     async def _turn(self, known: Known, tokens: int) -> None:
         """Wait for the turn of one attempt: outside of pauses, and as the rates allow a request of so many tokens."""
         while True:
-            await self._enter(None)
+            while (pause := self.open_at - time.monotonic()) > 0 or self.sending >= int(self.limit):  # noqa: ASYNC110
+                await asyncio.sleep(max(pause, 0) + 0.02)
+            self.sending += 1
             try:
                 await self.pace.wait(tokens)
                 if known.given_up:
                     raise Failure("given_up", known.given_up)
             except BaseException:
-                self._leave(None)
+                self.sending -= 1
                 raise
             if self.open_at <= time.monotonic():
                 return
-            self._leave(None)  # closed in the meantime
+            self.sending -= 1  # a pause began in the meantime
             self.pace.settle(-tokens)
+
+    def _heed(self, failure: Failure) -> None:
+        """Pause for everybody where a provider asks for it: until its time, or for a growing while if it named none."""
+        wait, now = failure.wait, time.monotonic()
+        if (wait or 0) > MAX_PAUSE:
+            failure.outcome = "fatal"
+            failure.detail += f"; it asks to wait {wait:.0f} s"
+        if failure.outcome == "throttled":
+            if now >= self.open_at:  # the first of a volley; the others were sent before we knew
+                self.throttled += 1
+                self.limit = max(1.0, min(self.limit, self.sending) / 2)
+            if wait is None:
+                wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
+            self.open_at = max(self.open_at, now + wait)
 
     # what is sent -----------------------------------------------------------------------------------------------------
 
@@ -192,26 +136,17 @@ class Endpoint:
             )
         return True
 
-    def _take_room(self, model: Model) -> None:
-        if self.known[model.id].thinks:
-            self.known[model.id].thinks = False
-            warnings.warn(
-                f"{model.id!r} is given no room for thinking: its server refuses {model.reasoning_tokens} tokens more; "
-                "set fewer `reasoning_tokens` and `reasoning: true` in the registry.",
-                stacklevel=2,
-            )
-
     async def ask(
-        self, model: Model, messages: list[dict], parameters: dict, note=lambda failure: None, allowed=None
+        self, model: Model, messages: list[dict], parameters: dict, allowed: dict, note: Callable
     ) -> Response:
         """Return the model's response, or raise the last `Failure`; call it inside of a place of the model.
 
         The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
-        does not count. note: told of every failed attempt. allowed: the parameters with room for thinking.
+        does not count. allowed: the parameters with room for thinking. note: told of every failed attempt.
         """
         await self._connect()  # imports and the start of our own server are not the reply's latency
-        known, room = self.known[model.id], allowed or parameters
-        given, spent, attempts, failures = room, 0.0, 0, Counter()
+        known, given = self.known[model.id], allowed
+        spent, attempts, failures = 0.0, 0, Counter()
         while True:
             sent, adapted = _sent(known.refused, parameters, given)
             tokens = sum(estimate(messages, sent, model))
@@ -227,22 +162,21 @@ class Endpoint:
             except Failure as error:
                 failure = error
                 note(failure)
-                self._heed(failure)  # before another has its turn
+                self._heed(failure)
             finally:
-                self._leave(None)
+                self.sending -= 1
             spent += time.monotonic() - started
             self.pace.settle(-tokens)
             rejected = failure.outcome == "rejected"
             if rejected and (change := adaptation(failure.detail, sent)):
                 known.refused |= change
-            elif rejected and given != parameters and not model.reasoning:
-                given = parameters
+            elif rejected and given != parameters and not model.reasoning:  # its server has no room for thinking
+                given, known.thinks = parameters, False
             else:
                 failures[failure.outcome] += 1
                 count, left = failures[failure.outcome], self.provider.deadline - spent
                 if count >= ATTEMPTS.get(failure.outcome, 1) or left <= 0:
                     known.learn(failure)
-                    self._admit_at(known.open_at)
                     failure.detail += f" (after {attempts} attempt{'s' * (attempts > 1)})"
                     raise failure
                 if failure.outcome == "transient":
@@ -252,17 +186,7 @@ class Endpoint:
         self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
         self.pace.settle(response.tokens() - tokens if response.usage else 0)
         known.learn(None)
-        if given != room:
-            self._take_room(model)
         return response
-
-    def _heed(self, failure: Failure) -> None:
-        """Pause for everybody where a provider asks for it."""
-        if (failure.wait or 0) > MAX_PAUSE:
-            failure.outcome = "fatal"
-            failure.detail += f"; it asks to wait {failure.wait:.0f} s"
-        if failure.outcome == "throttled":
-            self._throttle(failure.wait)
 
     async def _post(self, body: dict, seconds: float):
         client, content = await self._connect(), json.dumps(body).encode()
@@ -275,7 +199,9 @@ class Endpoint:
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
             if self.provider.on_loopback and _is_refused(error):
-                raise Failure("fatal", f"connection refused: {_not_running(self.provider)}") from error
+                where = self.provider.base_url_env or "its `base_url`"
+                detail = f"nothing answers at {self.provider.address}; start the server, or correct {where}"
+                raise Failure("fatal", detail) from error
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
     async def _connect(self):
@@ -317,9 +243,3 @@ def _is_refused(error: BaseException | None) -> bool:
     while error and getattr(error, "errno", None) != errno.ECONNREFUSED:
         error = error.__cause__
     return error is not None
-
-
-def _not_running(provider: Provider) -> str:
-    name, variable = SERVERS.get(provider.name, f"`{provider.name}`"), provider.base_url_env
-    where = f"set {variable} to where it is" if variable else "correct its `base_url` in the registry"
-    return f"Is {name} running? Nothing answers at {provider.address}; start it, or {where}"

@@ -8,7 +8,6 @@ import json
 import math
 import re
 import time
-from itertools import accumulate
 
 from selfeval.asking.request import Response, readable
 from selfeval.errors import is_amount, is_count
@@ -17,7 +16,6 @@ from selfeval.models import Model
 
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
-DIGITS = 300  # of a whole number; longer ones are none that a reply needs, and Python refuses to read the longest
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
     r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
@@ -29,11 +27,7 @@ def _finite(text: str) -> float | None:
 
 
 # A number that no file can hold (NaN, Infinity, 1e999) is read as null: it costs one field, not the reply around it.
-DECODER = json.JSONDecoder(
-    parse_constant=lambda name: None,
-    parse_float=_finite,
-    parse_int=lambda text: int(text) if len(text) < DIGITS else None,
-)
+DECODER = json.JSONDecoder(parse_constant=lambda name: None, parse_float=_finite)
 
 
 class Failure(Exception):
@@ -210,15 +204,11 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
 
 
 def _logprobs(tokens, content: str) -> list | None:
-    """Return the tokens of a reply, without those of thinking before its content."""
+    """Return the tokens of a reply; None where its first ones are those of thinking."""
     try:
         found = [
             (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
         ]
-        start = "".join(token for token, *_ in found).rfind(content)
-        if start <= 0:  # nothing before it, or tokens that are parts of characters
-            return found or None
-        ends = accumulate(len(token) for token, *_ in found)
-        return [each for each, end in zip(found, ends, strict=True) if end > start] or None
+        return None if "".join(token for token, *_ in found).rfind(content) > 0 else found or None
     except (TypeError, KeyError, AttributeError):
         return None

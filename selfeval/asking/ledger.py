@@ -100,7 +100,7 @@ class Ledger:
         self.host: Ledger | None = None  # where ceilings are booked, in the same transaction: attached as `host`
         self._connection: sqlite3.Connection | None = None
         self._turn = threading.RLock()
-        self._checkpointed = self._waiting = self._refused = 0.0
+        self._checkpointed = self._waiting = 0.0
 
     @contextlib.contextmanager
     def _in_words(self, done: str) -> Iterator[None]:
@@ -168,12 +168,8 @@ class Ledger:
 
     def _try(self, step: Callable) -> None:
         """Take a step unless the file cannot be written now."""
-        if time.monotonic() > self._refused:  # or many calls that are broken off would wait one after the other
-            try:
-                with self.change() as connection:
-                    step(connection)
-            except StoreError:
-                self._refused = time.monotonic() + 1
+        with contextlib.suppress(StoreError), self.change() as connection:
+            step(connection)
 
     def attach(self, host: "Ledger") -> None:
         """Book in the ledger of the host too, each time in one transaction."""

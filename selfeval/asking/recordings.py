@@ -1,20 +1,16 @@
 """What identifies a request, and files of recorded replies: exports as JSON lines, and stores of other hosts."""
 
-import contextlib
 import hashlib
 import json
 import re
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 from selfeval.errors import InputError, is_amount, is_count
 
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
 STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
 MOST_AGAIN = 9  # times that a request is asked again
-COLUMNS = "key, request, response, created"  # of a store's replies
 KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
 
 
@@ -49,12 +45,6 @@ def numbered(key: str, number: int) -> str:
 def request_key(key: str) -> str:
     """Return the request's own key of a key under which a reply is stored."""
     return re.sub(r" [1-9]$", "", key)
-
-
-def read_jsonl(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield (key, request, response) of an exported file as the store has them; see `read_line`."""
-    for line in read_lines(path):
-        yield read_line(*line)
 
 
 def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
@@ -111,51 +101,27 @@ def _check(key: str, request: str, response) -> None:
     json.dumps(response, allow_nan=False)
 
 
-def read_store(path: Path) -> Iterator[tuple]:
-    """Yield (key, request, response, created) of the replies of another store.
-
-    Raises `InputError` where it is no store, or where the client could not have written a row.
-    """
-    wal = path.with_name(f"{path.name}-wal").exists()
-    address = f"file:{quote(str(path))}?mode=ro{'' if wal else '&immutable=1'}"  # no locks: it may lie on another host
-    what = "is no response store of ours"
-    try:
-        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
-            connection.execute("PRAGMA trusted_schema=OFF")  # a view in its place cannot call what has an effect
-            for key, request, response, created in connection.execute(f"SELECT {COLUMNS} FROM replies"):
-                what = f"holds the reply {str(key)[:12]!r}, which is not ours"
-                _check(key, request, json.loads(response))
-                if not is_amount(created):
-                    raise TypeError(f"`created` is a time, got {created!r}")
-                yield key, request, response, created
-    except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{path} {what}: {error}.") from error
-
-
-def _first_difference(a: str, b: str) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+def read_rows(path: Path, rows: Iterable[tuple]) -> Iterator[tuple]:
+    """Yield (key, request, response, created) of another store; raise `InputError` where it is not the client's."""
+    for key, request, response, created in rows:
+        try:
+            _check(key, request, json.loads(response))
+            if not is_amount(created):
+                raise TypeError(f"`created` is a time, got {created!r}")
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(f"{path} holds the reply {str(key)[:12]!r}, which is not ours: {error}.") from error
+        yield key, request, response, created
 
 
 def difference(request: dict, recorded: list[dict]) -> str:
-    """Say in one sentence how a request differs from the most similar recorded one."""
+    """Say in one sentence what a request has otherwise than the most similar recorded one."""
     if not recorded:
         return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
-
-    def shared_prefix(other: dict) -> int:
-        return _first_difference(canonical(request["messages"]), canonical(other["messages"]))
-
-    def equal_fields(other: dict) -> int:
-        return sum(request.get(field) == other.get(field) for field in request)
-
-    nearest = max(recorded, key=lambda other: (equal_fields(other), shared_prefix(other)))
-    parts = []
-    for field in sorted(set(request) | set(nearest)):
-        ours, theirs = canonical({"": request.get(field)})[4:-1], canonical({"": nearest.get(field)})[4:-1]
-        if ours != theirs:
-            start = max(0, _first_difference(ours, theirs) - 20)
-            parts.append(f"`{field}` is ...{ours[start : start + 80]} and not ...{theirs[start : start + 80]}")
+    nearest = max(recorded, key=lambda other: sum(request[field] == other.get(field) for field in request))
+    parts = [
+        f"`{name}` is ...{json.dumps(value)[-100:]}" for name, value in request.items() if value != nearest.get(name)
+    ]
     return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; against the nearest recorded one "
-        + "; ".join(parts)
-        + ". Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
+        f"recorded one {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )

@@ -132,51 +132,37 @@ class Purse:
 
     # in a transaction of the store, to which the host's ledger is attached --------------------------------------------
 
-    def reserve(self, store: sqlite3.Connection, held: str, amount: float) -> tuple:
-        """Reserve an amount under a name; return (), or (owner, since) of who has in flight what may leave room."""
-        in_flight = self._in_flight(store)
-        spent = self._spent(store)
-        if not self._unknown and spent < self.ceiling >= spent + sum(row[3] for row in in_flight) + amount - CENT:
+    def reserve(self, store: sqlite3.Connection, held: str, amount: float) -> str:
+        """Reserve an amount under a name; return "", or the owner of what is in flight and may leave room."""
+        query = "SELECT key, owner, since, amount FROM host.claims WHERE purse = ?"
+        in_flight = []
+        for key, owner, since, reserved in store.execute(query, (self.name,)).fetchall():
+            if is_left(owner, since, key):  # its process died: it counts as spent, since it may have been
+                self.book(store, key, reserved)
+            else:
+                in_flight.append((owner, reserved))
+        row = store.execute("SELECT spent FROM host.purses WHERE name = ?", (self.name,)).fetchone()
+        spent = row[0] if row else 0.0
+        if not self._unknown and spent < self.ceiling >= spent + sum(each[1] for each in in_flight) + amount - CENT:
             values = (held, own_name(), time.time(), amount, self.name)
             store.execute("INSERT OR REPLACE INTO host.claims VALUES (?, ?, ?, ?, ?)", values)
-            return ()
-        for _, owner, since, reserved in in_flight:
+            return ""
+        for owner, reserved in in_flight:
             if reserved > CENT:
-                return owner, since
+                return owner
         if self._unknown:
             raise PriceError(
                 f"The ceiling of ${self.ceiling:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
                 f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
                 "without a ceiling."
             )
-        part = f", the share of one of {share()} hosts" if share() > 1 else ""
         raise BudgetError(
-            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.ceiling:.6g}{part} are "
-            "spent. Every answer so far is stored (a reply that was all thinking is none): run the same again with a "
-            "higher one."
+            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.ceiling:.6g} are spent. "
+            "Every answer so far is stored: run the same again with a higher one."
         )
 
-    def book(self, store: sqlite3.Connection, held: str, cost: float | None, ends: bool = True) -> None:
-        """Book what a call cost, and end its reservation unless it goes on."""
-        if ends:
-            store.execute("DELETE FROM host.claims WHERE key = ?", (held,))
+    def book(self, store: sqlite3.Connection, held: str, cost: float | None) -> None:
+        """Book what a call cost, and end its reservation."""
+        store.execute("DELETE FROM host.claims WHERE key = ?", (held,))
         query = "INSERT INTO host.purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
         store.execute(query, (self.name, cost or 0.0))
-
-    def _in_flight(self, store: sqlite3.Connection) -> list[tuple]:
-        """Return the reservations; what was reserved by a process that died counts as spent, since it may have been."""
-        query = "SELECT key, owner, since, amount FROM host.claims WHERE purse = ?"
-        rows = store.execute(query, (self.name,)).fetchall()
-        left = [row for row in rows if is_left(row[1], row[2], row[0])]
-        for key, _, _, amount in left:
-            self.book(store, key, amount)
-        return [row for row in rows if row not in left]
-
-    def _spent(self, store: sqlite3.Connection, ledger: str = "host") -> float:
-        row = store.execute(f"SELECT spent FROM {ledger}.purses WHERE name = ?", (self.name,)).fetchone()
-        return row[0] if row else 0.0
-
-    def spent(self) -> float:
-        """Return the US dollars spent so far, by all who share the purse."""
-        with self.ledger.read() as ledger:
-            return self._spent(ledger, "main")

@@ -21,10 +21,9 @@ from selfeval.asking import recordings
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.ledger import Ledger, in_flight, is_left, own_name, say
 from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, export_line, numbered
-from selfeval.errors import InputError, ReplayMiss, SelfevalError, StoreError
+from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.files import below_root, replacing
 
-NOTICE = 5.0  # seconds after which a wait for another process is worth a line
 OTHER_FILE = (
     "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
 )
@@ -43,24 +42,14 @@ class Store(Ledger):
         self.recorded_folder = recorded or DATA / "sample"
         self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
         self.failure: StoreError | None = None  # why nothing more is to be sent
-        self._beside: list[Path] = []  # export files of replies that could not be written
-        self._kept = self._lost = 0  # how many are in them, and how many nowhere
-        self._told: set[str] = set()  # owners whose claims we were seen to wait for
 
     def __repr__(self) -> str:
         return f"Store({below_root(self.path)!r}{', replay=True' * self.replay})"
 
-    def _open(self) -> sqlite3.Connection:
-        connection = super()._open()
-        if files := rescued_beside(self.path):
-            folder = files[0].parent
-            say(f"{folder}: replies that an older version could not store; `selfeval store import {folder}/*.jsonl`")
-        return connection
-
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
         super().close()
-        self.failure, self._beside, self._kept, self._lost = None, [], 0, 0
+        self.failure = None
 
     # reading ---------------------------------------------------------------------------------------------------------
 
@@ -107,12 +96,11 @@ class Store(Ledger):
             recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
             raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
-    def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    def rows(self, since: float = 0.0) -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
-        query = """SELECT key, request, response FROM replies
-                   WHERE json_extract(request, '$.model') LIKE ? AND created >= ? ORDER BY key"""
+        query = "SELECT key, request, response FROM replies WHERE created >= ? ORDER BY key"
         with self._in_words("read"):
-            yield from self._connect().execute(query, (like, since))
+            yield from self._connect().execute(query, (since,))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -138,37 +126,30 @@ class Store(Ledger):
         purse: a ceiling (`sharing.Purse`) under which the claim reserves an amount in the same transaction. Raises
         `BudgetError` where that cannot fit.
         """
-        began = time.monotonic()
         while True:
-            response, waits_for = await self.write(lambda connection: self._claim(connection, key, purse, amount))
-            if not waits_for:
+            response, owner = await self.write(lambda connection: self._claim(connection, key, purse, amount))
+            if not owner:
                 return response
-            owner, since = waits_for
-            if time.monotonic() > began + NOTICE and owner not in self._told and owner != own_name():
-                self._told.add(owner)
-                host, pid, _ = owner.rsplit(":", 2)
-                at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
-                say(f"waiting for process {pid} on {host} and the call that it has in flight since {at}")
             await asyncio.sleep(0.1)
 
-    def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, tuple]:
-        """Return (the reply, ()), (None, ()) where the claim is ours now, or (None, (owner, since) of who holds it)."""
+    def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, str]:
+        """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of who holds it."""
         query = """SELECT response, NULL, NULL FROM replies WHERE key = ?1
                    UNION ALL SELECT NULL, owner, since FROM claims WHERE key = ?1"""
-        response, *holder = connection.execute(query, (key,)).fetchone() or (None,)
+        response, owner, since = connection.execute(query, (key,)).fetchone() or (None, "", 0.0)
         if response is not None:
-            return json.loads(response), ()
+            return json.loads(response), ""
         held = f"{self.path} {key}"
-        if holder and not is_left(*holder, held):
+        if owner and not is_left(owner, since, held):
+            return None, owner
+        if purse and (holder := purse.reserve(connection, held, amount)):
             return None, holder
-        if purse and (holders := purse.reserve(connection, held, amount)):
-            return None, holders
-        if holder:
-            self._note(connection, key, "abandoned", f"in flight when {holder[0]} ended")
+        if owner:
+            self._note(connection, key, "abandoned", f"in flight when {owner} ended")
         values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
         connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
         in_flight.add(held)
-        return None, ()
+        return None, ""
 
     async def put(self, key: str, request: str, response: dict, purse=None, cost: float = 0.0) -> None:
         """Store a reply to a canonical request, book its cost and end its claim.
@@ -217,28 +198,26 @@ class Store(Ledger):
         self._try(lambda connection: self._note(connection, key, outcome, detail))
 
     def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
-        detail = detail[:2000].encode(errors="backslashreplace").decode()  # SQLite takes no lone surrogates
-        connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail))
+        connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000]))
 
     def _keep(self, line: bytes, error: BaseException) -> None:
         """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
-        name = f"{self.path.name}.unwritten-{os.getpid()}-{time.time_ns()}.jsonl"
-        files = [*self._beside[-1:], self.path.with_name(name)]
-        with contextlib.suppress(OSError, SelfevalError):
-            files.append(host_folder() / name)
-        for file in files:
-            if _append(file, line):
-                self._beside += [file] * (file not in self._beside)
-                self._kept += 1
-                break
-        else:
-            self._lost += 1
         said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
-        said += " Then run the same again: what it holds is not bought twice."
-        if self._kept:
-            files = " ".join(map(str, self._beside))
-            said += f" `selfeval store import {files}` adds what it lacks ({self._kept} replies)."
-        self.failure = StoreError(said + f" Paid replies lost: {self._lost}." * bool(self._lost))
+        for folder in (self.path.parent, host_folder()):
+            file = folder / f"{self.path.name}.unwritten-{time.time_ns()}.jsonl"
+            try:
+                file.write_bytes(line)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    file.unlink()
+                continue
+            files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
+            said += f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
+            break
+        else:
+            said += " A reply that was paid for is lost, since there is no room beside it either."
+            say(said)
+        self.failure = StoreError(said)
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -248,19 +227,19 @@ class Store(Ledger):
         created: when they count as stored (a time of this host's clock), by default now.
         """
         created = time.time() if created is None else created
-        return self._add((*row, created) for row in recordings.read_jsonl(path))
+        return self._add((*recordings.read_line(*line), created) for line in recordings.read_lines(path))
 
     def merge(self, path: Path) -> tuple[int, int]:
         """Add the replies of another store, all or none; return how many were new and how many known.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What an older
-        version rescued beside the other store is added too.
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        added = [self._add(recordings.read_store(path)), *map(self.import_file, rescued_beside(path))]
-        new, known = map(sum, zip(*added, strict=True))
-        return new, known
+        other = Ledger(path, "response store", "Name another one.")
+        with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
+            rows = connection.execute("SELECT key, request, response, created FROM replies")
+            return self._add(recordings.read_rows(path, rows))
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
@@ -275,16 +254,16 @@ class Store(Ledger):
         new = self.write_now(step)
         return new, next(count) - new
 
-    def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
+    def export_file(self, path: Path, since: float = 0.0) -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
-        like: models LIKE the pattern. since: stored at this time (of this host's clock) or later.
+        since: stored at this time (of this host's clock) or later.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
         number = 0
         with replacing(path) as part, part.open("w", encoding="utf-8") as out:
-            for number, row in enumerate(self.rows(like, since), 1):  # noqa: B007
+            for number, row in enumerate(self.rows(since), 1):  # noqa: B007
                 out.write(export_line(*row))
             out.flush()
             part.replace(path)
@@ -301,22 +280,3 @@ def place(path: Path | str | None = None) -> Path:
             f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
         )
     return ROOT / Path(given).expanduser()
-
-
-def _append(file: Path, line: bytes) -> bool:
-    """Add a line to a file; tell whether all of it could be written, else the file is as it was."""
-    with contextlib.suppress(OSError), file.open("ab", buffering=0) as out:
-        end = out.seek(0, os.SEEK_END)
-        if out.write(line) == len(line):
-            os.fsync(out.fileno())
-            return True
-        out.truncate(end)
-    with contextlib.suppress(OSError):
-        if not file.stat().st_size:
-            file.unlink()
-    return False
-
-
-def rescued_beside(store: Path) -> list[Path]:
-    """Return the files of replies that version 0.1 could not write and put beside a store."""
-    return sorted(store.with_name(f"{store.name}.rescued").glob("*.jsonl"))

@@ -147,7 +147,7 @@ async def converse(
         return so_far()
 
     total = turns * conversations
-    with Progress(label if conversations else None, total, total, client.tally) as progress:
+    with Progress(label if conversations else None, total, total) as progress:
         return await gather(talk(number, progress) for number in range(conversations))
 
 

@@ -195,7 +195,7 @@ async def hold(
         progress.step()
         return rows
 
-    with Progress(label, len(design), len(design), client.tally) as progress:
+    with Progress(label, len(design), len(design)) as progress:
         async with Tasks() as group:
             for key in design:
                 tasks[key] = group.create_task(one(*key))
