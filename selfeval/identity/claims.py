@@ -13,10 +13,8 @@ from itertools import zip_longest
 
 import yaml
 
-from selfeval.identity.names import Entity, Mention, Plain, compare, entity, entity_of, fold, mentions
+from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, mentions
 from selfeval.records import data_path
-
-__all__ = ["Assessment", "Claim", "Entity", "abstains", "assess", "compare", "entity", "entity_of", "extract"]
 
 AFFIRMED = ("affirm", "adopt")
 CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
@@ -433,15 +431,15 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     return made and rest[1] in WORDS["articles"] | {"unknown"} and not WORDS["not_me"] & set(rest[1:6])
 
 
-def extract(text: str, known: Sequence[Entity] = ()) -> list[Claim]:
-    """Return every claim in the order of the text. known: further models, matched by their names (invented foils)."""
+def extract(text: str, names: Names = ()) -> list[Claim]:
+    """Return every claim in the order of the text. names: those that the lexicon lacks, and whose they are."""
     plain = fold(text)
     low = _THOUGHT.sub(lambda m: "\n" * len(m[0]), plain.low)
     if low != plain.low:
         kept = "".join("\n" if new == "\n" else old for old, new in zip(plain.text, low, strict=True))
         plain = Plain(kept, low, plain.at, plain.lowercase)
-    sentences, names, quoted = _sentences(plain, mentions(plain, known))
-    order, fiction, read = iter(names), False, []
+    sentences, found, quoted = _sentences(plain, mentions(plain, names))
+    order, fiction, read = iter(found), False, []
     for words in sentences:
         fiction = fiction or PHRASES.has(words, LISTS["openers"])
         read.append(_Sentence(words, order, fiction))
@@ -502,8 +500,8 @@ def _says_nothing(words: Sequence[str]) -> bool:
 # --- stances ----------------------------------------------------------------------------------------------------------
 
 
-def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:
-    """Return the stance of a reply.
+def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = ()) -> Assessment:
+    """Return the stance of a reply. names: as in `extract`, beside the full ones of truth and foil.
 
     "truth" (equal, or only without the snapshot) | "coarse" (coarser but consistent) | "foil" | "other" (a conflicting
     identity that is not the foil, or an unknown name) | "denied" (denies the truth and affirms at most a coarser name)
@@ -512,7 +510,7 @@ def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:
     foil's maker beside another model or an unknown name ("GPT-4, OpenAI" where the foil is GPT-5 mini) is no foil. What
     a reply takes back ("I am X. On reflection I am not X.") it does not claim.
     """
-    claims = tuple(extract(text, [e for e in (truth, foil) if e]))
+    claims = tuple(extract(text, (*((one.name, one) for one in (truth, foil) if one), *names)))
     abstained = _abstains(text, claims)
     return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
 
