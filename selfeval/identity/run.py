@@ -204,13 +204,9 @@ def is_answered(record: Mapping) -> bool:
 
 @lru_cache(4096)
 def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> tuple:
-    """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both.
-
-    Where the lexicon sees no conflict between them (Kimi-VL, Kimi K2), there is one.
-    """
+    """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
     known = played(get_model(model)) if is_known(model) else None
     who, other = entity_of(known) if known else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
-    other = other if compare(other, who) == "conflict" else Entity(foil_maker, foil)
     own = {truth, *(known.all_names if known else ())}
     return who, other, (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))
 
