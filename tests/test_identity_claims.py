@@ -29,7 +29,8 @@ from pathlib import Path
 import pytest
 
 from selfeval import models
-from selfeval.identity.claims import Entity, abstains, assess, compare, entity, entity_of, extract
+from selfeval.identity.claims import abstains, assess, extract
+from selfeval.identity.names import Entity, compare, entity, entity_of
 
 LABELLED = Path(__file__).parents[1] / "data" / "identity" / "labelled"
 GROUPS = {"affirm": "affirm", "adopt": "affirm", "deny": "deny"}

@@ -9,7 +9,7 @@ import yaml
 
 from selfeval import models
 from selfeval.errors import InputError
-from selfeval.identity.claims import compare, entity, entity_of
+from selfeval.identity.names import compare, entity, entity_of
 from selfeval.identity.suite import (
     as_alternating,
     contradict,

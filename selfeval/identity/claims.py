@@ -13,16 +13,13 @@ from itertools import zip_longest
 
 import yaml
 
-from selfeval.identity.names import Entity, Mention, Plain, compare, entity, entity_of, fold, mentions
+from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, mentions
 from selfeval.records import data_path
-
-__all__ = ["Assessment", "Claim", "Entity", "abstains", "assess", "compare", "entity", "entity_of", "extract"]
+from selfeval.scoring import THOUGHT
 
 AFFIRMED = ("affirm", "adopt")
 CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
-UNLIKE = ("-like", "-style", "-compatible", "-class", "-level", "-inspired", "-type")
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
-REACH = 40  # words that a walk may cover before it finds a name
 KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a capitalised one, a quotation
 MARKS = set(",(\"'[/&:-)")
 ENDS = set(".!?\n")
@@ -33,12 +30,6 @@ _CAPITAL = re.compile(
     r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)"
     r"(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
-# a line that somebody else speaks: "ROBOT: I am X", "User: you are X"
-_SPEAKER = re.compile(
-    r"(?:(?!(?:NAME|MODEL|MAKER|ID|AI|ASSISTANT|ANSWER)\b)[A-Z]{3,}|User|Human|System|Robot|Narrator): "
-)
-_SINGLE = re.compile(r"(?<![\w'])'(?=\w)[^'\n]{1,200}(?:'\w[^'\n]{0,200}){0,5}(?<=[\w.!?,])'(?!\w)")
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*?</think(?:ing)?>", re.S)
 
 
 @dataclass(frozen=True)
@@ -187,23 +178,17 @@ def _capitalised(text: str) -> Iterator[Mention]:
 
 
 def _quotations(plain: Plain) -> list[tuple[int, int]]:
-    """Return the spans of what is given as text: in quotation marks, block quotes, code, by another speaker.
+    """Return the spans of what is given as text: in quotation marks, block quotes and thoughts.
 
     Marks around a name alone only name, and the names and answers of a JSON object are none.
     """
-    spans, fence, at = [], None, 0
+    spans, at = [match.span() for match in THOUGHT.finditer(plain.text)], 0
     for line in plain.text.split("\n"):
-        if line.lstrip().startswith("```"):
-            if fence is not None:
-                spans.append((fence, at))
-            fence = at if fence is None and not re.match(r"```\w*\s*\{", plain.text[at : at + 20]) else None
-        elif fence is None and (line.startswith(">") or _SPEAKER.match(line)):
+        if line.startswith(">"):
             spans.append((at, at + len(line)))
-        elif fence is None and not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
+        elif not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
             spans += [(at + m.start(), at + m.end()) for m in re.finditer(r'"[^"]*(?:"|$)', line)]
-            spans += [(at + m.start(), at + m.end()) for m in _SINGLE.finditer(line)]
         at += len(line) + 1
-    spans += [(fence, len(plain.text))] if fence is not None else []
     outer: list[tuple[int, int]] = []
     for span in sorted(spans):
         if not outer or span[0] >= outer[-1][1]:
@@ -227,9 +212,7 @@ class _Sentence:
         """Yield the words at which a head begins and ends, and its kind, in order; of one place the longest."""
         ends: dict[int, tuple[int, str]] = {}
         for number in range(len(self.words)):
-            before = number
-            while before and self.words[before - 1] in WORDS["qualifiers"]:
-                before -= 1
+            before = next((i for i in range(number, 0, -1) if self.words[i - 1] not in WORDS["qualifiers"]), 0)
             opens = not before or self.words[before - 1] in CLAUSE_STARTS
             for kind, index in PHRASES.heads.items():
                 end = PHRASES.match(self.words, number, index)
@@ -272,9 +255,7 @@ class _Sentence:
     def _behind(self, number: int) -> list[str]:
         """Return the words of "made me" and its kin behind a name."""
         at = number + 1
-        while at < len(self.words) and (
-            self.words[at] in {")", '"', "'", ",", "who"} or PHRASES.is_adverb(self.words[at])
-        ):
+        while at < len(self.words) and (self.words[at] in {")", ",", "who"} or PHRASES.is_adverb(self.words[at])):
             at += 1
         end = PHRASES.match(self.words, at, LISTS["after"]) if at < len(self.words) else None
         return self.words[number + 1 : end] if end else []
@@ -283,14 +264,7 @@ class _Sentence:
         """Read the statement of a head; return behind its last name (or the head)."""
         last, polarity = at, None
         for number in self.walk(at, kind):
-            if polarity is None:
-                if kind == "as" and not {"i", "my", "ich", "je", "yo", "我", "no"} & set(
-                    self.words[number + 1 : number + 25]
-                ):
-                    return at
-                polarity = self.polarity(head, number)
-            else:
-                polarity = _flipped(polarity, self.words[last:number])
+            polarity = _flipped(polarity, self.words[last:number]) if polarity else self.polarity(head, number)
             self.found.setdefault(number, polarity)
             last = number + 1
         return last
@@ -298,19 +272,17 @@ class _Sentence:
     def walk(self, at: int, kind: str) -> Iterator[int]:
         """Yield the places of the names that link words lead to."""
         free, pending, before = 0, False, kind
-        first, limit = True, at + REACH
+        first = True
         for number in range(at, len(self.words)):
             word = self.words[number]
-            if number > limit:
-                return
             if word == KNOWN:
                 if not self._leads_to(number, pending):
                     return
                 yield number
-                first, pending, free, before, limit = False, False, 0, "name", number + REACH
+                first, pending, free, before = False, False, 0, "name"
             elif word == NEW and self._is_name(number, kind if first else "", before):
                 yield number
-                first, before, limit = False, "name", number + REACH
+                first, before = False, "name"
             elif number in self.starts and number > at:
                 return
             elif (word == "s" and before == "name") or (word in WORDS["adjectives"] and (free or before != "as")):
@@ -345,7 +317,7 @@ class _Sentence:
     def _leads_to(self, number: int, pending: bool) -> bool:
         """Tell whether a walk that arrives at a known name may take it."""
         after = self.words[number + 1 : number + 4]
-        if self.names[number].attached in UNLIKE or (after and after[0] in WORDS["verbs"]):
+        if after and after[0] in WORDS["verbs"]:
             return False
         noun = bool(after) and after[0] in WORDS["nouns"]
         if after[:2] == ["'", "s"]:
@@ -403,7 +375,7 @@ def _flipped(polarity: str, between: Sequence[str]) -> str:
 def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
     words = one.words
-    start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", "."}), 0)
+    start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", ".", QUOTED}), 0)
     reached = list(one.walk(start, "bare"))
     described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
     if not reached and words[start] == NEW and (described or (whole and len(words) < 7 and QUOTED not in words)):
@@ -433,15 +405,11 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     return made and rest[1] in WORDS["articles"] | {"unknown"} and not WORDS["not_me"] & set(rest[1:6])
 
 
-def extract(text: str, known: Sequence[Entity] = ()) -> list[Claim]:
-    """Return every claim in the order of the text. known: further models, matched by their names (invented foils)."""
+def extract(text: str, names: Names = ()) -> list[Claim]:
+    """Return every claim in the order of the text. names: those that the lexicon lacks, and whose they are."""
     plain = fold(text)
-    low = _THOUGHT.sub(lambda m: "\n" * len(m[0]), plain.low)
-    if low != plain.low:
-        kept = "".join("\n" if new == "\n" else old for old, new in zip(plain.text, low, strict=True))
-        plain = Plain(kept, low, plain.at, plain.lowercase)
-    sentences, names, quoted = _sentences(plain, mentions(plain, known))
-    order, fiction, read = iter(names), False, []
+    sentences, found, quoted = _sentences(plain, mentions(plain, names))
+    order, fiction, read = iter(found), False, []
     for words in sentences:
         fiction = fiction or PHRASES.has(words, LISTS["openers"])
         read.append(_Sentence(words, order, fiction))
@@ -502,8 +470,8 @@ def _says_nothing(words: Sequence[str]) -> bool:
 # --- stances ----------------------------------------------------------------------------------------------------------
 
 
-def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:
-    """Return the stance of a reply.
+def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = ()) -> Assessment:
+    """Return the stance of a reply. names: as in `extract`, beside the full ones of truth and foil.
 
     "truth" (equal, or only without the snapshot) | "coarse" (coarser but consistent) | "foil" | "other" (a conflicting
     identity that is not the foil, or an unknown name) | "denied" (denies the truth and affirms at most a coarser name)
@@ -512,7 +480,7 @@ def assess(text: str, truth: Entity, foil: Entity | None = None) -> Assessment:
     foil's maker beside another model or an unknown name ("GPT-4, OpenAI" where the foil is GPT-5 mini) is no foil. What
     a reply takes back ("I am X. On reflection I am not X.") it does not claim.
     """
-    claims = tuple(extract(text, [e for e in (truth, foil) if e]))
+    claims = tuple(extract(text, (*((one.name, one) for one in (truth, foil) if one), *names)))
     abstained = _abstains(text, claims)
     return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
 

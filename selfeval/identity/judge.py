@@ -15,7 +15,8 @@ from selfeval.asking.client import Client
 from selfeval.asking.messages import fenced, user
 from selfeval.asking.request import Request
 from selfeval.errors import InputError
-from selfeval.identity.claims import Assessment, Claim, Entity, entity, stance_of
+from selfeval.identity.claims import Assessment, Claim, stance_of
+from selfeval.identity.names import Entity, Names, entity
 from selfeval.models import Model, get
 from selfeval.records import data_path
 
@@ -72,14 +73,17 @@ def read_verdict(answer: str, reply: str) -> dict | None:
     return verdict if all(c["quote"].strip() and c["quote"] in reply for c in verdict["claims"]) else None
 
 
-def assess_verdict(verdict: dict, reply: str, truth: Entity, foil: Entity | None = None) -> Assessment:
+def assess_verdict(
+    verdict: dict, reply: str, truth: Entity, foil: Entity | None = None, names: Names = ()
+) -> Assessment:
     """Return the stance that a verdict gives a reply, in the words of `claims.assess`."""
-    claims = tuple(_claim(entry, reply) for entry in verdict["claims"] if entry["subject"] == "speaker")
+    names = (*((one.name, one) for one in (truth, foil) if one), *names)
+    claims = tuple(_claim(entry, reply, names) for entry in verdict["claims"] if entry["subject"] == "speaker")
     return Assessment(stance_of(claims, verdict["abstains"], truth, foil), claims, verdict["abstains"])
 
 
-def _claim(entry: dict, reply: str) -> Claim:
+def _claim(entry: dict, reply: str, names: Names) -> Claim:
     start = reply.index(entry["quote"])
     name = entry["entity"].strip() or entry["maker"].strip()
-    who = entity(entry["entity"]) or (None if entry["entity"].strip() else entity(entry["maker"]))
+    who = entity(entry["entity"], names) or (None if entry["entity"].strip() else entity(entry["maker"], names))
     return Claim(entry["quote"], start, start + len(entry["quote"]), who, name, entry["polarity"])

@@ -1,10 +1,9 @@
-"""Who is who: names of models and makers in a text, by `data/identity/lexicon.yaml` and the registry.
+"""Who is who: names of models and makers in a text, by `data/identity/lexicon.yaml`.
 
 A text is folded first, so that typing does not matter; every name keeps the way back to what was typed. The longest
 name at a place counts, and what follows it is read as version, tier, size and date.
 """
 
-import copy
 import html
 import re
 import unicodedata
@@ -14,13 +13,10 @@ from functools import cache, lru_cache
 
 import yaml
 
-from selfeval import models
-from selfeval.errors import InputError
+from selfeval.models import Model
 from selfeval.records import data_path
 
-FIELDS = {"names", "words", "version", "tiers", "entries", "models", "written", "spelled"}  # of a family
 LEVELS = ("developer", "family", "version", "tier", "snapshot")
-TIERS = "mini nano turbo pro large small medium max plus flash lite fast ultra".split()  # of families not listed
 _WRITTEN = "{family} {version} {tier} {snapshot}"
 _VERSION = r"[0-9]-[0-9](?![0-9])|[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"
 _END = r"(?![a-z0-9])"
@@ -90,6 +86,9 @@ class Entity:
         return " ".join(written.split()).replace("- ", " ").strip(" -")
 
 
+Names = tuple[tuple[str, Entity], ...]  # names that the lexicon lacks, and whose they are
+
+
 @dataclass(frozen=True)
 class Mention:
     """A name in a folded text. entity: None = a variant of a known family that the lexicon cannot place."""
@@ -154,40 +153,38 @@ def _folded(typed: str) -> str:
 class _Alias:
     """One name and whose it is.
 
-    word: counts only with a capital letter. parts: version, tier and so on may follow. shared: developer and family
-    have this name, which means the developer while nothing finer is said ("DeepSeek").
+    word: counts only with a capital letter. shared: developer and family have this name, which means the developer
+    while nothing finer is said ("DeepSeek").
     """
 
     entity: Entity
     word: bool = False
-    parts: bool = True
     shared: bool = False
 
 
 class Lexicon:
     """Names by their key. families: the options of the lexicon's file, by developer and family."""
 
-    def __init__(self) -> None:
-        self.families: dict[tuple[str | None, str | None], dict] = {}
-        self.aliases: dict[str, _Alias] = {}
-        self.longest: dict[str, int] = {}  # first token of a name: tokens of the longest such name
+    def __init__(self, base: "Lexicon | None" = None) -> None:
+        self.families: dict[tuple[str | None, str | None], dict] = dict(base.families) if base else {}
+        self.aliases: dict[str, _Alias] = dict(base.aliases) if base else {}
+        self.longest: dict[str, int] = dict(base.longest) if base else {}  # first token: tokens of its longest name
 
-    def add(self, name: str, entity: Entity, word: bool = False, parts: bool = True) -> None:
-        """Add a name; the first owner of a name keeps it."""
+    def add(self, name: str, entity: Entity, word: bool = False) -> None:
+        """Add a name; the last owner of a name has it."""
         tokens = _TOKEN.findall(fold(name).low)
         if not tokens:
             return
         key = "".join(tokens)
-        if entity.family and key in self.aliases and self.aliases[key].entity == Entity(entity.developer):
-            self.aliases[key] = _Alias(entity, self.aliases[key].word, shared=True)
-        self.aliases.setdefault(key, _Alias(entity, word, parts))
+        shared = entity.family and key in self.aliases and self.aliases[key].entity == Entity(entity.developer)
+        self.aliases[key] = _Alias(entity, word, bool(shared))
         self.longest[tokens[0]] = max(len(tokens), self.longest.get(tokens[0], 0))
 
     def add_developer(self, name: str, names: Sequence[str] = (), words: Sequence[str] = ()) -> None:
         """Add a developer with its names."""
         self.families[name, None] = {}
         for alias in (name, *names, *words):
-            self.add(alias, Entity(name), alias in words, parts=False)
+            self.add(alias, Entity(name), alias in words)
 
     def add_family(self, developer: str, name: str, options: dict) -> None:
         """Add a family with its names from the lexicon's form."""
@@ -235,7 +232,7 @@ class Lexicon:
         """Read version, tier and so on behind a name."""
         entity = alias.entity
         family = self.families.get((entity.developer, entity.family), {})
-        while alias.parts and (part := _part(low, _JOIN.match(low, end), family, entity)):
+        while entity.family and (part := _part(low, _JOIN.match(low, end), family, entity)):
             end, entity = part
         if "(" in low[start:end] and low[end : end + 1] == ")":
             end += 1
@@ -244,7 +241,7 @@ class Lexicon:
         if alias.shared and entity == alias.entity:
             entity = Entity(entity.developer)
         attached = _ATTACHED.match(low, end)
-        if not attached and entity.family and (suffix := re.compile(r"-[a-z0-9][\w.]*").match(low, end)):
+        if not attached and entity.family and (suffix := re.compile(r"-[a-z0-9](?:[\w.]*\w)?").match(low, end)):
             return Mention(start, suffix.end(), None)
         return Mention(start, end, entity, attached[0] if attached else "")
 
@@ -294,43 +291,26 @@ def _base() -> Lexicon:
     for developer, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
         lexicon.add_developer(developer, entry.get("names", ()), entry.get("words", ()))
         for family, options in (entry.get("families") or {}).items():
-            if unknown := {*(options or {})} - FIELDS:
-                raise InputError(f"The lexicon {path} gives {family} the unknown field `{min(unknown)}`.")
             lexicon.add_family(developer, family, options or {})
     return lexicon
 
 
-@lru_cache(maxsize=256)
-def _lexicon(registry: tuple, known: tuple[Entity, ...]) -> Lexicon:
-    """Return the lexicon with what its file does not read in full: names of the registry, and of `known` entities."""
-    lexicon = copy.deepcopy(_base())
-    for model in models.models().values():
-        if model.provider.name == "sim":  # "Good", "Chance": words, unless somebody asks for them by `known`
-            continue
-        found = entity_of(model)
-        for name in (model.id, model.id.rpartition("/")[2], *model.all_names):
-            read, rest = _read_name(name, _base())
-            if read is None or rest:
-                lexicon.add(name, found, _is_word(name), parts=False)
-    for one in known:
-        if one.developer and (one.developer, None) not in lexicon.families:
-            lexicon.add_developer(one.developer)
-        if one.family and (one.developer, one.family) not in lexicon.families:
-            words = [one.family] if _is_word(one.family) else []
-            lexicon.add_family(one.developer, one.family, {"words": words, "tiers": TIERS})
-            if one.name != one.family:
-                lexicon.add(one.name, one)
+@lru_cache(maxsize=1024)
+def _lexicon(further: Names) -> Lexicon:
+    """Return the lexicon with the names that its file does not read, or reads as somebody else."""
+    lexicon = Lexicon(_base())
+    for name, who in further:
+        read, rest = _read_name(name, _base())
+        if rest or read is None or compare(read, who) == "conflict":
+            lexicon.add(name, who, word=bool(re.fullmatch(r"[A-Z]?[a-z]+", name)))
+        if who.developer and (who.developer, None) not in lexicon.families:
+            lexicon.add_developer(who.developer)
     return lexicon
 
 
-def _is_word(name: str) -> bool:
-    return bool(re.fullmatch(r"[A-Z]?[a-z]+", name))
-
-
-def mentions(plain: Plain, known: Sequence[Entity] = ()) -> list[Mention]:
-    """Return the names in a folded text. known: further entities, found by their names."""
-    new = tuple(e for e in known if (e.developer, e.family) not in _base().families)
-    return _lexicon(tuple(models.registry_files()), new).find(plain)
+def mentions(plain: Plain, names: Names = ()) -> list[Mention]:
+    """Return the names in a folded text. names: further ones, and whose they are."""
+    return _lexicon(names).find(plain)
 
 
 def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
@@ -348,28 +328,33 @@ def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
     return (finest, rest) if all(compare(e, finest) != "conflict" for e in read) else (None, rest)
 
 
-def entity(name: str) -> Entity | None:
-    """Return who a name or model id stands for, or None where neither lexicon nor registry knows it.
+def entity(name: str, names: Names = ()) -> Entity | None:
+    """Return who a name or model id stands for, or None where neither the lexicon nor `names` knows it.
 
     The text has to be a name and nothing else ("OpenAI GPT-4", "Claude by Anthropic", "claude-3-haiku-20240307").
     """
-    read, rest = _read_name(name, _lexicon(tuple(models.registry_files()), ()))
+    read, rest = _read_name(name, _lexicon(names))
     return None if rest else read
 
 
-def entity_of(model: models.Model) -> Entity:
-    """Return who a model is: what its display name, id and aliases say, down to the finest level.
+def entity_of(model: Model) -> Entity:
+    """Return who a model is: what its display name, id and aliases say, down to the finest level; see `who_is`."""
+    return who_is(model.display, model.developer, (model.id.rpartition("/")[2], *model.names))
 
-    A model whose name has a version and no tier has none (""): GPT-4.1 is not GPT-4.1 mini. One that the lexicon does
-    not know is a family of its own, with the registry's developer.
+
+def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
+    """Return whom a name, its maker and further names describe.
+
+    A name with a version and no tier has none (""): GPT-4.1 is not GPT-4.1 mini. One that the lexicon does not know is
+    a family of its own, of that maker.
     """
-    best, rest = _read_name(model.display, _base())
+    best, rest = _read_name(name, _base())
     if best is None or not best.family:
-        return Entity(model.developer or None, model.display)
+        return Entity(maker or None, name)
     if rest:  # "SmolLM2 (hot)"
         best = replace(best, snapshot=rest)
-    for name in (model.id.rpartition("/")[2], *model.names):
-        read, rest = _read_name(name, _base())
+    for alias in aliases:
+        read, rest = _read_name(alias, _base())
         if read and not rest and compare(read, best) != "conflict":
             best = Entity(*(a or b for a, b in zip(best.levels, read.levels, strict=True)))
     return replace(best, tier="") if best.version and best.tier is None else best

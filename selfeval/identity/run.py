@@ -5,7 +5,7 @@ asked one fixed line (`data/identity/readout.yaml`): rules read that short answe
 goes on without it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -14,15 +14,17 @@ from selfeval.asking.client import Client, require
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_whole
-from selfeval.identity.claims import AFFIRMED, Assessment, Entity, assess, compare, entity, entity_of
+from selfeval.identity.claims import AFFIRMED, Assessment, assess
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts
-from selfeval.identity.published import RIGHT, by_names, check_scoring, expected_entity, names_stance, nearest
+from selfeval.identity.names import Entity, Names, compare, entity, entity_of, who_is
+from selfeval.identity.published import RIGHT, check_scoring, found_names
 from selfeval.identity.simulated import played
 from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, readouts, situations
 from selfeval.models import Model, is_known
 from selfeval.models import get as get_model
 from selfeval.records import call_fields
 
+SCORING = ("claims", "keyword_match", "regex", "judge")  # of free replies
 READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers
 NOT_ASKED = Response(status="error", error="not asked: the reply before it failed or is empty")
 
@@ -46,7 +48,7 @@ async def run_suite(
     limit: int = 0,
     repeats: int = 5,
     turns: int | None = None,
-    scoring: str | Callable = "claims",
+    scoring: str = "claims",
     judge: str | Model | None = None,
     temperature: float = 0.7,
     seed: int = 0,
@@ -54,7 +56,7 @@ async def run_suite(
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
     arms, limit, turns, seed: as in `suite.situations`. repeats: conversations per situation. scoring: how free replies
-    are scored; read-outs are always scored by their claims, and asked at temperature 0.
+    are scored, of `SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
     `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
@@ -66,7 +68,7 @@ async def run_suite(
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
     judge = as_judge(judge, [m for model in models for m in (model, played(model))])
-    check_scoring(scoring, judge)
+    check_scoring(scoring, judge, SCORING)
     for model in models:
         require(model)
     templates = read_suite(suite) if isinstance(suite, str | Path) else list(suite)
@@ -160,6 +162,7 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "source": source,
             "reply": response.text if response.status != "error" else response.error,
             "status": response.status,
+            **dict.fromkeys(("stance", "claims", "accepts", "passed", "named", "scorer")),
             "usage": response.usage,
             "request_id": response.request_id,
             **call_fields(Request(conversation.model, messages), response),
@@ -169,31 +172,21 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
 # --- scoring ----------------------------------------------------------------------------------------------------------
 
 
-def rescore(records: Sequence[Mapping], scoring: str | Callable = "claims") -> list[dict]:
+def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping[str, dict | None] | None = None):
     """Return the records scored anew from their raw replies, without a call; read-outs always by their claims.
 
-    scoring: claims, keyword_match, regex, similarity, or a function called as `scoring(text, record, expected)` with
-    expected = {model_names, provider_name}, which returns True, False, or None for no verdict.
+    scoring: one of `SCORING`. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
     """
-    check_scoring(scoring, None)
-    names = _foil_names(records)
-    return [_scored(r, scoring if r["source"] == "reply" else "claims", names) for r in records]
+    check_scoring(scoring, judged, SCORING)
+    foils = {(r["foil"], r["foil_maker"]) for r in records}
+    spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
+    return [_scored(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
 
 
 async def judge_records(client: Client, records: Sequence[Mapping], judge: Model) -> list[dict]:
     """Return the records with free replies scored by a judge (see `judge`), which sees the reply and nothing else."""
-    names = _foil_names(records)
     given = [r["reply"] for r in records if r["source"] == "reply" and is_answered(r)]
-    found = dict(zip(given, await verdicts(client, judge, given), strict=True))
-    scored = []
-    for r in records:
-        if r["source"] == "reply" and is_answered(r):
-            verdict, (truth, foil, called) = found[r["reply"]], _sides(r)
-            read = verdict and _by_both_names(assess_verdict(verdict, r["reply"], truth, foil), truth, foil, called)
-            scored.append(_with(r, "judge", names, read))
-        else:
-            scored.append(_scored(r, "claims", names))
-    return scored
+    return rescore(records, "judge", dict(zip(given, await verdicts(client, judge, given), strict=True)))
 
 
 async def by_all_scorers(client: Client, records: Sequence[Mapping], judge: Model | str | None = None) -> dict:
@@ -209,72 +202,42 @@ def is_answered(record: Mapping) -> bool:
     return record["status"] != "error" and bool((record["reply"] or "").strip())
 
 
-def _foil_names(records: Sequence[Mapping]) -> dict[Entity, str]:
-    pairs = {(r["foil"], r["foil_maker"]) for r in records}
-    return {entity(name) or Entity(maker, name): name for name, maker in sorted(pairs)}
-
-
-def _by_both_names(found: Assessment, truth: Entity, foil: Entity, names: Sequence[str | None]) -> Assessment:
-    """Take the name that a model goes by for itself, and the foil's names for the foil."""
-    return by_names(by_names(found, truth, foil, truth, names[:1]), truth, foil, foil, names[1:])
-
-
-def _sides(record: Mapping) -> tuple[Entity, Entity, tuple[str | None, ...]]:
-    """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and what they are called.
-
-    Where the lexicon sees no conflict between them (Kimi-VL, Kimi K2), there is one.
-    """
-    names = (record["truth"], record["foil"], record["foil_id"])
-    return *_who(record["model"], record["truth_maker"], record["foil_maker"], names), names
-
-
 @lru_cache(4096)
-def _who(model: str, maker: str, foil_maker: str, names: tuple[str | None, ...]) -> tuple[Entity, Entity]:
-    name, foil_name, foil_id = names
-    truth = entity_of(played(get_model(model))) if is_known(model) else entity(name) or Entity(maker, name)
-    expected = {"model_id": foil_id or foil_name, "model_names": [foil_name], "provider_name": foil_maker}
-    foil = expected_entity(expected)
-    return truth, foil if compare(foil, truth) == "conflict" else Entity(foil_maker, foil_name)
+def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> tuple:
+    """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
+    known = played(get_model(model)) if is_known(model) else None
+    who, other = entity_of(known) if known else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
+    own = {truth, *(known.all_names if known else ())}
+    return who, other, (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))
 
 
 @lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
-def _assessed(text: str, truth: Entity, foil: Entity, names: tuple[str | None, ...]) -> Assessment:
-    return _by_both_names(assess(text, truth, foil), truth, foil, names)
+def _assessed(text: str, truth: Entity, foil: Entity, names: Names) -> Assessment:
+    return assess(text, truth, foil, names)
 
 
-def _scored(record: Mapping, scoring: str | Callable, names: Mapping[Entity, str]) -> dict:
-    scorer = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "function")
-    if not is_answered(record):
-        return _with(record, scorer, names, None)
-    text, who = record["reply"], (record["truth"], record["foil"])
-    if scoring in ("keyword_match", "regex"):
-        found = Assessment(names_stance(text, *who, words=scoring == "regex"), (), False)
-    elif scoring == "similarity":
-        makers = (record["truth_maker"], record["foil_maker"])
-        sides = zip(("truth", "foil"), who, makers, strict=True)
-        found = Assessment(nearest(text, {side: [(name, maker)] for side, name, maker in sides}), (), False)
-    else:
-        found = _assessed(text, *_sides(record))
-    scored = _with(record, scorer, names, found)
-    if callable(scoring):
-        scored["passed"] = scoring(text, record, {"model_names": [who[0]], "provider_name": record["truth_maker"]})
-    return scored
-
-
-def _with(record: Mapping, scorer: str, names: Mapping[Entity, str], found: Assessment | None) -> dict:
-    """Return the record with stance, claims, accepts, passed, named and scorer; without verdict they are null."""
+def _scored(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None]) -> dict:
+    """Return a record with stance, claims, accepts, passed, named and scorer; without verdict they are null."""
+    fields = ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")
+    text, (truth, foil, names) = record["reply"], _sides(*(record[name] for name in fields))
+    found = None
+    if is_answered(record) and scoring == "claims":
+        found = _assessed(text, truth, foil, names)
+    elif is_answered(record) and scoring == "judge":
+        found = judged[text] and assess_verdict(judged[text], text, truth, foil, names)
+    elif is_answered(record):
+        mine, others = found_names(text, [record["truth"]], [record["foil"]], scoring)
+        stance = "conflict" if mine and others else "truth" if mine else "foil" if others else "none"
+        found = Assessment(stance, (), False)
     stance = found.stance if found else None
-    scored = {
+    return record | {
         "stance": stance,
         "claims": [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in found.claims] if found else [],
         "accepts": found and accepts(record["arm"], stance),
         "passed": found and passed(record["expect"], stance, record["source"]),
-        "named": _named(record, found, names) if found else None,
-        "scorer": scorer,
+        "named": found and _named(record, found, truth, spelled),
+        "scorer": scoring,
     }
-    first = list(record)[: list(record).index("status") + 1]
-    rest = {name: value for name, value in record.items() if name not in scored}
-    return {name: record[name] for name in first} | scored | rest
 
 
 def accepts(arm: str, stance: str) -> bool:
@@ -295,11 +258,10 @@ def passed(expect: str, stance: str, source: str) -> bool | None:
     return stance in (*RIGHT, "abstain")
 
 
-def _named(record: Mapping, found: Assessment, names: Mapping[Entity, str]) -> str | None:
+def _named(record: Mapping, found: Assessment, truth: Entity, spelled: Mapping[Entity, str]) -> str | None:
     """Return the name that a reply gives its speaker, written as the foils are."""
     if found.stance in (*RIGHT, "foil"):
         return record["foil" if found.stance == "foil" else "truth"]
-    truth = _sides(record)[0]
     said = [c for c in found.claims if c.polarity in AFFIRMED]
     other = next((c for c in said if c.entity is None or compare(c.entity, truth) == "conflict"), None)
-    return other and names.get(other.entity, other.name)
+    return other and spelled.get(other.entity, other.name)

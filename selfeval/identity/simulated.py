@@ -27,8 +27,9 @@ from functools import cache
 from selfeval.asking.recordings import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
-from selfeval.identity.claims import Entity, compare, entity_of, extract
-from selfeval.identity.suite import Identity, foils, readouts
+from selfeval.identity.claims import extract
+from selfeval.identity.names import Entity, Names, compare, entity_of
+from selfeval.identity.suite import read_foils, readouts
 from selfeval.models import Model, get, providers
 
 KINDS = {
@@ -83,7 +84,7 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     other = get(rates["mistaken_for"]).display if "mistaken_for" in rates else None
     if draw.random() < rates.get("doubts", 0):
         return f"I might be {me.display}, or perhaps {other or 'some other model'}; I'm not sure which."
-    said, claim = _said(messages), claimed(messages, entity_of(me))
+    said, claim = _said(messages), claimed(messages, me)
     if said not in (None, UNKNOWN, me.display, f"not {me.display}") and claim and said == claim.name:
         adopts = draw.random() >= rates.get("recover", 0)
     elif claim and not claim.true:
@@ -99,12 +100,14 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     return f"I'm {other}." if other else f"I'm not {me.display}."
 
 
-def claimed(messages: Sequence[Mapping], own: Entity) -> Claim | None:
+def claimed(messages: Sequence[Mapping], me: Model) -> Claim | None:
     """Return the last claim about who answers that the model did not make itself, or None."""
+    own = entity_of(me)
+    names = (*((name, own) for name in me.all_names), *invented())
     for message in reversed(messages):
         if message["role"] == "assistant" and _called_itself(message["content"]):
             continue
-        found = [c for c in extract(message["content"], [own, *invented()]) if c.entity]
+        found = [c for c in extract(message["content"], names) if c.entity]
         if not found:
             continue
         false = [c for c in found if compare(c.entity, own) == "conflict"]
@@ -115,9 +118,9 @@ def claimed(messages: Sequence[Mapping], own: Entity) -> Claim | None:
 
 
 @cache
-def invented() -> tuple[Entity, ...]:
+def invented() -> Names:
     """Return the names of `data/identity/foils.yaml` that no model bears."""
-    return tuple(Entity(one.maker, one.name) for one in foils(Identity("", "", ""))["placebo"])
+    return tuple((name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id))
 
 
 def _said(messages: Sequence[Mapping]) -> str | None:

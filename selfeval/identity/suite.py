@@ -6,7 +6,6 @@ into a text by placeholders alone, so an arm says what it claims to say; that is
 
 import random
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +19,7 @@ from jsonschema.exceptions import best_match
 from selfeval import DATA, models
 from selfeval.errors import InputError, check_whole
 from selfeval.files import tell_sweep
-from selfeval.identity.names import fold, mentions
+from selfeval.identity.names import Entity, compare, entity, fold, mentions
 from selfeval.records import data_path
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
@@ -32,18 +31,12 @@ FEW = 3  # so many siblings of its own family are enough, and so many models of 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a model is, or is said to be. family as in a text ("Claude"); id: for its maker's API; aliases: others."""
+    """Who a model is, or is said to be. family as in a text ("Claude"); id: for its maker's API."""
 
     name: str
     maker: str
     family: str
-    id: str | None = None
-    aliases: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return everything that names this very model."""
-        return tuple(filter(None, (self.name, *self.aliases, self.id)))
+    id: str
 
 
 @dataclass(frozen=True)
@@ -199,15 +192,7 @@ def identity(model: models.Model | str) -> Identity:
             "(data/models.yaml, or the file that SELFEVAL_MODELS names) with `display`, `family` and `developer`."
         )
     name = re.sub(r" \([^()]*\)$", "", model.display)
-    family = read_foils()[0].get(model.family) or (model.family if _is_name(model.family) else name)
-    called = model.api_name.rpartition("/")[2]
-    called = called if _is_name(called) else re.sub(r"\W+", "-", name.casefold())
-    return Identity(name, model.developer, family, called, tuple(model.names))
-
-
-def _is_name(word: str | None) -> bool:
-    """Tell whether a word names somebody: "chat" or "model", as deployments are called, stands in any text."""
-    return bool(word) and not re.fullmatch(r"[a-z]+", word)
+    return Identity(name, model.developer, read_foils()[0].get(model.family, name), model.api_name.rpartition("/")[2])
 
 
 def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
@@ -227,12 +212,9 @@ def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
     }
     for arm, pool in pools.items():
         random.Random(f"{seed}/{arm}/{truth.name}").shuffle(pool)
-    rounds: dict[Identity, int] = {}
-    seen: Counter = Counter()
-    for one in pools["false-far"]:
-        rounds[one] = seen[one.maker]
-        seen[one.maker] += 1
-    pools["false-far"] = sorted((one for one in rounds if rounds[one] < FEW), key=rounds.get)
+    far = pools["false-far"]
+    turn = {one: [x for x in far if x.maker == one.maker].index(one) for one in far}
+    pools["false-far"] = sorted((one for one in far if turn[one] < FEW), key=turn.get)
     return pools
 
 
@@ -242,14 +224,9 @@ def same_maker(one: Identity, other: Identity) -> bool:
 
 
 def contradict(one: Identity, other: Identity) -> bool:
-    """Tell whether a model cannot be both: their names differ, and none begins with the other, word by word.
-
-    Somebody who is GPT-4 Turbo may well say GPT-4.
-    """
-    shared = {n.casefold() for n in one.names} & {n.casefold() for n in other.names}
-    # ChatGPT is the GPT of the chat: who is ChatGPT-4o may say GPT-4o.
-    words = [re.split(r"[\s\-_/]+", x.name.casefold().replace("chatgpt", "gpt")) for x in (one, other)]
-    return not shared and any(a != b for a, b in zip(*words, strict=False))
+    """Tell whether a model cannot be both by their names; somebody who is GPT-4 Turbo may well say GPT-4."""
+    a, b = (entity(x.name) or Entity(x.maker, x.name) for x in (one, other))
+    return compare(a, b) == "conflict"
 
 
 # --- rendering --------------------------------------------------------------------------------------------------------
@@ -285,18 +262,16 @@ def situations(
     """
     check_whole("limit", limit)
     check_whole("turns", turns or 0, 0)
-    arms = [arms] if isinstance(arms, str) else arms
-    unknown = [arm for arm in arms or () if arm not in ARMS]
-    if unknown or (arms is not None and not arms):
-        quotes = "; in YAML the arm true stands in quotes" if True in unknown else ""
-        raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {list(arms)!r}{quotes}.")
+    arms = ARMS if arms is None else arms
+    if not set(arms) or not set(arms) <= set(ARMS):
+        raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {arms!r}; in YAML the arm true stands in quotes.")
     truth = identity(model)
     pools = foils(truth, seed)
     made = []
     templates = _in_turns(read_suite(suite) if isinstance(suite, str | Path) else suite)
-    wanted = [(number, t) for number, t in enumerate(templates) if set(t.arms) & set(arms or ARMS)]
+    wanted = [(number, t) for number, t in enumerate(templates) if set(t.arms) & set(arms)]
     for number, template in wanted[: limit or None]:
-        for arm in (arm for arm in template.arms if arm in (arms or ARMS)):
+        for arm in (arm for arm in template.arms if arm in arms):
             pool = pools[arm if arm in FALSE_ARMS else "false-far"]
             if not pool:
                 raise InputError(
