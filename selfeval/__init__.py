@@ -11,7 +11,7 @@ Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Identity     ask_identity, measure_identity; EvalRunner runs a configuration of the published form
 Role-play    converse, judge, measure_jury
 Existence    ask_existence, measure_existence
-Results      plot, compare, plan, save, draw_paper, write_report, show; `stats` and `figures` for more
+Results      plot, table, conclude, compare, plan, save, draw_paper, write_report, show; `stats` and `figures` for more
 Models       list_models
 
 Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A
@@ -30,7 +30,7 @@ FIGURES = ROOT / "figures"
 ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence")
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
-    "compare", "plan", "save", "list_models",
+    "table", "conclude", "compare", "plan", "save", "list_models",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),

@@ -20,7 +20,7 @@ from selfeval.asking import dryrun
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_one_of
 from selfeval.figures import drawing, results, style, tables
-from selfeval.figures.frames import Estimates, Records
+from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import run_suite
 from selfeval.models import Model
@@ -270,7 +270,7 @@ def _estimates(kind, table, more, frame, names, statistics=(), method="", policy
     return found
 
 
-def controls(texts: Rows, *, seed: int = 0) -> pd.DataFrame:
+def controls(texts: Rows) -> pd.DataFrame:
     """Return what texts give away, one row per author: length, leaks, and what a classifier of style recognises.
 
     `leaks` is the share of texts that name a model or maker, or speak as an AI. `style` is the discrimination of a
@@ -278,7 +278,7 @@ def controls(texts: Rows, *, seed: int = 0) -> pd.DataFrame:
     """
     rows = records.read_texts(texts)
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
-    by_style = stats.recognition_table(predict_authors(rows, seed=seed), n_resamples=1)
+    by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
     style_j = tables.default_rows(by_style, "discrimination", author=None).set_index("author")
     found = frame.groupby("author", sort=False).agg(
         texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
@@ -303,15 +303,15 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
 
 
 def measure_identity(
-    replies: Rows, *, statistics: Sequence[str] = (), level: float = 0.95, n_resamples: int = 2_000, seed: int = 0
+    replies: Rows, *, statistics: Sequence[str] = (), n_resamples: int = 2_000, seed: int = 0
 ) -> Estimates:
     """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
 
-    replies: a frame, records or a file. statistics: only these. level: of the intervals. n_resamples, seed: of the
-    bootstrap over templates. The figures also show families of situations, and survival by turn of pressure.
+    replies: a frame, records or a file. statistics: only these. n_resamples, seed: of the bootstrap over
+    templates. The figures also show families of situations, and survival by turn of pressure.
     """
     frame = pd.DataFrame(records.rows_of(replies))
-    how = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **how)
     by_family = stats.identity_table(asked, by=["model", "family"], **how)
@@ -418,17 +418,16 @@ def measure_jury(
     *,
     statistics: Sequence[str] = (),
     aggregation: str = "mean",
-    level: float = 0.95,
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
     verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round.
-    level: of the intervals. n_resamples, seed: of the bootstrap over conversations.
+    n_resamples, seed: of the bootstrap over conversations.
     """
     frame = pd.DataFrame(read_verdicts(verdicts)[0])
-    table = stats.jury_table(frame, n_resamples=n_resamples, seed=seed, level=level)
+    table = stats.jury_table(frame, n_resamples=n_resamples, seed=seed)
     names = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
     more = {"verdicts": jury_report.verdicts(frame, aggregation)}
     return _estimates("jury", table, more, frame, names, statistics, author=None)
@@ -479,11 +478,30 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     return _estimates(result.kind, found, {}, result.records, result.names)
 
 
-def plan(result: Estimates) -> list[str]:
-    """Return sentences on what such a design can detect, with the standard deviation that they assume."""
-    if result.kind == "jury":
-        return [jury_report.planning(result.tables["jury"])]
-    return tables.planning(result.tables["recognition"])
+def table(result: Estimates, statistics: str | Sequence[str], **options) -> pd.DataFrame:
+    """Return statistics side by side as "estimate [low, high]", one row per evaluator; of a jury, per arm and source.
+
+    options: of a jury, `jurors=True` for single jurors instead of the whole jury.
+    """
+    chosen = [statistics] if isinstance(statistics, str) else list(statistics)
+    for name in chosen:
+        check_one_of("statistics", name, result["statistic"].unique())
+    shown = {"identity": identity_report.summary, "jury": jury_report.summary}.get(result.kind, tables.summary)
+    return shown(pd.DataFrame(result), chosen, display=result.names, **options)
+
+
+def conclude(result: Estimates) -> Sentences:
+    """Return what the data allow to say, a sentence for each evaluator, or for each arm of a jury."""
+    rows = result.drawn()[result.kind]
+    if result.kind == "identity":
+        return Sentences(identity_report.conclusions(pd.DataFrame(result), result.names))
+    return Sentences(jury_report.conclusions(rows) if result.kind == "jury" else tables.conclusions(rows, result.names))
+
+
+def plan(result: Estimates) -> Sentences:
+    """Return what such a design can detect, with the standard deviation that is assumed."""
+    rows = result.drawn()[result.kind]
+    return Sentences([jury_report.planning(rows)] if result.kind == "jury" else tables.planning(rows))
 
 
 def save(result: Estimates, out: str | Path, settings: Mapping | None = None) -> Path:

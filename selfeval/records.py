@@ -186,7 +186,8 @@ def _rows(path: Path) -> Iterable[dict]:
 def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
 
-    A text gets an id from its words. limit: only the first so many; 0 = all. Raises `InputError` naming the record that breaks the form.
+    A text gets an id from its words. limit: only the first so many; 0 = all. Raises `InputError` naming the record that
+    breaks the form.
     """
     check_whole("limit", limit)
     if isinstance(source, list | tuple):

@@ -1,6 +1,7 @@
 """DataFrames that a notebook shows with what a reader looks for: records by their main fields, estimates as text."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import pandas as pd
 
@@ -73,6 +74,16 @@ class Estimates(pd.DataFrame):
         keys = ["evaluator", "task", "condition"]
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))
         return self.tables | {main: table[pd.MultiIndex.from_frame(table[keys].fillna("")).isin(here)]}
+
+
+class Sentences(list):
+    """Sentences, shown as a list in a notebook."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(visible, self))
+
+    def _repr_markdown_(self) -> str:
+        return "\n".join(f"* {escape(visible(one), quote=False)}" for one in self)
 
 
 def html(frame: pd.DataFrame) -> str:
