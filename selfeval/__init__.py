@@ -30,7 +30,8 @@ FIGURES = ROOT / "figures"
 ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence")
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
-    "table", "conclude", "compare", "plan", "save", "list_models",
+    "table", "conclude", "compare", "plan", "save", "read_results", "runs",
+    "list_models",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),

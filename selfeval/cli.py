@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import click
+import yaml
 
-from selfeval import ROOT
+from selfeval import DATA, ROOT
 from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
@@ -58,12 +59,13 @@ def main() -> None:
 @click.argument("file", type=_Path())
 @click.option("--workers", type=COUNT, help="Notebooks at a time; by default 2, or all a cluster takes.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
+@click.option("--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A variable of FILE: models=[a,b].")
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
 @click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 @click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
-def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
+def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple[str, ...], **options) -> None:
     """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
 
     --only: what they need must be done. --engine: `forked` from one process that has the imports done, `ordinary`
@@ -84,7 +86,91 @@ def sweep(file: Path, workers: int | None, out: Path | None, **options) -> None:
     """
     from selfeval.sweep import run_file
 
-    sys.exit(run_file(file, workers, out, **options))
+    variables = {name: yaml.safe_load(value) for name, _, value in (each.partition("=") for each in chosen)}
+    sys.exit(run_file(file, workers, out, variables=variables, **options))
+
+
+# a study in one command -----------------------------------------------------------------------------------------------
+
+
+class _Ids(click.ParamType):
+    """Ids of models, split by commas."""
+
+    name = "ids"
+
+    def convert(self, value, param, ctx):
+        return value if isinstance(value, list) else [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _study(command):
+    """Add the options that all studies take."""
+    for option in (
+        click.option("--yes", is_flag=True, help="Do not ask before calls are made."),
+        click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it."),
+        click.option("--out", type=_Path(file_okay=False), help="Folder for everything; by default data/runs/COMMAND."),
+    ):
+        command = option(command)
+    return command
+
+
+MODELS = click.option("--models", required=True, type=_Ids(), metavar="ID,ID,...", help="Models, split by commas.")
+
+
+@main.command()
+@click.argument("texts", required=False, type=_Path(exists=True), metavar="[TEXTS]")
+@MODELS
+@click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
+@click.option("--limit", default=20, show_default=True, type=COUNT, help="Number of writing prompts.")
+@_study
+def recognise(texts: Path | None, models: list[str], prompts: Path | None, limit: int, out: Path | None, **how) -> None:
+    """Test whether models recognise their own texts: those of the CSV TEXTS, or texts that they write first.
+
+    TEXTS has the columns author, prompt and text.
+    """
+    out = (out or DATA / "runs" / "recognise").absolute()
+    variables = {"models": models, "corpus": str(texts.absolute() if texts else out / "texts")}
+    if not texts:
+        variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit}
+    _run_study("texts" if texts else "recognition", RECOGNITION, variables, out, **how)
+
+
+main.add_command(click.Command("recognize", hidden=True, callback=recognise.callback, params=recognise.params))
+
+
+@main.command()
+@click.option("--models", required=True, metavar="ID", help="The model that answers in people's place.")
+@click.option("--jurors", required=True, type=_Ids(), metavar="ID,ID,...", help="Who judges; one takes all personas.")
+@click.option("--people", default=20, show_default=True, type=COUNT, help="Chats between people, each with a twin.")
+@_study
+def jury(models: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
+    """Test whether a jury tells a model from people, alone, at a second look, and in a debate."""
+    variables = {"agent": models, "jurors": jurors, "people": people}
+    _run_study("jury", ["auc", "paired_accuracy", "difference"], variables, out or DATA / "runs" / "jury", **how)
+
+
+RECOGNITION = ["self_accuracy", "false_claim_rate", "advantage", "discrimination"]
+IDENTITY = ["claim_discrimination", "accept_true", "accept_false"]
+
+
+def _run_study(name: str, statistics: list[str], variables: dict, out: Path, *, yes: bool, max_cost: float | None):
+    """Run a ready study after a question, then print one table, the path of its figure and of its report."""
+    from selfeval import face
+    from selfeval.report import build
+    from selfeval.sweep import run_file
+
+    file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", out.absolute()
+    how = {"out": out, "variables": variables, "max_cost": max_cost}
+    if run_file(file, dry_run=True, **how):
+        sys.exit(1)
+    if not yes:
+        click.confirm("Run this?", abort=True)
+    status = run_file(file, **how)
+    if status in (0, 3):
+        for result in face.read_results(out):
+            shown = [statistic for statistic in statistics if statistic in set(result["statistic"])]
+            click.echo("\n" + visible(face.table(result, shown).to_string(index=False)) + "\n")
+        click.echo(f"report: {build([out], out / 'report')}")
+    sys.exit(status)
 
 
 @main.command()
@@ -170,33 +256,46 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 
 
 @main.command()
-@click.argument("config", type=_Path())
-@click.option("--model", "ids", multiple=True, required=True, metavar="ID", help="Model to ask; may be repeated.")
-@click.option("--output", required=True, type=_Path(dir_okay=False), help="JSON file to write.")
+@click.argument("config", required=False, type=_Path())
+@click.option(
+    "--models", "--model", "ids", multiple=True, required=True, type=_Ids(), metavar="ID,ID,...", help="Models."
+)
+@click.option("--out", "--output", "out", type=_Path(), help="Folder, by default data/runs/identity; of CONFIG a file.")
 @click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
 @click.option("--temperature", default=0.7, show_default=True, type=AMOUNT, help="Of the models asked.")
+@click.option("--limit", default=18, show_default=True, type=click.IntRange(0), help="Templates of the suite; 0 = all.")
+@click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend on the suite.")
+@click.option("--yes", is_flag=True, help="Do not ask before calls are made.")
 @SEED
 @IN_FLIGHT
-def identity(config: Path, ids: tuple[str, ...], output: Path, **options) -> None:
-    """Ask models who they are, in the situations of CONFIG (data/identity/published.json has the form).
+def identity(
+    config: Path | None, ids, out: Path | None, limit: int, max_cost: float | None, yes: bool, **options
+) -> None:
+    """Ask models who they are: by the wide suite, or by a CONFIG of the form of data/identity/published.json.
 
-    Writes the result object of one model, or a list with one for each of several.
+    Of a CONFIG it writes the result object of one model, or a list with one for each of several.
     """
+    ids = [model for part in ids for model in part]
+    if config is None:
+        variables = {"models": ids, "limit": limit, "repeats": options["repeats"]}
+        _run_study("identity", IDENTITY, variables, out or DATA / "runs" / "identity", yes=yes, max_cost=max_cost)
+    if out is None:
+        raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
     from selfeval.asking.client import require
     from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, save_results
     from selfeval.models import get_all
 
-    runner, asked = EvalRunner(config), get_all(list(ids))
+    runner, asked = EvalRunner(config), get_all(ids)
     for model in asked:  # a missing key is said before the first model is paid for
         require(model)
         runner.answers(model)
-    check_writable(output)
+    check_writable(out)
     results = [runner.run(model, verbose=True, **options) for model in asked]
-    save_results(results[0] if len(results) == 1 else results, output)
-    click.echo(f"written to {output}")
+    save_results(results[0] if len(results) == 1 else results, out)
+    click.echo(f"written to {out}")
 
 
 @main.command()

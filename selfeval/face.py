@@ -13,9 +13,10 @@ from functools import wraps
 from pathlib import Path
 
 import pandas as pd
+import yaml
 
+from selfeval import DATA, records, stats
 from selfeval import models as registry
-from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_one_of
@@ -512,6 +513,28 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
     drawn = drawing.draw(result.kind, result.tables, result.names)
     kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
     return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names)
+
+
+def read_results(folder: str | Path) -> list[Estimates]:
+    """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
+    found = []
+    for one in results.find(str(folder)):
+        frame = Estimates(tables.default_rows(one.tables[one.kind], author=None if one.kind == "jury" else ""))
+        frame.kind, frame.tables, frame.names = one.kind, one.tables, one.display
+        found.append(frame.reset_index(drop=True))
+    return found
+
+
+def runs(folder: str | Path) -> pd.DataFrame:
+    """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
+    parts = []
+    for one in results.find(str(folder)):
+        file = (DATA.parent / one.source).parent / "parameters.yaml"
+        given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
+        frame = tables.default_rows(one.tables[one.kind], author=None)
+        texts = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
+        parts.append(frame.assign(result=one.name, kind=one.kind, **texts))
+    return pd.concat(parts, ignore_index=True)
 
 
 def list_models() -> pd.DataFrame:

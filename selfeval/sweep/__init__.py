@@ -20,22 +20,24 @@ SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, f
 WORTH_FORKING = 4  # runs: for fewer, the imports of a fork server cost more than they save
 
 
-def run_file(path, workers=None, out=None, engine="auto", *, scheduler=None, dry_run=False, **options):
+def run_file(path, workers=None, out=None, engine="auto", *, variables=None, scheduler=None, dry_run=False, **options):
     """Execute the sweep file at `path` and return the exit status (`execute.run`, which takes the options).
 
-    out: a folder that replaces `data/runs/<name>`. engine: `forked`, `ordinary`, or `auto`, which forks the kernels of
-    all but the smallest sweeps. scheduler: the address of a Dask scheduler whose workers execute the runs. workers:
-    runs at a time, by default 2, or what the cluster takes. dry_run: only print what would be done and cost.
+    out: a folder that replaces `data/runs/<name>`. variables: {name: value} of the file's. engine: `forked`,
+    `ordinary`, or `auto`, which forks the kernels of all but the smallest sweeps. scheduler: the address of a Dask
+    scheduler whose workers execute the runs. workers: runs at a time, by default 2, or what the cluster takes. dry_run:
+    only print what would be done and cost.
     """
     from selfeval.sweep import cluster, dryrun, execute, file  # a kernel imports this package too
 
     sys.modules.setdefault(SLOW, None)
 
-    sweep = file.load(path, out)
+    read = functools.partial(file.load, path, variables=variables)
+    sweep = read(out)
     forked = engine == "forked" or (engine == "auto" and len(sweep.runs) >= WORTH_FORKING)
     launcher = functools.partial(execute.Notebooks, forked)
     if dry_run:
-        return dryrun.dry_run(path, sweep, workers or 2, launcher, **options)
+        return dryrun.dry_run(read, sweep, workers or 2, launcher, **options)
     if scheduler:
         launcher = functools.partial(cluster.Cluster, scheduler, sweep.folder, forked)
     return execute.run(sweep, workers, launcher, **options)

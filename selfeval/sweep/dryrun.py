@@ -18,16 +18,15 @@ from selfeval.asking.dryrun import price, read_calls
 from selfeval.asking.store import place
 from selfeval.figures.cards import columns
 from selfeval.sweep.execute import Work, choose, signals
-from selfeval.sweep.file import load
 from selfeval.sweep.show import Line
 
-ASKS = re.compile(r"\b(Client|EvalRunner|await|asyncio)\b")
+ASKS = re.compile(r"\b(Client|EvalRunner|await|asyncio|generate_texts|collect_predictions|ask_\w+|converse|judge)\b")
 HEAD = ("MODEL", "STORED", "TO BUY", "TOKENS IN", "TOKENS OUT", "USD")
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 APART = ("runs", "store", "report")  # of data/
 
 
-def dry_run(path, sweep, workers, launcher, only=(), max_cost=None):
+def dry_run(read, sweep, workers, launcher, only=(), max_cost=None):
     """Print what `execute.run` would do and what it would take; return 0, 1 where that cannot be told for a run."""
     chosen = choose(sweep, only)
     for run in sweep.runs:
@@ -36,7 +35,7 @@ def dry_run(path, sweep, workers, launcher, only=(), max_cost=None):
         print(f"{run.status:11}  {run.name}{f'  ({run.cause or run.reason})' * bool(run.cause or run.reason)}")
     with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name, signals() as stop:
         base = Path(name).resolve()
-        planned = shadow(path, sweep, base)
+        planned = shadow(read, sweep, base)
         with contextlib.closing(launcher()) as launch:
             Work(planned, launch, {run.name for run in planned.runs}, workers).execute(stop, Line(planned))
         if stop:
@@ -45,8 +44,8 @@ def dry_run(path, sweep, workers, launcher, only=(), max_cost=None):
         return report(sweep, planned, read_calls(base), max_cost)
 
 
-def shadow(path, sweep, base):
-    """Return the sweep of the runs to look through, on a shadow of data/ in the folder `base`."""
+def shadow(read, sweep, base):
+    """Return the sweep of the runs to look through, on a shadow of data/ in the folder `base`; read: its file anew."""
     data, wanted = base / "data", to_plan(sweep)
     (base / "tmp").mkdir()
     for each in sorted(DATA.iterdir()) if wanted else ():
@@ -55,7 +54,7 @@ def shadow(path, sweep, base):
     keys = [key for provider in models.providers().values() for key in provider.keys]
     variables = dict.fromkeys((*keys, "SELFEVAL_BUDGET"), "") | {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(data)}
     variables |= {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
-    planned = load(path, _place(sweep.folder, base))
+    planned = read(_place(sweep.folder, base))
     planned.versions = sweep.versions
     for stage, real in zip(planned.stages, sweep.stages, strict=True):
         for run, other in zip(stage.runs, real.runs, strict=True):

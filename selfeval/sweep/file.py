@@ -1,9 +1,10 @@
 """Sweep files: read one, expand its grids into runs, and check everything before the first call.
 
 name: demo
+variables: {models: [sim/perfect, sim/chance]}   # "{models}" stands for it below; `--set models=[a,b]` sets another
 stages:
 - notebook: 01_generate_texts            # a stem in notebooks/, or a path relative to the sweep file
-  parameters: {corpus: demo, limit: 40, models: [sim/perfect, sim/chance]}  # the same for all runs
+  parameters: {corpus: demo, limit: 40, models: "{models}"}                 # the same for all runs
 - notebook: 02_collect_predictions
   parameters: {corpus: demo, answer: free}
   grid: {evaluators: [sim/perfect, sim/chance], told: [true, false]}  # four runs; `zip` pairs equally long lists
@@ -81,6 +82,7 @@ class File:
 
     name: str
     stages: Sets
+    variables: dict | None = None
     replaces_samples: object = False
     __pydantic_config__ = STRANGERS
 
@@ -91,25 +93,39 @@ class File:
             raise InputError(f"`replaces_samples` is {wrong:.40}, but must be bool")
 
 
-def load(path, out=None):
+def load(path, out=None, variables=None):
     """Read a sweep file, expand its runs and check them all; raise `InputError` with the first problem.
 
-    out: a folder that replaces `data/runs/<name>`.
+    out: a folder that replaces `data/runs/<name>`. variables: {name: value} that replace those of the file.
     """
     path = Path(path)
     given = decode(File, _read_yaml(path), path)
+    known = given.variables or {}
+    if unknown := [name for name in variables or {} if name not in known]:
+        raise InputError(f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
+    given.stages = _filled(given.stages, known | (variables or {}))
     sweep = Sweep(given.name, Path(out or DATA / "runs" / given.name).absolute(), [])
-    variables = {"SELFEVAL_REPLACE_SAMPLES": "1"} if given.replaces_samples else {}
+    environment = {"SELFEVAL_REPLACE_SAMPLES": "1"} if given.replaces_samples else {}
     for number, entry in enumerate(given.stages, 1):
         stage = Stage(str(entry.get("name", number)), {stage.name: stage for stage in sweep.stages})
         sweep.stages.append(stage)
         try:
             stage.check(decode(Entry, entry, "its entry"), path.parent)
-            stage.expand(sweep.folder, variables)
+            stage.expand(sweep.folder, environment)
             _check_places(sweep.runs)
         except InputError as error:
             raise InputError(f"{path}: stage {stage.name!r}: {error}") from None
     return sweep
+
+
+def _filled(value, variables):
+    """Return a part of a file with the values of "{variable}" in it."""
+    if isinstance(value, dict):
+        return {name: _filled(part, variables) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, variables) for part in value]
+    match = REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return variables.get(match[1], value) if match else value
 
 
 @dataclass
