@@ -15,8 +15,8 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from selfeval import DATA, records, stats
 from selfeval import models as registry
+from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_one_of
@@ -528,12 +528,15 @@ def read_results(folder: str | Path) -> list[Estimates]:
 def runs(folder: str | Path) -> pd.DataFrame:
     """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
     parts = []
-    for one in results.find(str(folder)):
-        file = (DATA.parent / one.source).parent / "parameters.yaml"
+    for about in sorted(records.data_path(folder).rglob("paper/about.json")):
+        [one] = results.find(str(about.parent.parent))
+        file = about.parent.parent / "parameters.yaml"
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
         frame = tables.default_rows(one.tables[one.kind], author=None)
         texts = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         parts.append(frame.assign(result=one.name, kind=one.kind, **texts))
+    if not parts:
+        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)
 
 

@@ -1,0 +1,5 @@
+"""`python -m selfeval` is the command `selfeval`."""
+
+from selfeval.cli import main
+
+main(prog_name="selfeval")
