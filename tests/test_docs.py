@@ -174,8 +174,9 @@ def test_every_file_is_in_the_dictionary_field_by_field(tmp_path, monkeypatch):
     assert sorted(set(dictionary.wrong)) == []
     for section, fields in FIELDS_OF.items():
         assert set(dictionary.sections[section].fields) == fields, section
-    unseen = {key: dictionary.unseen(key) for key in dictionary.sections if dictionary.unseen(key)}
-    assert unseen == {}
+    elsewhere = {*FIELDS_OF, "promptsjsonl", "published-predictions"}  # `words` is of prompts of one's own; test_said
+    held = {key for key in dictionary.sections if key not in elsewhere and not key.startswith("store-")}
+    assert {key: dictionary.unseen(key) for key in held if dictionary.unseen(key)} == {}
 
 
 def test_the_suite_has_a_dictionary_of_its_own():

@@ -122,34 +122,6 @@ def test_the_overview_has_the_share_asked_again():
     assert seen["asked again"].to_dict() == {"a": 0, "b": 0.1}
 
 
-def test_of_pairs_the_neutral_judges_have_a_share_of_their_own():
-    pairs = records(task="pairwise_self").query("evaluator_model == 'a' or true_model == 'b'")
-    pairs = pairs.assign(position=1, predicted_self=True, other_text_id=pairs["text_id"] + 1000)
-    pairs["other_model"] = pairs["true_model"].map({"a": "b", "b": "c"})  # a judges its own texts, and those of b and c
-    at_first = pairs["text_id"] % 4 == 0  # every second of its own
-    pairs["asked_again"] = at_first.map({True: ["empty"], False: None})
-    seen = tables.overview(pairs).set_index(["evaluator", "role"])["asked again"]
-    assert seen["a", ""] == 0.5 and seen["a", "neutral judge"] == 0
-    assert tables.first_beside(pairs)["self_accuracy"].tolist() == ["1.00 [0.80, 1.00]", "1.00 [0.89, 1.00]"]
-    neutral = (pairs["true_model"] == "b") & (pairs["evaluator_model"] == "a")
-    pairs["asked_again"] = (neutral & (pairs["text_id"] % 4 == 1)).map({True: ["empty"], False: None})
-    assert tables.first_beside(pairs).empty
-
-
-def test_first_attempts_stand_beside_the_last_where_it_matters():
-    shown = tables.first_beside(asked(0.4), {"b": "Bert"}).set_index("attempt")
-    assert set(shown["evaluator"]) == {"Bert"} and set(shown["asked again"]) == {0.4}
-    frame = asked(0.4, "a")
-    first = frame["predicted_model"].where(frame["asked_again"].isna())
-    by_hand = stats.recognition_table(frame.assign(predicted_model=first), n_resamples=1)
-    names = ["self_accuracy", "false_claim_rate", "discrimination"]
-    of_a = tables.summary(by_hand, names).set_index("evaluator").loc["a", names]
-    shown = tables.first_beside(frame).set_index("attempt")
-    assert shown.loc["first", names].tolist() == of_a.tolist()
-    assert shown.loc["last", "self_accuracy"].startswith("1.00 [")
-    assert tables.first_beside(asked(0.02)).empty
-
-
 def test_a_count_of_replies_has_the_share_asked_again_only_where_there_is_one():
     of_b = tables.statuses(asked(0.1), {"b": "b ‡"}).loc[("exact_model", "b ‡")]
     assert of_b.to_dict() == {"ok": 100, "asked again": 0.1}
