@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from selfeval import DATA, ROOT, figures
+from selfeval import DATA, figures
 from selfeval.errors import InputError
 from selfeval.figures import paper, printed, results
 from selfeval.figures.results import BY_FAMILY, find, save
@@ -239,18 +238,6 @@ def test_what_rows_share_stands_above_them_and_long_heads_take_two_lines():
     tex = printed.latex(frame, groups=["task"])
     assert "\n\\rlap{\\emph{a}} &  \\\\\nx & 1 \\\\\ny &  \\\\\n\\rlap{\\emph{b}} &  \\\\\nx & " in tex
     assert r"{@{}lc@{}}" in tex and r"model & \shortstack{\strut own texts\\\strut claimed} \\" in tex
-
-
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
-def test_the_papers_tables_compile_and_fit_the_width_of_two_columns(tmp_path):
-    tables = "\n".join(f"\\input{{{path}}}\\clearpage" for path in sorted((ROOT / "figures/tables").glob("*.tex")))
-    (tmp_path / "all.tex").write_text(
-        r"\documentclass{article}\usepackage[a4paper,textwidth=6.9in]{geometry}\usepackage[T1]{fontenc}"
-        r"\usepackage{booktabs,threeparttable}\setlength{\parindent}{0pt}\begin{document}" + tables + r"\end{document}"
-    )
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert said.returncode == 0 and "Overfull \\hbox" not in said.stdout, said.stdout[-3000:]
 
 
 # sets of results ------------------------------------------------------------------------------------------------------

@@ -1,17 +1,14 @@
 """The pages that people read: every link, path, parameter, command, target, name and snippet in them is real."""
 
-import asyncio
 import contextlib
 import importlib
 import io
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
+import tomllib
 
-import pandas as pd
 import pytest
 import yaml
 from dictionary import anchor
@@ -19,11 +16,8 @@ from papermill import inspect_notebook
 from written_files import run_notebook, without_pictures
 
 from selfeval import DATA, ROOT
-from selfeval.asking.client import Client
 from selfeval.cli import main
-from selfeval.identity.suite import situations
 from selfeval.models import get
-from selfeval.records import PREDICTION_FIELDS
 from selfeval.roleplay import cast
 from selfeval.roleplay.jury import Jury
 from selfeval.sweep import load
@@ -73,21 +67,13 @@ def headings(page):
 
 
 @by_page
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
-        if target.startswith(("https://", "http://")):
-            continue
+def test_links_paths_and_notebooks_exist(page):
+    for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", prose(page)):
         name, _, place = target.partition("#")
         file = page.parent / name if name else page
-        assert file.exists(), f"{page.name} links to {target}"
-        assert not place or place in headings(file), f"{page.name} links to {target}"
-
-
-@by_page
-def test_paths_and_notebooks_exist(page):
+        assert file.exists() and (not place or place in headings(file)), f"{page.name} links to {target}"
     for name in code(page):
-        if re.fullmatch(r"\d\d_\w+", name):
-            assert name in NOTEBOOKS, f"{page.name} names the notebook {name}"
+        assert not re.fullmatch(r"\d\d_\w+", name) or name in NOTEBOOKS, f"{page.name} names the notebook {name}"
         is_path = re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", name) and (
             re.search(r"\.(py|yaml|ipynb|md|toml|cfg|cff|txt)$", name)
             or name.startswith(("data/", "tests/", "selfeval/"))
@@ -191,34 +177,16 @@ def block_with(language, word):
     return block
 
 
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def test_prompts_of_ones_own(tmp_path, own_store):
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text(block_with("jsonl", "prompt_id"), encoding="utf-8")
     run_notebook("01_generate_texts", models=["sim/good"], prompts=str(prompts), limit=0, corpus=str(tmp_path))
-    texts = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [(text["prompt_id"], text["words_asked"]) for text in texts] == [("rain", 60), ("queue", 30)]
-
-
-def test_texts_predictions_and_transcripts_of_ones_own(tmp_path, own_store, monkeypatch):
-    without_pictures(monkeypatch)
-    corpus, talks = tmp_path / "texts.csv", tmp_path / "talks.jsonl"
-    texts = [(author, f"prompt {k}", f"{author} writes text {k}.") for author in ("ann", "ben") for k in range(3)]
-    pd.DataFrame(texts, columns=["author", "prompt", "text"]).to_csv(corpus, index=False)
-    asked = {"evaluators": ["sim/chance"], "allow_strangers": True, "answer": "free", "out": str(tmp_path / "asked")}
-    run_notebook("02_collect_predictions", corpus=str(corpus), **asked)
-    foreign = pd.read_json(tmp_path / "asked" / "predictions_exact_model.jsonl", lines=True)
-    foreign = foreign[list(PREDICTION_FIELDS)].assign(returned_text=foreign["reply"])
-    foreign.to_json(tmp_path / "elsewhere.jsonl", orient="records", lines=True)
-    given = {"predictions": str(tmp_path / "elsewhere.jsonl"), "corpus": str(corpus), "n_resamples": 20}
-    assert "6 records" in run_notebook("03_self_recognition", **given, out=str(tmp_path / "results"))
-    turns = [{"speaker": "me", "text": "hello"}, {"speaker": "somebody", "text": "hi there"}]
-    talks.write_text(json.dumps({"conversation_id": "one", "turns": turns, "source": "human"}), encoding="utf-8")
-    play = {"agent": "sim/talker", "interrogator": "sim/talker", "n_conversations": 1, "turns": 1}
-    printed = run_notebook("05_role_play", **play, transcripts=[str(talks)], out=str(tmp_path / "talks"))
-    assert "3 conversations" in printed  # the new one, the given one, and its twin
-    jury = {"jurors": ["sim/juror-stern"], "agent": "sim/talker", "humans": 0, "n_resamples": 20}
-    printed = run_notebook("06_jury", **jury, conversations=[str(talks)], out=str(tmp_path / "jury"))
-    assert "statements" in printed
+    texts = [(text["prompt_id"], text["words_asked"]) for text in lines_of(tmp_path / "texts.jsonl")]
+    assert texts == [("rain", 60), ("queue", 30)]
 
 
 def test_an_identity_template_of_ones_own(tmp_path, own_store, monkeypatch):
@@ -227,10 +195,8 @@ def test_an_identity_template_of_ones_own(tmp_path, own_store, monkeypatch):
     suite.write_text(block_with("yaml", "claimed_name"), encoding="utf-8")
     fleet = {"models": ["sim/identity-wavers"], "simulated": []}
     run_notebook("04_identity", **fleet, suite=str(suite), n_resamples=20, out=str(tmp_path / "out"))
-    records = [json.loads(line) for line in (tmp_path / "out" / "identity.jsonl").read_text("utf-8").splitlines()]
-    assert {(record["template_id"], record["arm"]) for record in records} == {
-        ("good-morning", arm) for arm in ("neutral", "false-far", "true")
-    }
+    records = {(record["template_id"], record["arm"]) for record in lines_of(tmp_path / "out" / "identity.jsonl")}
+    assert records == {("good-morning", arm) for arm in ("neutral", "false-far", "true")}
 
 
 def test_a_juror_persona_of_ones_own(tmp_path, monkeypatch):
@@ -244,23 +210,10 @@ def test_a_juror_persona_of_ones_own(tmp_path, monkeypatch):
     assert {seat.persona for seat in jury.seats("personas", 0, 1)} == {"teacher", "manager"}
 
 
-async def ask(model):
-    async with Client(1) as client:
-        return await client.chat(get(model), [{"role": "user", "content": "Hello"}])
-
-
-def test_a_registry_of_ones_own_and_local_servers(registry, server, own_store, monkeypatch):
-    fake = server()
-    text = block_with("yaml", "providers:")
-    assert "http://gpu.lab:8000/v1" in text
-    registry(text.replace("http://gpu.lab:8000/v1", fake.url))
-    monkeypatch.setenv("LAB_KEY", os.environ["OPENAI_API_KEY"])
+def test_a_registry_of_ones_own(registry):
+    registry(block_with("yaml", "providers:"))
     assert get("my/terse-gpt").system == "Be brief." and get("my/terse-gpt").provider.name == "openrouter"
-    assert {s.arm for s in situations("suite", get("my/llama"), ["neutral", "true"], limit=3)} == {"neutral", "true"}
-    for name in ("vllm", "ollama", "llamacpp"):
-        monkeypatch.setenv(f"{name.upper()}_BASE_URL", fake.url)
-    for model in ("my/llama", "vllm:some-model", "ollama:some-model", "llamacpp:some-model", "openai:gpt-4.1"):
-        assert asyncio.run(ask(model)).status == "ok", model
+    assert get("my/llama").provider.base_url == "http://gpu.lab:8000/v1"
 
 
 def test_the_sweep_file_of_the_readme_is_one(tmp_path):
@@ -272,17 +225,7 @@ def test_the_sweep_file_of_the_readme_is_one(tmp_path):
 
 
 def test_the_citation_names_the_version_and_the_licence():
-    import tomllib
-
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {"cff-version", "message", "title", "authors"} <= citation.keys() and citation["cff-version"] == "1.2.0"
     assert citation["version"] == project["version"] and citation["license"] == project["license"]
     assert f"## [{project['version']}] - {citation['date-released']}" in text_of(ROOT / "CHANGELOG.md")
-    assert "doi" not in citation
-
-
-def test_the_review_of_notebooks_works_as_described():
-    [command] = [line for line in commands(ROOT / "CONTRIBUTING.md") if line.startswith("git diff")]
-    result = subprocess.run(shlex.split(command), cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr

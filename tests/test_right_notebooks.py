@@ -9,7 +9,7 @@ import sys
 import nbformat
 import pytest
 import yaml
-from conftest import FULL, QUICK
+from conftest import QUICK
 from papermill import inspect_notebook
 from sweep_files import make_notebook, write
 from written_files import run_notebook
@@ -19,21 +19,10 @@ from selfeval.errors import InputError
 
 FREE = {"concurrency"}  # changes no record
 WRITING = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem != "00_tour"}
-TARGET = {stem: "corpus" if stem == "01_generate_texts" else "out" for stem in WRITING}
-each = pytest.mark.parametrize("stem", WRITING)
 
 
 def defaults(stem):
     return {name: ast.literal_eval(p["default"]) for name, p in inspect_notebook(str(WRITING[stem])).items()}
-
-
-def other(value):
-    """Return a value of the same type that is not this one."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, dict):
-        return value | {"x": "x"}
-    return {str: f"{value}x", list: [*value, "x"]}[type(value)] if isinstance(value, str | list) else value + 1
 
 
 def first_cell(stem):
@@ -41,88 +30,50 @@ def first_cell(stem):
     return [cell.source for cell in nbformat.read(WRITING[stem], as_version=4).cells if cell.cell_type == "code"][1]
 
 
-def line_of(stem):
-    """Return a function that executes the line alone, on the defaults and what is changed: nothing is written."""
-    [line] = [line for line in first_cell(stem).splitlines() if line.startswith("keep_samples(")]
-
-    def run(**changed):
-        exec(f"from selfeval.files import keep_samples\n{line}", defaults(stem) | changed)
-
-    return run
+def keep_samples(stem, **changed):
+    """Execute the line that protects the sample, alone, on the defaults and what is changed: nothing is written."""
+    line = f"from selfeval.files import keep_samples\nkeep_samples('{stem}', globals())"
+    exec(line, defaults(stem) | changed)
 
 
-def committed():
-    return {
-        path: path.stat().st_mtime_ns for path in DATA.rglob("*") if {"sample", "sample-untold", "demo"} & {*path.parts}
-    }
-
-
-@each
-def test_the_defaults_on_file_are_those_of_the_parameters_cell(stem):
-    """A parameter that is new in a notebook belongs into notebooks/defaults.yaml."""
-    on_file = yaml.safe_load((ROOT / "notebooks" / "defaults.yaml").read_text("utf-8"))
-    assert on_file[stem] == {name: value for name, value in defaults(stem).items() if name not in FREE}
-    assert list(on_file) == list(WRITING)
-
-
-@each
+@pytest.mark.parametrize("stem", WRITING)
 def test_every_parameter_that_changes_records_protects_the_sample(stem, monkeypatch):
     """Nothing but imports stands before the line, so nothing is asked, read or written before it."""
+    on_file = yaml.safe_load((ROOT / "notebooks" / "defaults.yaml").read_text("utf-8"))
+    known = {name: value for name, value in defaults(stem).items() if name not in FREE}
+    assert on_file[stem] == known and list(on_file) == list(WRITING)  # a new parameter belongs there
     statements = ast.parse(first_cell(stem)).body
     code = next(s for s in statements if not isinstance(s, ast.Import | ast.ImportFrom))
     assert ast.unparse(code) == f"keep_samples('{stem}', globals())"
-    target, seen, run = TARGET[stem], [], line_of(stem)
-    run()
-    run(**{name: other(value) for name, value in defaults(stem).items() if name in FREE})
-    for name, value in defaults(stem).items():
-        if name in FREE | {target}:
-            continue
-        with pytest.raises(InputError) as caught:
-            run(**{name: other(value)})
-        seen.append(name)
-        assert f"set `{target}` to a name of your own" in str(caught.value) and f"(`{name}` differs)" in str(
-            caught.value
-        )
-        run(**{name: other(value), target: "of-my-own"})
-        run(**{name: other(value), target: f"/tmp/sample/{stem}"})
-        monkeypatch.setenv("SELFEVAL_REPLACE_SAMPLES", "1")
-        run(**{name: other(value)})
-        monkeypatch.delenv("SELFEVAL_REPLACE_SAMPLES")
-    assert len(seen) >= 3
+    target = "corpus" if stem == "01_generate_texts" else "out"
+    keep_samples(stem, concurrency=99)
+    assert len(known) > 3
+    for name in known.keys() - {target}:
+        with pytest.raises(InputError, match=rf"\(`{name}` differs\): set `{target}` to a name of your own"):
+            keep_samples(stem, **{name: ["another"]})
+        for own in ("of-my-own", f"/tmp/sample/{stem}"):
+            keep_samples(stem, **{name: ["another"], target: own})
+    monkeypatch.setenv("SELFEVAL_REPLACE_SAMPLES", "1")
+    keep_samples(stem, **{name: ["another"]})
 
 
-@pytest.mark.parametrize("place", [
-    "predictions/sample-untold", "predictions/sample-untold/mine", "results/demo/recognition", "predictions/demo",
-    "../data/predictions/sample", str(DATA / "predictions" / "sample-untold"), "./results/x/../sample",
-])  # fmt: skip
+PLACES = [
+    "predictions/sample-untold/mine",
+    "results/demo/recognition",
+    "./results/x/../sample",
+    str(DATA / "results/demo"),
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_another_committed_place_is_refused_in_each_spelling(place, tmp_path):
-    run, link = line_of("02_collect_predictions"), tmp_path / "link"
+    link = tmp_path / "link"
     link.symlink_to(DATA / place)
     for target in (place, str(link)):
         with pytest.raises(InputError, match=r"`out` is .* made with other parameters \(`out` differs\): set `out` to"):
-            run(out=target)
-    run(out="../elsewhere/sample")
-    run(out=str(tmp_path / "sample"))
-    run(out="predictions/sample-of-mine")
-
-
-def test_a_parameters_cell_that_was_edited_stops_before_the_first_call(tmp_path, server):
-    """As in JupyterLab: the edited value is the only one in the notebook, and no injected cell tells."""
-    asked, before = server(), committed()
-    text = WRITING["01_generate_texts"].read_text("utf-8")
-    edited = tmp_path / "01_generate_texts.ipynb"
-    edited.write_text(text.replace("limit: int = 10 ", "limit: int = 3 "))
-    sources = [cell.source for cell in nbformat.read(edited, as_version=4).cells if cell.cell_type == "code"]
-    assert "limit: int = 3 " in sources[0]
-    space = {}
-    with pytest.raises(InputError) as caught:
-        for source in sources:
-            exec(source, space)
-    assert str(caught.value) == (
-        "`corpus` is 'sample', which holds a committed sample made with other parameters (`limit` differs): "
-        "set `corpus` to a name of your own."
-    )
-    assert "authors" not in space and not asked.ledger and committed() == before
+            keep_samples("02_collect_predictions", out=target)
+    for own in ("../elsewhere/sample", str(tmp_path / "sample"), "predictions/sample-of-mine"):
+        keep_samples("02_collect_predictions", out=own)
 
 
 def test_a_target_of_ones_own_is_written(tmp_path):
@@ -134,57 +85,39 @@ def test_the_demo_sweep_may_and_another_one_says_so_first(tmp_path):
     parameters = "\n".join(f"{name} = {value!r}" for name, value in defaults("07_existence").items())
     guarded = 'from selfeval.files import keep_samples\nkeep_samples("07_existence", globals())'
     write_row = 'import pathlib\npathlib.Path(mark).write_text("ran")'
-    make_notebook(
-        tmp_path / "guarded.ipynb", guarded, write_row, parameters=f'{parameters}\nmark = "{tmp_path / "ran"}"\n'
-    )
-    stage = {"notebook": "guarded", "parameters": {"out": "results/demo/existence", "names": 4}}
-    file = write(tmp_path, stage)
+    parameters += f'\nmark = "{tmp_path / "ran"}"\n'
+    make_notebook(tmp_path / "guarded.ipynb", guarded, write_row, parameters=parameters)
+    file = write(tmp_path, {"notebook": "guarded", "parameters": {"out": "results/demo/existence", "names": 4}})
     assert sweep.run_file(file, 1, tmp_path / "refused", "forked") == 1 and not (tmp_path / "ran").exists()
     [said] = (tmp_path / "refused").rglob("log.txt")
     assert "(`names`, `out` differ): set `out` to a name of your own." in said.read_text("utf-8")
     file.write_text(json.dumps(json.loads(file.read_text()) | {"replaces_samples": True}))
     assert sweep.run_file(file, 1, tmp_path / "may", "forked") == 0 and (tmp_path / "ran").exists()
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"replaces_samples": "yes"}))
-    with pytest.raises(InputError, match='`replaces_samples` is "yes", but must be bool'):
-        sweep.load(file)
     demo = yaml.safe_load((ROOT / "notebooks" / "sweeps" / "demo.yaml").read_text("utf-8"))
     assert demo["replaces_samples"] is True
 
 
 def test_recording_may_replace_the_samples():
-    """The answers of evaluators that are not told lie beside the sample, made with `told: False`."""
-    made = subprocess.run(
-        ["make", "--dry-run", "--assume-old=.venv/.ready", "notebooks", "record-part", "PART=recognition"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    lines = [line for line in made.replace("\\\n", " ").splitlines() if "papermill" in line or "--output-dir" in line]
-    assert len(lines) == 3 and all("SELFEVAL_REPLACE_SAMPLES=1" in line for line in lines)
-    refreshed = [line for line in made.replace("\\\n", " ").splitlines() if "--inplace" in line and line not in lines]
-    assert len(refreshed) == 1 and "REPLACE_SAMPLES" not in refreshed[0]  # a changed default is refused there
+    command = ["make", "--dry-run", "--assume-old=.venv/.ready", "notebooks", "record-part", "PART=recognition"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    lines = made.replace("\\\n", " ").splitlines()
+    recording = [line for line in lines if "papermill" in line or "--output-dir" in line]
+    assert len(recording) == 3 and all("SELFEVAL_REPLACE_SAMPLES=1" in line for line in recording)
+    [refreshed] = [line for line in lines if "--inplace" in line and line not in recording]
+    assert "REPLACE_SAMPLES" not in refreshed  # a changed default is refused there
 
 
-# nbval ----------------------------------------------------------------------------------------------------------------
-
-
-FORMS = [("07_existence", "text/plain"), *[("05_role_play", "text/html")] * FULL]
-
-
-@pytest.mark.parametrize(("stem", "form"), FORMS)
-def test_nbval_names_the_cell_in_which_one_decimal_changed(stem, form, tmp_path, monkeypatch):
+def test_nbval_names_the_cell_in_which_one_decimal_changed(tmp_path, monkeypatch):
     """All other cells pass as committed. The replies are replayed, and the records go to a folder of the test's own."""
-    notebook = nbformat.read(WRITING[stem], as_version=4)
+    notebook = nbformat.read(WRITING["07_existence"], as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     cells[0].source = re.sub(r'^(out: str = ")[^"]*', rf"\g<1>{tmp_path / 'out'}", cells[0].source, flags=re.M)
-    decimal = re.compile(r"(\d\.\d*)(\d)")
-    found = [
-        (number, output.data)
-        for number, cell in enumerate(cells)
-        for output in cell.outputs
-        if output.output_type == "execute_result" and decimal.search(output.data.get(form, ""))
-    ]
+    decimal, form = re.compile(r"(\d\.\d*)(\d)"), "text/plain"
+    found = [(number, output.data) for number, cell in enumerate(cells) for output in cell.outputs
+             if output.output_type == "execute_result" and decimal.search(output.data[form])]  # fmt: skip
     number, data = found[-1]
     data[form] = decimal.sub(lambda match: match[1] + str((int(match[2]) + 1) % 10), data[form], count=1)
-    changed = tmp_path / f"{stem}.ipynb"
+    changed = tmp_path / "changed.ipynb"
     nbformat.write(notebook, changed)
     monkeypatch.setenv("SELFEVAL_REPLAY", "1")
     monkeypatch.setenv("TQDM_DISABLE", "1")

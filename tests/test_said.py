@@ -1,17 +1,14 @@
 """What was said: records hold what was sent, what was thought and who served it, for people and for other tools."""
 
 import asyncio
-import json
 from dataclasses import replace
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from selfeval import models
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
-from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.run import rescore, run_suite
@@ -210,19 +207,3 @@ def test_records_from_before_and_after_are_read_as_one_design(records, tmp_path)
     write_jsonl(tmp_path / "predictions_new.jsonl", new)
     frame = read_predictions(tmp_path)
     assert len(frame) == len(new) and "count once" in frame.attrs["notes"][0]
-
-
-# the file of a command ------------------------------------------------------------------------------------------------
-
-
-def test_the_file_of_a_command_has_reasoning_where_there_is_some_and_not_every_prompt(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    server(reply=lambda body: '<think>Stiff.</think>{"reason": "r", "human_score": "0.4"}')
-    parts = ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", "sim/talker", "--max-turns", "1"]
-    parts += ["--jury-llm-models", "openai:j1,sim/juror-stern,sim/juror-lenient", "--debate-rounds", "1"]
-    result = CliRunner().invoke(main, ["roleplay", "--output_file_path", str(tmp_path / "play.json"), *parts])
-    assert result.exit_code == 0, result.output
-    play = json.loads((tmp_path / "play.json").read_text())
-    rows = play["interaction"][0]["rounds"][0]
-    assert {row["juror"]: row.get("reasoning") for row in rows if "reasoning" in row} == {"openai:j1": "Stiff."}
-    assert len(rows) == 3 and not any("messages" in row for row in rows)

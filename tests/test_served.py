@@ -88,18 +88,8 @@ def test_the_mark_is_in_tables_figures_latex_and_the_set_of_a_paper(tmp_path):
     assert any("‡ Several endpoints served this model" in note for note in paper.notes(one))
 
 
-def test_first_attempts_stand_beside_the_last_where_it_matters():
+def test_the_overview_has_the_share_asked_again():
     assert tables.overview(asked(0.1)).set_index("evaluator")["asked again"].to_dict() == {"a": 0, "b": 0.1}
-    frame = asked(0.4, "a")
-    first = frame["predicted_model"].where(frame["asked_again"].isna())
-    by_hand = stats.recognition_table(frame.assign(predicted_model=first), n_resamples=1)
-    names = ["self_accuracy", "false_claim_rate", "discrimination"]
-    of_a = tables.summary(by_hand, names).set_index("evaluator").loc["a", names]
-    shown = tables.first_beside(frame).set_index("attempt")
-    assert set(shown["evaluator"]) == {"a"} and set(shown["asked again"]) == {0.4}
-    assert shown.loc["first", names].tolist() == of_a.tolist()
-    assert shown.loc["last", "self_accuracy"].startswith("1.00 [")
-    assert tables.first_beside(asked(0.02)).empty
 
 
 def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, monkeypatch):

@@ -230,13 +230,3 @@ def test_the_jurys_auc_is_tested_by_exchanging_people_and_models():
     table = baseline_auc([*range(10, 20), *range(10)], [1] * 10 + [0] * 10, [*range(10), *range(10)])
     assert default(table, "auc")["p"] == pytest.approx(2 / 2**10) and "least_p" not in default(table, "auc")["note"]
     assert "tells people from models (AUC 1.00" in report.conclusions(table)[0]
-
-
-def test_p_of_the_jurys_auc_counts_arrangements():
-    """Six conversations, three with people: of the 20 ways two are as far from one half."""
-    scores, cluster = [0.9, 0.8, 0.7, 0.6, 0.65, 0.2, 0.3, 0.1], list("aabcdeef")
-    sums = pd.Series(sps.rankdata(scores) - 4.5).groupby(cluster).sum().to_numpy()
-    totals = np.array([sum(c) for c in itertools.combinations(sums, 3)]) - 3 * sums.mean()
-    by_hand = (np.abs(totals) >= abs(sums[:3].sum() - 3 * sums.mean()) - 1e-9).mean()
-    area = default(baseline_auc(scores, [1, 1, 1, 1, 0, 0, 0, 0], cluster), "auc")
-    assert area["p"] == pytest.approx(by_hand) and 0 < by_hand < 0.3

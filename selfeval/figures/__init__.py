@@ -9,7 +9,7 @@ from importlib import import_module
 _HOME = {
     "drawing": ("draw",),
     "printed": ("save_table",),
-    "style": ("DOUBLE", "PALETTE", "SINGLE", "STYLE", "save", "show", "use_style"),
+    "style": ("save", "show", "use_style"),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)
