@@ -429,5 +429,5 @@ def test_a_simulated_talker_carries_its_tell_and_unknown_parameters_are_errors(r
     text = Simulated(get("sim/talker"))([{"role": "system", "content": "x"}, {"role": "user", "content": "Hi?"}]).text
     assert author_of(text) == "sim/talker" and 10 <= len(text.split()) <= 20
     registry("models: [{id: sim/odd, display: Odd, simulation: {role: roleplay, lenient: 1}}]")
-    with pytest.raises(InputError, match="'sim/odd' has the unknown simulation parameter `lenient`"):
+    with pytest.raises(InputError, match="'sim/odd' has the unknown simulation parameter `lenient`; known are leni"):
         Simulated(get("sim/odd"))([{"role": "user", "content": "Hi?"}])
