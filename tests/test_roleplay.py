@@ -5,7 +5,6 @@ What each side is asked word by word is frozen in `tests/golden/keys.json`.
 
 import asyncio
 import json
-import random
 import re
 import threading
 
@@ -175,7 +174,8 @@ def test_every_role_is_playable(store):
 
 
 def test_eliza_answers_by_pattern_and_reflection_the_same_for_the_same_seed(store):
-    answers = {cast.eliza_answer("I can't open my file because you broke it", random.Random(s)) for s in range(9)}
+    heard = [{"role": "user", "content": "I can't open my file because you broke it"}]
+    answers = {cast.eliza(seed)(heard) for seed in range(9)}
     assert any("open your file" in text or "I broke it" in text for text in answers)
     played = {"persona": "eliza", "strategy": "fixed", "turns": 8}
     made = [run(converse, store, None, None, seed=seed, **played)[0].exchanges() for seed in (0, 0, 1)]

@@ -157,24 +157,16 @@ def eliza(seed: int) -> Callable:
     script stands in `data/roleplay/eliza.yaml`; the same messages and seed have the same answer.
     """
 
+    script = yaml.safe_load((DATA / "roleplay" / "eliza.yaml").read_text(encoding="utf-8"))
+
     def reply(messages: list[dict], **_) -> str:
         heard = [message["content"] for message in messages if message["role"] == "user"]
-        return eliza_answer(heard[-1], random.Random(f"{seed}\n" + "\n".join(heard)))
+        draw, plain = random.Random(f"{seed}\n" + "\n".join(heard)), " ".join(heard[-1].replace("’", "'").split())
+        for rule in script["rules"]:  # the first that fits answers; "my" is said as "your"
+            if found := re.search(rule["pattern"], plain, re.I):
+                caught = re.split(r"[.,;:!?]", found[1])[0].split() if found.groups() else []
+                said = " ".join(script["reflected"].get(word.lower(), word) for word in caught)
+                return draw.choice(rule["answers"]).format(said or "it")
+        return draw.choice(script["anything"])
 
     return reply
-
-
-def eliza_answer(text: str, draw: random.Random) -> str:
-    """Return an answer to one message: that of the first rule which fits, its variant drawn; "my" is said as "your"."""
-    script, plain = _eliza(), " ".join(text.replace("’", "'").split())
-    for rule in script["rules"]:
-        if found := re.search(rule["pattern"], plain, re.I):
-            caught = re.split(r"[.,;:!?]", found[1])[0].split() if found.groups() else []
-            said = " ".join(script["reflected"].get(word.lower(), word) for word in caught)
-            return draw.choice(rule["answers"]).format(said or "it")
-    return draw.choice(script["anything"])
-
-
-@cache
-def _eliza() -> dict:
-    return yaml.safe_load((DATA / "roleplay" / "eliza.yaml").read_text(encoding="utf-8"))

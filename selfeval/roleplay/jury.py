@@ -88,7 +88,7 @@ class Jury:
     seed: int = 0
 
     def __post_init__(self):
-        check_one_of("scope", self.scope, ("turn", "prefix", "conversation"))
+        check_one_of("scope", self.scope, prompts.SCOPES)
         check_one_of("context", self.context, ("rolling", "isolated"))
         check_one_of("aggregation", self.aggregation, ("mean", "majority"))
         check_flag("blind", self.blind)
@@ -265,7 +265,7 @@ class _Hearing:
         if jury.scope == "turn" and jury.context == "isolated":
             shown = shown[-1:]
         self.shared = prompts.conversation_part(self.rubrics, shown)
-        self.judged = prompts.judged_part(jury.scope, turn)
+        self.judged = prompts.SCOPES[jury.scope].format(turn)
         self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
         self.said: list[dict] = []
         self.summary = ""

@@ -204,8 +204,7 @@ def _records(paths: str | Path | Sequence[str | Path]) -> Iterator[tuple[str, di
 
 def _is_output(row: dict) -> bool:
     """Tell whether a record is an output of `selfeval roleplay` or `selfeval compare`, also a published one."""
-    turns = row.get("turns")
-    return "interaction" in row or (isinstance(turns, list) and any("question" in t for t in turns if type(t) is dict))
+    return "interaction" in row or isinstance(row.get("config"), dict)
 
 
 def _conversation(where: str, row: dict) -> Conversation:
