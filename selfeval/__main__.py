@@ -2,4 +2,5 @@
 
 from selfeval.cli import main
 
-main(prog_name="selfeval")
+if __name__ == "__main__":
+    main(prog_name="selfeval")
