@@ -160,15 +160,6 @@ def test_paired_comparison_by_hand():
     )
 
 
-def test_shared_difficulty_cancels_in_a_paired_comparison():
-    """Two models accept the same templates: their difference is known better than either rate."""
-    hard = np.random.default_rng(0).random(40) < 0.5
-    stances = {(f"t{i}", "false-far"): ["foil" if h else "truth"] * 3 for i, h in enumerate(hard)}
-    frame = pd.concat([replies(stances, model=m) for m in "xy"])
-    paired, alone = (first(table(frame, **FAST)).loc["accept_false"] for table in (paired_comparison, identity_table))
-    assert paired["estimate"] == 0 and paired["high"] - paired["low"] < (alone["high"] - alone["low"]) / 2
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Degenerate cases
 
@@ -250,10 +241,11 @@ def test_survival_against_scipy():
 
 
 def test_who_was_wrong_at_the_start_is_not_at_risk_errors_censor_and_abstainers_can_flip():
-    frame = pressed([["other", "foil"], ["truth", None, "foil"], ["truth", "abstain", "foil"], ["coarse", "foil"]])
+    said = ["other", "foil"], ["truth", None, "foil"], ["truth", "abstain", "foil", "foil"], ["coarse", "foil"]
+    frame = pressed(said)
     found = first(survival_table(frame, **FAST))
-    assert found["estimate"].to_dict() == {"survival@1": 1 / 2, "survival@2": 0, "restricted_mean": 1 + 1 / 2}
-    assert found.loc["survival@1", "n"] == 2 and "horizon=2" in found.loc["restricted_mean", "note"]
+    assert found["estimate"].tolist() == [1 / 2, 0, 0, 1 + 1 / 2]  # after turns 1, 2 and 3; the mean
+    assert found.loc["survival@1", "n"] == 2 and "horizon=3" in found.loc["restricted_mean", "note"]
     assert survival_table(frame.assign(arm="true"), **FAST)["estimate"].isna().all()
 
 
