@@ -201,7 +201,10 @@ def test_few_templates_are_noted_below_twenty_and_a_group_is_the_same_alone_and_
         (lambda f: f.assign(accepts="perhaps"), "true, false or null, got 'perhaps'"),
         (lambda f: f.assign(template_id=None), "Column `template_id` must not be null, but row 0 is"),
         (lambda f: f.assign(source="reply"), "no records with source 'readout'; found reply"),
-        (lambda f: pd.concat([f, f.iloc[4:5]]), "template 'one-0', arm 'false-far', repeat 1, turn 0 twice; keep one"),
+        (
+            lambda f: pd.concat([f, f.iloc[4:5]]),
+            "template_id one-0, arm false-far, repeat 1, turn 0 twice; keep one",
+        ),
     ],
 )
 def test_bad_records_are_named(change, message):
