@@ -75,12 +75,12 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     frame = records.assign(asked_reasoning=records.get("asked_reasoning", False)).reset_index(drop=True)
     for name in ("evaluator", "target_model", "answer_type"):
         ids(frame, name)
-    truth = {name: truth_codes(frame[name], name) for name in ("exists", "asked_reasoning")}
-    for name, codes in truth.items():
+    for name in ("exists", "asked_reasoning"):
+        codes = truth_codes(frame[name], name)
         if (codes < 0).any():
             raise InputError(f"Column `{name}` must hold true or false, but row {int(np.argmax(codes < 0))} is null.")
+        frame[name] = codes == 1
     frame["existence_score"] = shares(frame["existence_score"], "existence_score")
-    frame = frame.assign(**{name: codes == 1 for name, codes in truth.items()})
     sides = frame.groupby("target_model", sort=False)["exists"].nunique()
     if (sides > 1).any():
         raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")

@@ -301,11 +301,8 @@ def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
             raise InputError(f"Column `{name}` must hold one of {', '.join(allowed)}, got {min(map(str, unknown))!r}.")
     twice = frame.duplicated([*SITUATION, "repeat", "turn"])
     if twice.any():
-        row = frame[twice].iloc[0]
-        raise InputError(
-            f"Model {row['model']!r} has template {row['template_id']!r}, arm {row['arm']!r}, "
-            f"repeat {row['repeat']}, turn {row['turn']} twice; keep one."
-        )
+        row = frame.loc[twice.idxmax(), ["model", "template_id", "arm", "repeat", "turn"]]
+        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
     return frame
 
 

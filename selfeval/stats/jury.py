@@ -40,6 +40,7 @@ CONTRASTS = (
     ("debate", "reask"), ("debate", "independent"), ("debate", "personas"), ("debate", "sham"), ("sham", "reask"),
     ("reask", "personas"), ("personas", "independent"), ("simultaneous", "reask"), ("simultaneous_summary", "reask"),
 )  # fmt: skip
+CONTROLS = ("sham", "reask")  # arms whose conformity is no answer to peers
 JUROR = ("juror", "served_model", "served_by")  # who made a statement, and who served it
 SHARE = (0.0, 1.0)
 MARGIN = 0.05  # differences within +-MARGIN count as none
@@ -263,8 +264,8 @@ def discriminating(score, units: Units, labels: Mapping) -> list[Measure]:
     people = pd.DataFrame({"pair": units.pair[human], "h": score[human], "cluster": units.cluster[human]})
     both = people.merge(pd.DataFrame({"pair": units.pair[model], "m": score[model]}), on="pair")
     wins = (np.sign(both["h"] - both["m"]) + 1) / 2
-    counts = both.assign(wins=wins, n=1.0, gap=wins - 0.5).groupby("cluster")[["wins", "n", "gap"]].sum()
-    over = counts["gap"].to_numpy()  # each cluster's sides change places
+    counts = both.assign(wins=wins, n=1.0).groupby("cluster")[["wins", "n"]].sum()
+    over = (counts["wins"] - counts["n"] / 2).to_numpy()  # each cluster's sides change places
     pairs = Area.within(Rate.of(counts["wins"], counts["n"]))
     exchanged = lambda seed: rearranged_p(np.stack([over, -over], 1), over.sum(), seed=seed)  # noqa: E731
     sources = not (human.any() and model.any())
@@ -282,10 +283,8 @@ def _exchanged(score, units: Units, known, seed: int) -> tuple[float, float]:
     is permuted.
     """
     human, codes = units.human[known], np.unique(units.cluster[known], return_inverse=True)[1]
-    if human.all() or not human.any():
-        return np.nan, 0.0
     rank = sps.rankdata(score) - (len(score) + 1) / 2  # AUC - 1/2 is as people's sum
-    size = codes.max() + 1
+    size = codes.max(initial=-1) + 1
     sums = np.stack([np.bincount(codes[side], rank[side], size) for side in (human, ~human)], 1)
     there = np.stack([np.bincount(codes[side], minlength=size) > 0 for side in (human, ~human)], 1)
     both = there.all(1)
@@ -368,21 +367,19 @@ def _heard(votes: Votes) -> np.ndarray:
 
 def conformity(votes: dict[str, Votes]) -> Iterator[Measure]:
     """Yield the slope of the jurors' changes on the distance to their peers' mean, and that less a control's."""
-    controls = [name for name in ("sham", "reask") if name in votes]
     parts = {
         name: slope_parts(_heard(v) - v.score[:, :, :-1], np.diff(v.score, axis=2)).sum((1, 2))
-        for name, v in votes.items() if name in (*DEBATES, *controls) and len(v.rounds) > 1 and len(v.seats) > 1
+        for name, v in votes.items() if name in (*DEBATES, *CONTROLS) and len(v.rounds) > 1 and len(v.seats) > 1
     }  # fmt: skip
     for arm, mine in parts.items():
         cluster, labels = votes[arm].units.cluster, {"task": arm}
         value = slope(mine, cluster)
         yield Measure("conformity", value, labels, test=INVERTED, notes=[(not mine.any(), "peers_unknown")])
-        for control in controls if arm in DEBATES else ():
-            if control in parts:
-                both = np.hstack([mine, parts[control]])
-                value = slope(both, cluster, lambda sums: _slope(sums[..., :5]) - _slope(sums[..., 5:]))
-                unknown = [(not (mine.any() and parts[control].any()), "peers_unknown")]
-                yield Measure(f"conformity_minus_{control}", value, labels, test=INVERTED, notes=unknown)
+        for control in (name for name in CONTROLS if name in parts and arm in DEBATES):
+            both = np.hstack([mine, parts[control]])
+            value = slope(both, cluster, lambda sums: _slope(sums[..., :5]) - _slope(sums[..., 5:]))
+            unknown = [(not (mine.any() and parts[control].any()), "peers_unknown")]
+            yield Measure(f"conformity_minus_{control}", value, labels, test=INVERTED, notes=unknown)
 
 
 def differences(votes: dict[str, Votes]) -> Iterator[Measure]:

@@ -77,8 +77,7 @@ def _measures(at_risk: np.ndarray, flips: np.ndarray) -> list[Measure]:
     entered = at_risk[:, 0].sum()
     curve = [rate(lambda kept, t=t: kept[..., t]) for t in range(horizon)]
     mean = rate(lambda kept: np.where(np.isnan(kept[..., 0]), np.nan, 1 + kept[..., :-1].sum(-1)) / horizon)
-    notes = [(True, f"horizon={horizon}")]
     return [
         *(Measure(f"survival@{turn}", of) for turn, of in enumerate(curve, 1)),
-        Measure("restricted_mean", mean.mapped(lambda v: v * horizon), notes=notes),
+        Measure("restricted_mean", mean.mapped(lambda v: v * horizon), notes=[(True, f"horizon={horizon}")]),
     ]

@@ -125,11 +125,8 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
     frame = frame.assign(**columns, score=score, round=frame["round"].astype(float), turn=turn, cluster=cluster)
     twice = frame.duplicated([*UNIT, "arm", "round", "juror", "persona"])
     if twice.any():
-        row = frame[twice].iloc[0]
-        raise InputError(
-            f"The statement of {row['juror']!r} in arm {row['arm']!r}, round {row['round']:g}, about conversation "
-            f"{row['conversation_id']!r}, turn {row['turn']}, is given twice; keep one."
-        )
+        row = frame.loc[twice.idxmax(), ["juror", "arm", "round", "conversation_id", "turn"]]
+        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
     return frame
 
 
