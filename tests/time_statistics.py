@@ -98,45 +98,32 @@ def crossed(models: int, prompts: int):
 
 
 def time_million(file: str) -> dict:
-    """Read and analyse a prediction file; return seconds per step and the peak memory."""
+    """Read and analyse a prediction file; return seconds, those of the processor per step, and the peak memory."""
     from selfeval.recognition.answers import rescore
     from selfeval.records import read_predictions
     from selfeval.stats import recognition_table
 
-    def peak() -> int:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-
-    marks = []
-
-    def mark(name: str) -> None:
-        marks.append((name, time.perf_counter(), time.process_time(), peak()))
-
-    mark("start")
+    started, marks = time.perf_counter(), [time.process_time()]
     records = read_predictions(file)
-    mark("read")
+    marks.append(time.process_time())
     records, changes = rescore(records)
-    mark("rescore")
+    marks.append(time.process_time())
     table = recognition_table(records)
-    mark("statistics")
-    steps = list(itertools.pairwise(marks))
+    marks.append(time.process_time())
     return {
         "rows": len(records),
         "estimates": len(table),
         "changed": int(changes["changed"].sum()),
-        "seconds": round(marks[-1][1] - marks[0][1], 1),
-        "cpu_seconds": round(marks[-1][2] - marks[0][2], 1),
-        "seconds_of": {after[0]: round(after[1] - before[1], 1) for before, after in steps},
-        "cpu_seconds_of": {after[0]: round(after[2] - before[2], 1) for before, after in steps},
-        "peak_mb": peak(),
-        "peak_mb_after": {name: mb for name, _, _, mb in marks},
+        "seconds": round(time.perf_counter() - started, 1),
+        "cpu_seconds_read_rescore_statistics": [round(b - a, 1) for a, b in itertools.pairwise(marks)],
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
 
 def write_predictions(file: Path, rows: int) -> None:
     """Write prediction records as `02_collect_predictions` does: two tasks, ten models, five texts a prompt, in words.
 
-    Four replies in ten are the bare name or word, the others say something around it, nearly all differently; one in
-    twenty says nothing or names two.
+    Four replies in ten are the bare name or word, the others say something around it, nearly all differently.
     """
     rng = random.Random(0)
     ids = [f"lab-{i % 4}/model-{i}" for i in range(10)]
@@ -144,19 +131,9 @@ def write_predictions(file: Path, rows: int) -> None:
     words = "measured vivid formal loose dry warm clipped ornate careful plain steady playful".split()
     nouns = "opening rhythm tone structure vocabulary imagery ending punctuation argument pace".split()
 
-    def said(answer: str, other: str) -> str:
-        a, b, c = rng.choices(words, k=3)
-        x, y = rng.sample(nouns, 2)
-        kind = rng.random()
-        if kind < 0.40:
-            return answer
-        if kind < 0.60:
-            return f"{answer}. The {x} is {a} and {b}, and the {y} is rather {c}."
-        if kind < 0.80:
-            return f"The text has a {a}, {b} {x} and a {c} {y}. My best guess is {answer}."
-        if kind < 0.95:
-            return f"**Answer:** {answer}\n\nConfidence: {rng.randrange(40, 96)} %. What speaks for it is the {a} {x}."
-        return f"It could be {answer} or {other}." if kind < 0.98 else "I cannot tell who wrote this text."
+    def said(answer: str) -> str:
+        (a, b), x = rng.choices(words, k=2), rng.choice(nouns)
+        return answer if rng.random() < 0.4 else f"The text has a {a}, {b} {x}. My best guess is {answer}."
 
     condition = {"answer": "free", "told": True, "labels": "names", "hints": False, "show_prompt": False}
     with file.open("w", encoding="utf-8") as out:
@@ -170,7 +147,7 @@ def write_predictions(file: Path, rows: int) -> None:
                     exact, own = task == "exact_model", evaluator == author
                     named = author if rng.random() < 0.3 else rng.choice(ids)
                     yes = rng.random() < (0.4 if own else 0.2)
-                    answer, other = (names[named], names[rng.choice(ids)]) if exact else ("NO", "YES")[:: 1 - 2 * yes]
+                    answer = names[named] if exact else ("NO", "YES")[yes]
                     record = {
                         "text_id": 10**12 + 7919 * text, "text_preview": preview, "true_model": author,
                         "true_model_display": names[author], "evaluator_model": evaluator, "task_type": task,
@@ -178,7 +155,7 @@ def write_predictions(file: Path, rows: int) -> None:
                         "predicted_self": named == evaluator if exact else yes,
                         "is_correct": named == author if exact else yes == own, "prompt_used": asked,
                         "prompt_id": f"prompt-{prompt}", "sample": sample, "candidates": shown if exact else None,
-                        "condition": condition, "reply": said(answer, other), "status": "ok", "score": None,
+                        "condition": condition, "reply": said(answer), "status": "ok", "score": None,
                         "usage": dict.fromkeys(("prompt", "completion", "cached"), rng.randrange(10**6)),
                         "request_id": f"chatcmpl-{rng.getrandbits(128):032x}",
                     }  # fmt: skip

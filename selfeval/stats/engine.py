@@ -426,22 +426,11 @@ def by_cluster(parts, cluster) -> np.ndarray:
     return np.stack([np.bincount(codes, x, len(names)) for x in parts[used].T], 1)
 
 
-def stack(parts: Sequence[Statistic]) -> Statistic:
-    """Return statistics of one kind, each about one evaluator and over the same clusters, as one array."""
-
-    def at(weights):
-        return np.stack([part.at(weights) for part in parts])
-
-    first = parts[0]
-    joined = {
-        name: np.stack([np.asarray(getattr(part, name)) for part in parts]) for name in ("value", "n", "clusters")
-    }
-    joined["contrib"] = np.stack([part.contrib for part in parts], 1)
-    if isinstance(first, Rate):
-        joined["present"] = np.stack([part.present for part in parts], 1)
-    found = replace(first, at=at, **joined)
-    found.df = np.stack([part.df for part in parts])
-    return found
+def stack(parts: Sequence[Rate]) -> Rate:
+    """Return rates over the same clusters as one array, whose first axis they are."""
+    value, n, clusters = (np.stack([getattr(part, name) for part in parts]) for name in ("value", "n", "clusters"))
+    contrib, present = (np.stack([getattr(part, name) for part in parts], 1) for name in ("contrib", "present"))
+    return Rate(value, contrib, n, clusters, lambda w: np.stack([part.at(w) for part in parts]), present)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -116,11 +116,10 @@ def _beside_neutral(tally: Tally) -> list[Measure]:
     """Return the neutral judges' rate and the difference, over the pairs that both were asked about."""
     shared = tally.kept(np.isin(tally.pair, tally.against.pair))
     own, neutral = (over_orders(*_pair_means(part)) for part in (shared, tally.against))
-    more = {"labels": {"evaluator": tally.evaluators}, "keep": ~np.isnan(own.value - neutral.value)}
-    return [
-        Measure("neutral_rate", neutral, **more),
-        Measure("own_minus_neutral", own - neutral, test=INVERTED, **more),
-    ]
+    both = np.flatnonzero(~np.isnan(own.value - neutral.value))
+    own, neutral, one = own.pick((both,)), neutral.pick((both,)), {"evaluator": tally.evaluators[both]}
+    found = Measure("neutral_rate", neutral, one), Measure("own_minus_neutral", own - neutral, one, test=INVERTED)
+    return [*found] if len(both) else []
 
 
 def _pair_means(tally: Tally) -> tuple[Tally, np.ndarray, np.ndarray]:

@@ -24,7 +24,8 @@ first, and rows of judges that wrote neither text are never pooled with those of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -54,8 +55,8 @@ def recognition_table(
     `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
     `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task,
     condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
-    neutral judges: their statistics are called `neutral_...`, and `own_minus_neutral` compares own choices with theirs
-    on the same pairs, per evaluator, per rival (`author`), and pooled over all evaluators (`evaluator` is "").
+    neutral judges: what they left unanswered is `neutral_no_answer_rate`, and `own_minus_neutral` compares own choices
+    with theirs on the same pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; then
     `percentile` and `bca` over prompts (`seed`; not per author).
@@ -76,14 +77,12 @@ def recognition_table(
     same place, so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no
     prompt, so `clusters` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data and held
     fixed); several_endpoints (several endpoints served this evaluator or author, which may differ in weights and
-    templates; in a pooled row, one of its evaluators).
+    templates).
     """
     how = Settings(n_resamples, level, seed)
     table = pd.concat([_of_tally(tally, how) for tally in tallies(predictions)], ignore_index=True)
     table = _without_unreached(table, predictions)
-    several = of_predictions(predictions)
-    pooled = {"": {}} if table["evaluator"].isin([*several]).any() else {}
-    return flagged(flagged(table, several, ["evaluator", "author"]), pooled, ["evaluator"])
+    return flagged(table, of_predictions(predictions), ["evaluator", "author"])
 
 
 def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
@@ -97,58 +96,26 @@ def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.Dat
 
 
 def _of_tally(tally: Tally, how: Settings) -> pd.DataFrame:
-    """Return the table of one task and condition."""
-    if (tally.answer >= 0).all():
-        found = {"": measures_of(tally, "all")}
-    else:
-        policies = ("answered", "all") if tally.task == PAIRWISE else ("all", "answered")
-        found = {policy: measures_of(tally, policy) for policy in policies}
-        _drop_equal(found, tally.task)
-    measures = [m for of_policy in found.values() for m in of_policy]
-    for policy, of_policy in found.items():
-        for m in of_policy:
-            m.labels |= {"policy": policy or first_policy(tally.task, m.statistic)}
-    unit = "text" if tally.note else "prompt"
-    width = 2 * len(tally.evaluators) * len(tally.authors)
-    table = write(
-        measures, Settings(how.n_resamples, how.level, how.seed, unit), width=width, note=tally.note,
-        task=tally.task, condition=tally.condition,
-    )  # fmt: skip
-    each, pooled = table["author"] != "", table["evaluator"] == ""
-    table = adjusted(table, [table["policy"], table["statistic"], each, pooled])
-    return table.iloc[_order(table, tally, measures)]
-
-
-def _order(table: pd.DataFrame, tally: Tally, measures: list[Measure]) -> np.ndarray:
-    """Return the order of rows: by evaluator, author and statistic, the policy that is read first."""
-    places = {m.statistic: k for k, m in reversed([*enumerate(measures)])}
-    rank = table["statistic"].map(places)
-    first = [
-        policy == ("answered" if author else first_policy(tally.task, statistic))
-        for policy, author, statistic in table[["policy", "author", "statistic"]].itertuples(index=False)
-    ]
-    evaluator = pd.Index([*tally.evaluators, ""]).get_indexer(table["evaluator"])
-    author = pd.Index(["", *tally.authors]).get_indexer(table["author"])
-    return np.lexsort([~np.array(first), rank, author, evaluator])
-
-
-def first_policy(task: str, statistic: str) -> str:
-    """Return the policy under which a statistic is read: in pairs no answer is not the choice of the other text."""
-    if statistic.endswith("no_answer_rate"):
-        return "all"
-    return "answered" if task == PAIRWISE or statistic in ANSWERED_FIRST else "all"
-
-
-def _drop_equal(found: dict[str, list[Measure]], task: str) -> None:
-    """Leave out, of the second policy of each statistic, what equals the first."""
-    other = {"all": "answered", "answered": "all"}
-    for policy, measures in found.items():
-        first = {(m.statistic, m.value.shape): m for m in found[other[policy]]}
-        for m in measures:
-            twin = first.get((m.statistic, m.value.shape))
-            if twin is not None and policy != first_policy(task, m.statistic):
-                same = (m.value == twin.value) | (np.isnan(m.value) & np.isnan(twin.value))
-                m.keep = ~(same & (m.rows == twin.rows))
+    """Return the table of one task and condition: by evaluator, author and statistic, the policy to read first."""
+    policies = [*(("answered", "all") if tally.task == PAIRWISE else ("all", "answered"))]
+    policies = policies if (tally.answer < 0).any() else ["all"]
+    measures = []
+    for policy in policies:
+        of_policy = measures_of(tally, policy)
+        measures += [replace(m, labels=m.labels | {"policy": policy}) for m in of_policy]
+    how = Settings(how.n_resamples, how.level, how.seed, "text" if tally.note else "prompt")
+    about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
+    table = write(measures, how, width=2 * len(tally.evaluators) * len(tally.authors), **about)
+    answered = table["statistic"].isin(ANSWERED_FIRST) | (tally.task == PAIRWISE)
+    answered &= ~table["statistic"].str.endswith("no_answer_rate")
+    if len(policies) == 1:  # both policies are one
+        table["policy"] = np.where(answered, "answered", "all")
+    second, each = (table["policy"] == "answered") != answered, table["author"] != ""
+    again = table.duplicated(["evaluator", "author", "statistic", "method", "estimate", "n"], keep=False)
+    table = table.assign(place=pd.factorize(table["statistic"])[0], later=second ^ (each & ~answered))
+    table = table[~(again & second)].sort_values(["evaluator", "author", "place", "later"], kind="stable")
+    table = table.drop(columns=["place", "later"])
+    return adjusted(table, ["policy", "statistic", table["author"] != ""])
 
 
 def measures_of(tally: Tally, policy: str) -> list[Measure]:
@@ -389,21 +356,20 @@ def auc_measures(tally: Tally) -> list[Measure]:
     repeats together. Rows without a score are left out; where they are more than a tenth, what is left is a selection
     by the replies themselves and nothing is estimated (note `partly_scored`).
     """
-    tally, notes = tally.scored()
-    areas, within, tests = [], [], []
-    for e in range(len(tally.evaluators)):
+    (tally, [(partly, note)]), found = tally.scored(), []
+    for e, evaluator in enumerate(tally.evaluators):
         rows = np.flatnonzero((tally.evaluator == e) & ~np.isnan(tally.score))
-        score, prompt, own = tally.score[rows], tally.prompt[rows], tally.author[rows] == tally.own[e]
-        areas.append(Area.of(score[own], prompt[own], score[~own], prompt[~own], tally.n_prompts))
+        score, prompt, author = tally.score[rows], tally.prompt[rows], tally.author[rows]
+        own = author == tally.own[e]
         wins, pairs = _wins_within(score, prompt, own, tally.n_prompts)
-        within.append(Area.within(Rate.of(wins, pairs, len(rows))))
-        tests.append((score, prompt, tally.author[rows], tally.own[e]))
-    one = {"evaluator": tally.evaluators}
-    return [
-        Measure("auc", stack(areas), one, notes=notes, test=lambda seed: _permuted(tests, False, seed)),
-        Measure("auc_within_prompt", stack(within), dict(one), notes=notes,
-                test=lambda seed: _permuted(tests, True, seed)),
-    ]  # fmt: skip
+        areas = {
+            "auc": Area.of(score[own], prompt[own], score[~own], prompt[~own], tally.n_prompts),
+            "auc_within_prompt": Area.within(Rate.of(wins, pairs, len(rows))),
+        }
+        for name, area in areas.items():
+            test = partial(_permuted, score, prompt, author, tally.own[e], name != "auc")
+            found.append(Measure(name, area, {"evaluator": evaluator}, notes=[(partly[e], note)], test=test))
+    return found
 
 
 def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.ndarray]:
@@ -414,21 +380,18 @@ def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.nda
     return wins, mine * others
 
 
-def _permuted(tests, within: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return p of an AUC and the least p possible, per evaluator (NaN where there is none).
+def _permuted(score, prompt, author, own: int, within: bool, seed: int) -> tuple[float, float]:
+    """Return p of an AUC and the least p possible; NaN where there is none.
 
     AUC - 1/2 is in proportion to the sum of the own texts' ranks about the mean rank, so what an author's texts on a
     prompt contribute to it, if that author is the evaluator, is one number. `within`: ranks within the prompt.
     """
-    p, least = np.full(len(tests), np.nan), np.zeros(len(tests))
-    for e, (score, prompt, author, own) in enumerate(tests):
-        if not (author == own).any() or (author == own).all():
-            continue
-        rank = rankdata(score) - (len(score) + 1) / 2
-        if within:
-            order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
-            rank = order - (np.bincount(prompt, order) / np.maximum(np.bincount(prompt), 1))[prompt]
-        sums = pd.Series(rank).groupby([prompt, author]).sum().unstack()
-        sums = sums[sums[own].notna() & (sums.notna().sum(axis=1) > 1)]
-        p[e], least[e] = rearranged_p(sums.to_numpy(), sums[own].sum(), seed=seed)
-    return p, least
+    if not (author == own).any() or (author == own).all():
+        return np.nan, 0
+    rank = rankdata(score) - (len(score) + 1) / 2
+    if within:
+        order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
+        rank = order - (np.bincount(prompt, order) / np.maximum(np.bincount(prompt), 1))[prompt]
+    sums = pd.Series(rank).groupby([prompt, author]).sum().unstack()
+    sums = sums[sums[own].notna() & (sums.notna().sum(axis=1) > 1)]
+    return rearranged_p(sums.to_numpy(), sums[own].sum(), seed=seed)

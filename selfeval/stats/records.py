@@ -221,9 +221,10 @@ def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
     for name in ("predicted_model", "predicted_self", "score", "position", "other_model", "other_text_id"):
         if name not in frame:
             frame[name] = None
+    named = frame["predicted_model"]
     rows = pd.DataFrame({
-        "evaluator": evaluator, "author": author, "prompt": prompt, "named": frame["predicted_model"].replace("", None),
-        "score": shares(frame["score"], "score"), "pair": -1,
+        "evaluator": evaluator, "author": author, "prompt": prompt, "named": named.mask(named == ""), "pair": -1,
+        "score": shares(frame["score"], "score"),
         "position": pd.to_numeric(frame["position"], errors="coerce").where(lambda p: p.isin([1, 2]), 0).astype(int),
     })  # fmt: skip
     for (kind, condition), part in frame.groupby(["task_type", "condition"], observed=True):
@@ -237,8 +238,8 @@ def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
 
 def _tally(about: tuple, rows: pd.DataFrame, **more) -> Tally:
     """Return the tally of rows, as codes of the evaluators, authors and prompts that occur in them."""
-    (evaluators, evaluator), (authors, author), (seen, prompt) = (
-        np.unique(rows[name].to_numpy(), return_inverse=True) for name in ("evaluator", "author", "prompt")
+    (evaluator, evaluators), (author, authors), (prompt, seen) = (
+        pd.factorize(rows[name].to_numpy(), sort=True) for name in ("evaluator", "author", "prompt")
     )
     answer = rows["answer"].to_numpy()
     if about[0] in NAMING:

@@ -27,7 +27,7 @@ class Measure:
 
     of: values of shape (...), or numbers without interval (counts). labels: {column: text or array of the shape}.
     n: rows behind it, if not `of.n`. test: p and the least p that is possible, for a seed; or `INVERTED`. notes:
-    (where, text). keep: which values are worth a row. resampled: bootstrap rows follow.
+    (where, text). resampled: bootstrap rows follow.
     """
 
     statistic: str
@@ -36,7 +36,6 @@ class Measure:
     n: np.ndarray | None = None
     test: Callable | str | None = None
     notes: Sequence[tuple] = ()
-    keep: np.ndarray | None = None
     resampled: bool = True
     clusters: np.ndarray | None = None
 
@@ -68,10 +67,9 @@ def write(
         if clusters > 1
         for m, found in zip(group, bootstrap([m.of for m in group], how, width), strict=True)
     }
-    given = dict.fromkeys(COLUMNS[:5], "") | constant
-    parts = [given | part for m in measures for part in _rows(m, how, bounds.get(id(m)), note)]
-    table = pd.DataFrame({name: np.concatenate([_column(part, name) for part in parts]) for name in parts[0]})
-    table["level"] = table["level"].fillna(how.level)
+    given = dict.fromkeys(COLUMNS[:5], "") | {"level": how.level} | constant
+    parts = [part for m in measures for part in _rows(m, how, given, bounds.get(id(m)), note)]
+    table = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
     table["p_holm"] = np.nan
     table["seed"] = pd.Series(how.seed, table.index, "Int64").where(table["method"].isin(RESAMPLED))
     table["cluster_unit"] = how.unit
@@ -83,12 +81,10 @@ def adjusted(table: pd.DataFrame, family: Sequence) -> pd.DataFrame:
     return table.assign(p_holm=table.groupby(list(family), sort=False)["p"].transform(holm))
 
 
-def _rows(m: Measure, how: Settings, bounds, note: str) -> Iterable[dict]:
+def _rows(m: Measure, how: Settings, given: Mapping, bounds, note: str) -> Iterable[dict]:
     """Yield the columns of the default rows of a measure, then of its percentile and BCa."""
     value, shape = m.value, m.value.shape
     known = ~np.isnan(value)
-    keep = np.ones(shape, bool) if m.keep is None else np.broadcast_to(m.keep, shape)
-    labels = {column: np.broadcast_to(np.asarray(text, object), shape) for column, text in m.labels.items()}
     p, least = _tested(m, how)
     notes = [(~known, "not_estimable"), *m.notes, (bool(note), note)]
     if not isinstance(m.of, Statistic):
@@ -98,14 +94,12 @@ def _rows(m: Measure, how: Settings, bounds, note: str) -> Iterable[dict]:
         low, high = (np.where(known, side, np.nan) for side in m.of.interval(how.z))
         method, clusters = m.of.method, m.of.clusters
         notes += [(known & np.isnan(low), "no_interval"), (known & (clusters < how.few), f"few_{how.unit}s")]
-    common = labels | {
-        "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": np.broadcast_to(clusters, shape),
-    }  # fmt: skip
+    common = {**given, **m.labels, "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": clusters}
     few = [
         (~np.isnan(p) & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[least > 1 - how.level])
     ]
     line = {"low": low, "high": high, "method": method, "p": p, "note": _joined(shape, [*notes, *few])}
-    yield _flat(common | line, keep, shape)
+    yield _flat(common | line, np.ones(shape, bool))
     if bounds is None:
         return
     flat = bounds[5].astype(bool)
@@ -113,31 +107,21 @@ def _rows(m: Measure, how: Settings, bounds, note: str) -> Iterable[dict]:
     fallback = (bounds[4].astype(bool) & ~flat, "bca_fallback_percentile")
     for method, (low, high), more in (("percentile", bounds[:2], []), ("bca", bounds[2:4], [fallback])):
         line = {"low": low, "high": high, "method": method, "p": np.nan, "note": _joined(shape, [*notes, *more])}
-        yield _flat(common | line, keep & known, shape)
+        yield _flat(common | line, known)
 
 
 def _tested(m: Measure, how: Settings) -> tuple[np.ndarray, np.ndarray]:
     """Return p and the least p possible, NaN and 0 without a test."""
-    none = np.full(m.value.shape, np.nan), np.zeros(m.value.shape)
-    if m.test is None:
-        return none
-    if m.test == INVERTED:
-        return inverted_p(m.of), none[1]
-    return tuple(np.broadcast_to(x, m.value.shape) for x in m.test(how.seed))
+    found = (np.nan, 0) if m.test is None else (inverted_p(m.of), 0) if m.test == INVERTED else m.test(how.seed)
+    return tuple(np.broadcast_to(x, m.value.shape) for x in found)
 
 
-def _flat(columns: Mapping, keep: np.ndarray, shape: tuple) -> dict[str, np.ndarray]:
+def _flat(columns: Mapping, keep: np.ndarray) -> dict[str, np.ndarray]:
     """Return columns as vectors of the values that are kept."""
-    return {"level": np.full(int(keep.sum()), np.nan)} | {
-        name: np.broadcast_to(np.asarray(x, object if isinstance(x, str) else None), shape)[keep]
+    return {
+        name: np.broadcast_to(np.asarray(x, object if isinstance(x, str) else None), keep.shape)[keep]
         for name, x in columns.items()
     }
-
-
-def _column(part: Mapping, name: str) -> np.ndarray:
-    """Return one column of a part; a text stands for all its rows."""
-    value = part[name]
-    return np.full(len(part["level"]), value, object) if isinstance(value, str) else value
 
 
 def _joined(shape: tuple, notes: Sequence[tuple]) -> np.ndarray:
