@@ -118,20 +118,6 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     assert {*store.outcomes()} == {"rejected", "transient"} and store.outcomes()["rejected"] == 1
 
 
-@pytest.mark.fault("broken reply")
-def test_a_fault_that_passes_costs_one_more_attempt(store, server, registry):
-    seen = set()
-
-    def once(i, body):
-        text = said(body)
-        return None if text in seen or text not in NO_ANSWER else seen.add(text) or text
-
-    fake = server(faults=once, hang=20)
-    responses, tally = ask(store, [Request(mine(registry, fake, 2), user(t)) for t in ("first", *NO_ANSWER)], 64)
-    assert {(r.status, r.attempts) for r in responses[1:]} == {("ok", 2)}
-    assert all(r.text.startswith("reply-") for r in responses) and tally.failed == 0
-
-
 def test_a_service_that_never_answers_is_given_up_after_three_calls(store, server, registry):
     fake = server(faults=lambda i, body: "drop")
     responses, tally = ask(store, questions(mine(registry, fake, deadline=0.4), 200))

@@ -96,11 +96,12 @@ class Store(Ledger):
             recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
             raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
-    def rows(self, since: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
-        query = "SELECT key, request, response FROM replies WHERE created >= ? ORDER BY key"
+        query = """SELECT key, request, response FROM replies
+                   WHERE json_extract(request, '$.model') LIKE ? AND created >= ? ORDER BY key"""
         with self._in_words("read"):
-            yield from self._connect().execute(query, (since,))
+            yield from self._connect().execute(query, (like, since))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -254,16 +255,16 @@ class Store(Ledger):
         new = self.write_now(step)
         return new, next(count) - new
 
-    def export_file(self, path: Path, since: float = 0.0) -> int:
+    def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
-        since: stored at this time (of this host's clock) or later.
+        like: models LIKE the pattern. since: stored at this time (of this host's clock) or later.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
         number = 0
         with replacing(path) as part, part.open("w", encoding="utf-8") as out:
-            for number, row in enumerate(self.rows(since), 1):  # noqa: B007
+            for number, row in enumerate(self.rows(like, since), 1):  # noqa: B007
                 out.write(export_line(*row))
             out.flush()
             part.replace(path)

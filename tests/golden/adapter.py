@@ -24,7 +24,7 @@ from selfeval import DATA, ROOT, models, stats, sweep
 from selfeval.asking.client import Client
 from selfeval.asking.recordings import canonical, key_of
 from selfeval.asking.request import Response, is_computed
-from selfeval.asking.sharing import Purse
+from selfeval.asking.sharing import host_ledger
 from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.figures import results
@@ -177,7 +177,7 @@ def runs(sweep_file: Path) -> list[tuple[str, str, dict]]:
 def rows_of(store: Path) -> list[dict]:
     """Return what a store holds, with what was rescued beside it, in key order: {key, request, response}."""
     opened = Store(store)
-    for file in store.with_name(f"{store.name}.rescued").glob("*.jsonl"):  # as a sentence says when it is opened
+    for file in store.with_name(f"{store.name}.rescued").glob("*.jsonl"):
         opened.import_file(file)
     rows = [(key, json.loads(request), json.loads(response)) for key, request, response in opened.rows()]
     opened.close()
@@ -207,11 +207,11 @@ def rescue(store: Path, row: dict) -> Path:
 
 def spent(purse: str) -> float:
     """Return the dollars that a purse of this host has spent."""
-    opened = Purse(purse, 100.0)
-    try:
-        return opened.spent()
-    finally:
-        opened.ledger.close()
+    opened = host_ledger()
+    with opened.read() as ledger:
+        row = ledger.execute("SELECT spent FROM purses WHERE name = ?", (purse,)).fetchone()
+    opened.close()
+    return row[0] if row else 0.0
 
 
 def command(*arguments) -> str:
