@@ -211,12 +211,12 @@ def too_early(ledger, wait):
 @pytest.mark.parametrize("fault, wait", [("429-ms", 0.6), ("429-none", 0)])
 @pytest.mark.fault("throttled")
 def test_a_rate_limit_costs_time_and_no_reply(store, server, fault, wait):
-    fake = server(faults=Limited(fault, 15, wait or 0.8), retry_after=wait, latency=0.01)
-    responses, tally = ask(store, questions(get("openai:m"), 40), concurrency=32)
-    assert [r.status for r in responses] == ["ok"] * 40 and tally.calls == 40
-    assert 40 < len(fake.ledger) <= 2.5 * 40
+    fake = server(faults=Limited(fault, 8, wait or 0.8), retry_after=wait, latency=0.01)
+    responses, tally = ask(store, questions(get("openai:m"), 60), concurrency=48)
+    assert [r.status for r in responses] == ["ok"] * 60 and tally.calls == 60
+    assert 60 < len(fake.ledger) <= 2.5 * 60
     assert too_early(fake.ledger, wait) == 0
-    assert store.outcomes() == {"throttled": len(fake.ledger) - 40}
+    assert store.outcomes() == {"throttled": len(fake.ledger) - 60}
 
 
 def test_a_pause_that_a_provider_asks_for_is_kept_in_each_of_its_forms(store, registry, monkeypatch):
