@@ -233,14 +233,18 @@ class Store(Ledger):
     def merge(self, path: Path) -> tuple[int, int]:
         """Add the replies of another store, all or none; return how many were new and how many known.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What version
+        0.1 rescued beside the other store is added too.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
         other = Ledger(path, "response store", "Name another one.")
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, created FROM replies")
-            return self._add(recordings.read_rows(path, rows))
+            added = [self._add(recordings.read_rows(path, rows))]
+        rescued = path.with_name(f"{path.name}.rescued").glob("*.jsonl")
+        new, known = zip(*added, *map(self.import_file, sorted(rescued)), strict=True)
+        return sum(new), sum(known)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
