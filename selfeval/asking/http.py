@@ -79,8 +79,7 @@ def read_body(response, key: str = "") -> dict:
     key: the provider's, which does not come back in the body.
     """
     try:
-        text = response.content.decode("utf-8-sig")
-        body = _without(key, DECODER.decode(text), text)
+        body = _without(key, DECODER.decode(response.content.decode("utf-8-sig")))
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
@@ -95,15 +94,14 @@ def read_body(response, key: str = "") -> dict:
     raise classify(status, error, response.headers)
 
 
-def _without(key: str, body, text: str):
+def _without(key: str, body):
     """Return a body without the key, where a server echoes it: it is about to be stored.
 
     `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets.
     """
     if len(key) < SHORTEST or not (re.search(r"\d", key) or len(key) >= 2 * SHORTEST):
         return body
-    part = max(re.findall(r"[A-Za-z0-9]+", key), key=len, default="")  # which JSON can write in one way alone
-    return json.loads(json.dumps(body).replace(key, "[key]")) if part in text else body
+    return json.loads(json.dumps(body, ensure_ascii=False).replace(key, "[key]"))
 
 
 def _with_choice(body) -> dict:
