@@ -202,11 +202,15 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
 
 
 def _logprobs(tokens, content: str) -> list | None:
-    """Return the tokens of a reply; None where its first ones are those of thinking."""
+    """Return the tokens of a reply, without those of thinking before its content."""
     try:
         found = [
             (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
         ]
-        return None if "".join(token for token, *_ in found).rfind(content) > 0 else found or None
+        start = "".join(token for token, *_ in found).rfind(content)
+        if start <= 0:  # nothing before it, or tokens that are parts of characters
+            return found or None
+        ends = accumulate(len(token) for token, *_ in found)
+        return [each for each, end in zip(found, ends, strict=True) if end > start] or None
     except (TypeError, KeyError, AttributeError):
         return None
