@@ -18,7 +18,6 @@ from selfeval import DATA, ROOT
 from selfeval.asking.http import _usage
 from selfeval.asking.request import Response
 from selfeval.identity import EvalRunner
-from selfeval.identity.names import FIELDS
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
@@ -176,7 +175,6 @@ def test_inputs_are_documented_as_they_stand(dictionary):
     hold_file(dictionary, "identitypublishedjson", DATA / "identity" / "published.json")
     for developer in yaml_of("identity/lexicon.yaml").values():
         dictionary.hold("identitylexiconyaml", developer or {})
-    assert_equal(dictionary, "family", FIELDS)
     assert {len(language) for language in yaml_of("identity/readout.yaml")} == {2}
     for path in sorted(DATA.glob("identity/labelled/*.jsonl")):
         hold_file(dictionary, "identitylabelledjsonl", path)
