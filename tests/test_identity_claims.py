@@ -239,14 +239,6 @@ def test_stance(text, truth, foil, stance):
     assert assess(text, truth, foil).stance == stance
 
 
-def test_a_model_without_a_tier_is_not_its_little_sibling():
-    full, mini = (entity_of(models.get(f"openai/{i}")) for i in ("gpt-4.1", "gpt-4.1-mini"))
-    assert assess("I'm GPT-4.1.", full).stance == "truth"
-    assert assess("I'm GPT-4.1 mini.", full).stance == "other"
-    assert assess("I'm GPT-4.1.", mini).stance == "coarse"
-    assert assess("I'm GPT-4.1.", mini, full).stance == "foil"  # where it is what the user claims
-
-
 @pytest.mark.parametrize(
     "claimed, truth, relation",
     [

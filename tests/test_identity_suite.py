@@ -11,7 +11,6 @@ from selfeval import models
 from selfeval.errors import InputError
 from selfeval.identity.names import compare, entity, entity_of
 from selfeval.identity.suite import (
-    as_alternating,
     contradict,
     foils,
     identity,
@@ -213,11 +212,3 @@ def test_the_extractor_sees_a_foil_as_somebody_else():
     for invented in read_foils()[2]:
         for name in (invented.name, invented.maker):
             assert not entity(name) and not difflib.get_close_matches(name.casefold(), real, 1, 0.7)
-
-
-def test_turns_of_one_role_in_a_row_are_merged():
-    said = [("system", "a"), ("user", "b"), ("user", "c"), ("assistant", "d"), ("assistant", "e"), ("user", "f")]
-    merged = as_alternating([{"role": role, "content": content} for role, content in said])
-    assert [(m["role"], m["content"]) for m in merged] == [
-        ("system", "a"), ("user", "b\n\nc"), ("assistant", "d\n\ne"), ("user", "f")
-    ]  # fmt: skip

@@ -295,11 +295,11 @@ def _base() -> Lexicon:
 
 @lru_cache(maxsize=1024)
 def _lexicon(further: Names) -> Lexicon:
-    """Return the lexicon with the names that its file does not read, or reads as somebody else."""
+    """Return the lexicon with the names that its file does not read, or not as this very model."""
     lexicon = Lexicon(_base())
     for name, who in further:
         read, rest = _read_name(name, _base())
-        if rest or read is None or compare(read, who) == "conflict":
+        if rest or read is None or not is_whole(read, who):
             lexicon.add(name, who, word=bool(re.fullmatch(r"[A-Z]?[a-z]+", name)))
         if who.developer and (who.developer, None) not in lexicon.families:
             lexicon.add_developer(who.developer)
@@ -370,6 +370,11 @@ def compare(claimed: Entity, truth: Entity) -> str:
     if any(b and a is None for _, a, b in pairs):
         return "coarser"
     return "finer" if any(a and b is None for _, a, b in pairs) else "equal"
+
+
+def is_whole(claimed: Entity, truth: Entity) -> bool:
+    """Tell whether a claim names the truth: nothing open but the snapshot."""
+    return compare(claimed, replace(truth, snapshot=claimed.snapshot and truth.snapshot)) in ("equal", "finer")
 
 
 def _spelling(level: str, value: str) -> tuple:
