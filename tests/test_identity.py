@@ -302,6 +302,8 @@ def test_the_simulated_rates_are_met(store, tmp_path):
         SONNET, accept_true=0.8, accept_false=0.3, abstain=0.1, right=0.9, flip=0.25, recover=0.4, mistaken_for=MINI
     )
     records, _ = put(store, [model], path, repeats=3)
+    said = pd.DataFrame(records).pivot(index=["variant", "arm", "repeat", "turn"], columns="source", values="named")
+    assert said["reply"].fillna("").equals(said["readout"].fillna("").rename("reply"))  # which it remembers
     frame = pd.DataFrame(records).query("source == 'readout'")
     truth, first = planted_rates.identity(model), frame[frame["turn"] == 0]
 
