@@ -8,6 +8,7 @@ import json
 import math
 import re
 import time
+from itertools import accumulate
 
 from selfeval.asking.request import Response, readable
 from selfeval.errors import is_amount, is_count
