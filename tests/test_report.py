@@ -267,7 +267,7 @@ def test_odd_records_manifests_and_results_are_said_and_the_rest_is_shown(tmp_pa
     for what in (
         "cut.jsonl, line 2: not valid JSON",
         "notebook.ipynb cannot be read",
-        "`kind` must be",
+        "cannot be read ('kind')",
         "needs a `conversation_id`",
     ):
         assert what in text, what
