@@ -15,12 +15,12 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from selfeval import figures, records, stats
 from selfeval import models as registry
-from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_one_of
-from selfeval.figures import drawing, results, style, tables
+from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import run_suite
@@ -454,20 +454,20 @@ class Figures(dict):
 
     def _ipython_display_(self) -> None:
         for name in self:
-            style.show(self, name)
+            figures.show(self, name)
 
     def save(self, path: str | Path) -> list[Path]:
         """Write PDF, PNG and SVG under a path without suffix; of several figures each under its name behind it."""
         path = Path(path).with_suffix("")
         names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
-        return [file for name, figure in self.items() for file in style.save(figure, path.parent, names[name])]
+        return [file for name, figure in self.items() for file in figures.save(figure, path.parent, names[name])]
 
 
 def plot(result: Estimates, kind: str = "") -> Figures:
     """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-    drawn = drawing.draw(result.kind, result.drawn(), result.names)
+    drawn = figures.draw(result.kind, result.drawn(), result.names)
     kinds = list(dict.fromkeys(name.partition("_")[0] for name in drawn))
     if not kinds:
         raise InputError("There is nothing to draw: no estimate in these rows.")
@@ -522,7 +522,7 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
 
     settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
     """
-    drawn = drawing.draw(result.kind, result.tables, result.names)
+    drawn = figures.draw(result.kind, result.tables, result.names)
     kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
     return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names)
 
