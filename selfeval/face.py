@@ -591,9 +591,7 @@ def plan(result: Estimates) -> Sentences:
 
 def notes(result: Estimates) -> Sentences:
     """Return what stands below a table: over how much, how intervals are made, models of several endpoints (‡)."""
-    table = result.tables[result.kind]
-    table = table[table["task"].isin(jury_report.ARMS)] if result.kind == "jury" else table
-    return Sentences([*filter(None, [tables.about_intervals(table)]), *result.endpoints])
+    return Sentences([*filter(None, [tables.about_intervals(result.tables[result.kind])]), *result.endpoints])
 
 
 def save(result: Estimates, out: str | Path, settings: Mapping | None = None) -> Path:
