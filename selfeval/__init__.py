@@ -15,6 +15,7 @@ Results      plot, table, notes, conclude, compare, plan, save, show; more in `s
 Runs         read_results, runs, draw_paper, write_report
 Models       list_models; `models` is the registry
 Places       DATA, FIGURES, ROOT; keep_samples keeps a notebook from replacing committed samples
+Safety       visible makes what a model said harmless to print
 
 Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A
 verb that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
@@ -42,6 +43,7 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "draw_paper": ("figures.paper", "make"),
     "keep_samples": ("files", ""),
     "show": ("figures.cards", ""),
+    "visible": ("keys", ""),
     "write_report": ("report", "build"),
 }
 _MOVED = {  # what 0.1 offered here
