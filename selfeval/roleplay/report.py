@@ -240,8 +240,8 @@ def _tested(row) -> str:
     shown = _shown(row)
     if pd.isna(row.p):
         return shown
-    few = ", the least that exchanging so few can give" if f"least_p={row.p:.3g}" in row.note else ""
-    few = few or (", with so few to exchange" if "least_p" in row.note else "")
+    few = ", the least that so few conversations allow" if f"least_p={row.p:.3g}" in row.note else ""
+    few = few or (", with too few conversations for a small p" if "least_p" in row.note else "")
     return f"{shown}, p {p_text(row.p)}{few}"
 
 
