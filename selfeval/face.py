@@ -15,12 +15,12 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from selfeval import figures, records, stats
 from selfeval import models as registry
-from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_one_of, check_whole
-from selfeval.figures import drawing, results, style, tables
+from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import run_suite
@@ -171,7 +171,11 @@ async def generate_texts(
 
 def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
     """Say which models several endpoints served."""
-    for sentence in serving.sentences(registry.display_names(several), several):
+    _tell(serving.sentences(registry.display_names(several), several))
+
+
+def _tell(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
         print(sentence)
 
 
@@ -445,19 +449,17 @@ async def judge(
     check_whole("max_turns", max_turns)
     if out:
         jury_report.check_not_read(out, conversations, controls, verdicts)
-    if len(verdicts):
+    settings = {}
+    if records.is_file(verdicts) or len(verdicts):
         cases, said = jury_report.existing(verdicts, conversations, limit=limit, max_turns=max_turns)
-        doubts, settings = jury_report.doubts_of(said), {}
+        _tell(jury_report.doubts_of(said))
     else:
         panel, arms = jury.Jury(get_all(jurors), **how), [arms] if isinstance(arms, str) else list(arms)
         given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
         cases = [one.first(max_turns) for one in given]
-        doubts = jury_report.doubts(panel, arms, cases)
-        settings = {"scope": panel.scope, "context": panel.context, "temperature": panel.temperature}
-    for sentence in doubts:
-        print(sentence)
-    if not len(verdicts):
+        _tell(jury_report.doubts(panel, arms, cases))
         said = await jury.hold(client, panel, cases, arms)
+        settings = {"scope": panel.scope, "context": panel.context, "temperature": panel.temperature}
     if out and not dryrun.is_counting():
         records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
         write_conversations(Path(out) / "conversations.jsonl", cases)
@@ -516,7 +518,7 @@ class Figures(dict):
 
     def _ipython_display_(self) -> None:
         for name in self:
-            style.show(self, name)
+            figures.show(self, name)
         if not self:
             print("No figure of this kind: the records do not allow one.")
 
@@ -524,18 +526,20 @@ class Figures(dict):
         """Write PDF, PNG and SVG under a path without suffix; of several figures each under its name behind it."""
         path = Path(path).with_suffix("")
         names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
-        return [file for name, figure in self.items() for file in style.save(figure, path.parent, names[name])]
+        return [file for name, figure in self.items() for file in figures.save(figure, path.parent, names[name])]
 
 
 def plot(result: Estimates, kind: str = "") -> Figures:
     """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-    drawn = drawing.draw(result.kind, result.drawn(), result.names)
+    from selfeval.figures.drawing import FORMS  # not before a figure is wanted
+
+    drawn = figures.draw(result.kind, result.drawn(), result.names)
     if not drawn:
         raise InputError("There is nothing to draw: no estimate in these rows.")
     kind = kind or next(iter(drawn)).partition("_")[0]
-    check_one_of("kind", kind, drawing.FORMS[result.kind])
+    check_one_of("kind", kind, FORMS[result.kind])
     return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == kind})
 
 
@@ -593,7 +597,7 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
     Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
     here. settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
     """
-    drawn = drawing.draw(result.kind, result.tables, result.names)
+    drawn = figures.draw(result.kind, result.tables, result.names)
     kept = result.records if result.kind in ("recognition", "jury") else result.records.to_dict("records")
     about = {**(result.settings or {}), **(settings or {})}
     return results.save(out, result.kind, kept, result.tables, drawn, about, result.names)
