@@ -172,33 +172,52 @@ def test_python_snippets_run_and_print_what_they_say(page, own_store, tmp_path, 
 # The README's commands and the how-tos of docs/, as somebody who tries them
 
 
-SIMULATED = {"recognise": "sim/good,sim/chance", "identity": "sim/identity-wavers", "jury": "sim/talker"}
-FEWER = {"recognise": [], "identity": ["--limit", "2"], "jury": ["--people", "2"]}
+STUDIES = {  # command of the README: its models here, fewer of what it asks, the notebooks that it runs
+    "recognise": ("sim/good,sim/chance", [], ["02_collect_predictions", "03_self_recognition"]),
+    "identity": ("sim/identity-wavers", ["--limit", "2"], ["04_identity"]),
+    "jury": ("sim/talker", ["--people", "2"], ["06_jury"]),
+}
 
 
-@pytest.mark.parametrize("name", SIMULATED)
-def test_the_commands_of_the_readme_end_with_a_table_a_figure_and_a_report(name, own_store, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def study(name, folder):
+    """Run the README's command of a study with simulated models."""
     rows = [f"{model},{prompt},{model} writes on {prompt}." for model in ("sim/good", "sim/chance") for prompt in "ab"]
-    (tmp_path / "my.csv").write_text("\n".join(["author,prompt,text", *rows]), encoding="utf-8")
-    [line] = [line for line in commands(README) if line.startswith(f"selfeval {name} ") and "--models" in line]
+    (folder / "my.csv").write_text("\n".join(["author,prompt,text", *rows]), encoding="utf-8")
+    [line] = [line for line in commands(README) if re.match(rf"selfeval {name} .*--models", line)]
+    models = {"--models": STUDIES[name][0], "--jurors": "sim/juror-lenient,sim/juror-stern"}
     words = shlex.split(line)[1:]
-    words[words.index("--models") + 1] = SIMULATED[name]
-    if "--jurors" in words:
-        words[words.index("--jurors") + 1] = "sim/juror-lenient,sim/juror-stern"
-    if name != "recognise":  # one dry run shows what a dry run says
-        run = sweep.run_file
-        monkeypatch.setattr(sweep, "run_file", lambda file, dry_run=False, **how: 0 if dry_run else run(file, **how))
-    result = CliRunner().invoke(main, [*words, *FEWER[name], "--yes", "--out", "mine"])
-    assert result.exit_code == 0, result.output
-    assert name != "recognise" or "to buy" in result.output
-    assert re.search(r"^ *(task +)?evaluator .*discrimination|^ *arm .*auc", result.output, re.M), result.output
-    [figure, page] = re.search(r"^(\S+png) .*^report: (\S+)", result.output, re.M | re.S).groups()
+    words = [models.get(before, word) for before, word in zip(["", *words], words, strict=False)]
+    return CliRunner().invoke(main, [*words, *STUDIES[name][1], "--yes", "--out", "mine"])
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_commands_of_the_readme_fit_their_studies(name, tmp_path, monkeypatch):
+    seen = []
+
+    def loaded(file, out=None, variables=None, dry_run=False, **options):
+        seen.append([run.notebook.stem for run in sweep.load(file, out, variables).runs])
+        return 0 if dry_run else 4
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweep, "run_file", loaded)
+    result = study(name, tmp_path)
+    assert result.exit_code == 4 and seen == [STUDIES[name][2]] * 2, result.output
+
+
+def test_a_command_of_the_readme_ends_with_a_table_a_figure_and_a_report(own_store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = study("jury", tmp_path)
+    assert result.exit_code == 0 and "to buy" in result.output, result.output
+    assert re.search(r"^ *arm .* auc", result.output, re.M), result.output
+    [figure] = re.findall(r"^(?:figure: )?(\S+\.png)\b", result.output, re.M)
+    [page] = re.findall(r"^report: (\S+)", result.output, re.M)
     assert (tmp_path / figure).is_file() and (tmp_path / page).is_file()
 
 
 def block_with(language, word):
-    [block] = [block for page in PAGES if page.parent.name == "docs" for block in blocks(page, language) if word in block]
+    [block] = [
+        block for page in PAGES if page.parent.name == "docs" for block in blocks(page, language) if word in block
+    ]
     return block
 
 
