@@ -511,7 +511,7 @@ def table(result: Estimates, statistics: str | Sequence[str], **options) -> pd.D
 
 
 def conclude(result: Estimates) -> Sentences:
-    """Return what we can conclude, a sentence for each evaluator, or for each arm of a jury."""
+    """Return what we can conclude from the data, a sentence for each evaluator, or for each arm of a jury."""
     rows = result.drawn()[result.kind]
     if result.kind == "identity":
         return Sentences(identity_report.conclusions(pd.DataFrame(result), result.names))
