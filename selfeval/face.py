@@ -223,7 +223,7 @@ async def collect_predictions(
     evaluator which candidate it is. labels: call candidates by `names`, `ids` or `anonymous` letters. hints: say that
     the author is one of the candidates. show_prompt: show the writing prompt. temperature: of the evaluator. score:
     P(self) from `logprobs`, as `stated`, or `none`. prevalence: `natural`, or `balanced` (one other text for each of
-    one's own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
+    its own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
     """
     rows = records.read_texts(texts, limit)
@@ -573,7 +573,7 @@ def table(result: Estimates, statistics: str | Sequence[str], **options) -> pd.D
 
 
 def conclude(result: Estimates) -> Sentences:
-    """Return what the data allow to say, a sentence for each evaluator, or for each arm of a jury."""
+    """Return what we can conclude from the data, a sentence for each evaluator, or for each arm of a jury."""
     rows = result.drawn()[result.kind]
     if result.kind == "identity":
         return Sentences(identity_report.conclusions(pd.DataFrame(result), result.names))

@@ -74,7 +74,7 @@ def lasting(records: pd.DataFrame, **options) -> pd.DataFrame:
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
-    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims allow to say."""
+    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims show."""
     sentences = []
     for model, rows in default_rows(table, by=["evaluator", "statistic"]).groupby("evaluator", sort=False):
         found = {row.statistic: row for row in rows.itertuples()}
