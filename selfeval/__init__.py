@@ -8,7 +8,7 @@
     se.plot(result)
 
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
-Identity     ask_identity, measure_identity; EvalRunner runs a configuration of the published form
+Identity     ask_identity, measure_identity, compare_scorers, failures; EvalRunner runs the published configuration
 Role-play    converse, judge, measure_jury
 Existence    ask_existence, measure_existence
 Results      plot, table, conclude, compare, plan, save, draw_paper, write_report, show; `stats` and `figures` for more
@@ -27,7 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("SELFEVAL_DATA") or ROOT / "data")  # a dry run has a shadow of it
 FIGURES = ROOT / "figures"
 
-ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence")
+ASKING = (
+    "generate_texts", "collect_predictions", "ask_identity", "compare_scorers", "converse", "judge", "ask_existence",
+)  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
     "table", "conclude", "compare", "plan", "save", "read_results", "runs",
@@ -36,8 +38,12 @@ _FACE = (
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
     "draw_paper": ("figures.paper", "make"),
+    "failures": ("identity.report", ""),
     "keep_samples": ("files", ""),
+    "reader_errors": ("identity.report", ""),
+    "save_results": ("identity", ""),
     "show": ("figures.cards", ""),
+    "simulated_identity": ("identity.simulated", "model"),
     "write_report": ("report", "build"),
 }
 _MOVED = {  # what 0.1 offered here

@@ -10,7 +10,7 @@ _HOME = {
     "drawing": ("draw",),
     "printed": ("save_table",),
     "style": ("save", "show", "use_style"),
-    "tables": ("overview", "statuses"),
+    "tables": ("about_intervals", "overview", "statuses"),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)
