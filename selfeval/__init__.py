@@ -32,11 +32,12 @@ ASKING = (
 )  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
-    "table", "conclude", "compare", "plan", "save", "read_results", "runs",
+    "measure_validation", "table", "conclude", "compare", "plan", "save", "read_results", "runs",
     "list_models",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
+    "data_path": ("records", ""),
     "draw_paper": ("figures.paper", "make"),
     "failures": ("identity.report", ""),
     "keep_samples": ("files", ""),

@@ -487,6 +487,16 @@ def measure_jury(
     return _estimates("jury", table, more, frame, names, statistics, author=None)
 
 
+# --- simulated tables -------------------------------------------------------------------------------------------------
+
+
+def measure_validation(coverage: pd.DataFrame, power: pd.DataFrame) -> Estimates:
+    """Return the coverage of intervals and the power of the test of J (`make bench`) as a result to draw and to save."""
+    found = Estimates(coverage)
+    found.kind, found.tables, found.records = "validation", {"coverage": coverage, "power": power}, Records()
+    return found
+
+
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
@@ -575,6 +585,9 @@ def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
     found = []
     for one in results.find(str(folder)):
+        if one.kind == "validation":
+            found.append(measure_validation(**one.tables))
+            continue
         frame = Estimates(tables.default_rows(one.tables[one.kind], author=None if one.kind == "jury" else ""))
         frame.kind, frame.tables, frame.names = one.kind, one.tables, one.display
         found.append(frame.reset_index(drop=True))
@@ -586,6 +599,8 @@ def runs(folder: str | Path) -> pd.DataFrame:
     parts = []
     for about in sorted(records.data_path(folder).rglob("paper/about.json")):
         [one] = results.find(str(about.parent.parent))
+        if one.kind == "validation":
+            continue
         file = about.parent.parent / "parameters.yaml"
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
         frame = tables.default_rows(one.tables[one.kind], author=None)

@@ -8,7 +8,8 @@ from importlib import import_module
 
 _HOME = {
     "drawing": ("draw",),
-    "printed": ("save_table",),
+    "printed": ("save_table", "set_tables"),
+    "results": ("find",),
     "style": ("save", "show", "use_style"),
     "tables": ("about_intervals", "overview", "statuses"),
 }

@@ -80,6 +80,8 @@ class Estimates(pd.DataFrame):
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
         if not self.tables:
             return {self.kind: renamed(pd.DataFrame(self))}
+        if self.kind == "validation":
+            return dict(self.tables)
         (main, table), *_ = self.tables.items()
         keys = ["evaluator"] if self.kind == "identity" else ["evaluator", "task", "condition"]  # families are drawn
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))
