@@ -15,16 +15,21 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from selfeval import figures, records, stats
 from selfeval import models as registry
-from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_one_of
-from selfeval.figures import drawing, results, style, tables
+from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
+<<<<<<< HEAD
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model
+=======
+from selfeval.identity.run import run_suite
+from selfeval.models import Model, get_all
+>>>>>>> FACE
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
@@ -135,13 +140,6 @@ def _in_loop() -> bool:
         return False
 
 
-def _models(ids: Ids) -> list[Model]:
-    given = [ids] if isinstance(ids, str | Model) else list(ids)
-    if not given:
-        raise InputError("Name at least one model; `selfeval.list_models()` shows the registry's.")
-    return [one if isinstance(one, Model) else registry.get(one) for one in given]
-
-
 # --- self-recognition -------------------------------------------------------------------------------------------------
 
 
@@ -166,7 +164,7 @@ async def generate_texts(
     frame's `failures` are the requests without a text.
     """
     asked, people = _prompts(prompts, limit, words, seed)
-    written, failures = await texts.generate_texts(client, _models(authors), asked, words=words, seed=seed, **how)
+    written, failures = await texts.generate_texts(client, get_all(authors), asked, words=words, seed=seed, **how)
     for sentence in texts.missing_texts(written, failures):
         print(sentence)
     if corpus and not dryrun.is_counting():
@@ -233,7 +231,7 @@ async def collect_predictions(
     rows = records.read_texts(texts, limit)
     condition = Condition(answer=answer, **condition)
     written = dict.fromkeys(row["author"] for row in rows)
-    judges = _models([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
+    judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
     rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
     rows = await design.shown_texts(client, rows, condition, seed=seed)
     how = {"tasks": task, "repeats": repeats, "seed": seed}
@@ -320,9 +318,13 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
     configuration of the published form is run by `selfeval.EvalRunner`.
     """
+<<<<<<< HEAD
     frame = Records(await run_suite(client, _models(models), suite, repeats=repeats, **how))
     _tell_served(stats.identity.served(frame))
     return frame
+=======
+    return Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
+>>>>>>> FACE
 
 
 def measure_identity(
@@ -383,9 +385,13 @@ async def ask_existence(
     """
     targets = existence.targets(existence.real_models(about), names)
     ways = existence.templates(templates)
+<<<<<<< HEAD
     frame = Records(await existence.collect_existence(client, _models(models), targets, ways, **how))
     _tell_served(stats.existence.served(frame))
     return frame
+=======
+    return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+>>>>>>> FACE
 
 
 def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
@@ -428,9 +434,9 @@ async def converse(
     for the provider's own limit.
     """
     how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-    [played], held = _models(agent), []
+    [played], held = get_all(agent), []
     if interrogator is not None:
-        [asker] = _models(interrogator)
+        [asker] = get_all(interrogator)
         parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
         held = await conversation.converse(client, asker, played, **parts, **how)
     chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
@@ -464,7 +470,7 @@ async def judge(
     decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
     cases = [one.first(max_turns) for one in read_conversations(conversations)[: limit or None]]
-    return Records(await jury.hold(client, jury.Jury(_models(jurors), **how), cases, list(arms)))
+    return Records(await jury.hold(client, jury.Jury(get_all(jurors), **how), cases, list(arms)))
 
 
 def measure_jury(
@@ -507,24 +513,33 @@ class Figures(dict):
         if not self:
             print("No figure of this kind: the records do not allow one.")
         for name in self:
-            style.show(self, name)
+            figures.show(self, name)
 
     def save(self, path: str | Path) -> list[Path]:
         """Write PDF, PNG and SVG under a path without suffix; of several figures each under its name behind it."""
         path = Path(path).with_suffix("")
         names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
-        return [file for name, figure in self.items() for file in style.save(figure, path.parent, names[name])]
+        return [file for name, figure in self.items() for file in figures.save(figure, path.parent, names[name])]
 
 
 def plot(result: Estimates, kind: str = "") -> Figures:
     """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
+<<<<<<< HEAD
     if kind:
         check_one_of("kind", kind, drawing.FORMS[result.kind])
     drawn = drawing.draw(result.kind, result.drawn(), result.names)
     wanted = kind or next(iter(drawn), "").partition("_")[0]
     return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == wanted})
+=======
+    drawn = figures.draw(result.kind, result.drawn(), result.names)
+    kinds = list(dict.fromkeys(name.partition("_")[0] for name in drawn))
+    if not kinds:
+        raise InputError("There is nothing to draw: no estimate in these rows.")
+    check_one_of("kind", kind or kinds[0], kinds)
+    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == (kind or kinds[0])})
+>>>>>>> FACE
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -576,8 +591,13 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
 
     settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
     """
+<<<<<<< HEAD
     drawn = drawing.draw(result.kind, result.tables, result.names)
     kept = records.rows_of(result.records) if result.kind != "recognition" else result.records
+=======
+    drawn = figures.draw(result.kind, result.tables, result.names)
+    kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
+>>>>>>> FACE
     return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names)
 
 
