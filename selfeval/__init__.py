@@ -47,11 +47,8 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "reader_errors": ("identity.report", ""),
     "save_results": ("identity", ""),
     "show": ("figures.cards", ""),
-<<<<<<< HEAD
     "simulated_identity": ("identity.simulated", "model"),
-=======
     "visible": ("keys", ""),
->>>>>>> FACE
     "write_report": ("report", "build"),
 }
 _MOVED = {  # what 0.1 offered here

@@ -23,13 +23,8 @@ from selfeval.errors import InputError, check_one_of
 from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
-<<<<<<< HEAD
 from selfeval.identity.run import by_all_scorers, run_suite
-from selfeval.models import Model
-=======
-from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
->>>>>>> FACE
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
@@ -318,13 +313,9 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
     configuration of the published form is run by `selfeval.EvalRunner`.
     """
-<<<<<<< HEAD
-    frame = Records(await run_suite(client, _models(models), suite, repeats=repeats, **how))
+    frame = Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
     _tell_served(stats.identity.served(frame))
     return frame
-=======
-    return Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
->>>>>>> FACE
 
 
 def measure_identity(
@@ -385,13 +376,9 @@ async def ask_existence(
     """
     targets = existence.targets(existence.real_models(about), names)
     ways = existence.templates(templates)
-<<<<<<< HEAD
-    frame = Records(await existence.collect_existence(client, _models(models), targets, ways, **how))
+    frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
     _tell_served(stats.existence.served(frame))
     return frame
-=======
-    return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
->>>>>>> FACE
 
 
 def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
@@ -526,20 +513,11 @@ def plot(result: Estimates, kind: str = "") -> Figures:
     """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-<<<<<<< HEAD
     if kind:
-        check_one_of("kind", kind, drawing.FORMS[result.kind])
-    drawn = drawing.draw(result.kind, result.drawn(), result.names)
+        check_one_of("kind", kind, figures.FORMS[result.kind])
+    drawn = figures.draw(result.kind, result.drawn(), result.names)
     wanted = kind or next(iter(drawn), "").partition("_")[0]
     return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == wanted})
-=======
-    drawn = figures.draw(result.kind, result.drawn(), result.names)
-    kinds = list(dict.fromkeys(name.partition("_")[0] for name in drawn))
-    if not kinds:
-        raise InputError("There is nothing to draw: no estimate in these rows.")
-    check_one_of("kind", kind or kinds[0], kinds)
-    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == (kind or kinds[0])})
->>>>>>> FACE
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -591,13 +569,8 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
 
     settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
     """
-<<<<<<< HEAD
-    drawn = drawing.draw(result.kind, result.tables, result.names)
-    kept = records.rows_of(result.records) if result.kind != "recognition" else result.records
-=======
     drawn = figures.draw(result.kind, result.tables, result.names)
-    kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
->>>>>>> FACE
+    kept = records.rows_of(result.records) if result.kind != "recognition" else result.records
     return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names)
 
 
