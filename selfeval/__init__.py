@@ -8,9 +8,11 @@
     se.plot(result)
 
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
-Identity     ask_identity, measure_identity, compare_scorers, failures; EvalRunner runs the published configuration
+Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures; EvalRunner runs a published
+             configuration, save_results keeps what it found, simulated_identity makes a model to try it on
 Role-play    converse, judge, measure_jury
 Existence    ask_existence, measure_existence
+Validation   measure_validation
 Results      plot, table, conclude, compare, plan, save, show; more in `stats` and `figures`
 Runs         read_results, runs, draw_paper, write_report
 Models       list_models; `models` is the registry
@@ -40,7 +42,6 @@ _FACE = (
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
-    "data_path": ("records", ""),
     "draw_paper": ("figures.paper", "make"),
     "failures": ("identity.report", ""),
     "keep_samples": ("files", ""),

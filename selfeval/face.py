@@ -484,7 +484,7 @@ def measure_jury(
 
 
 def measure_validation(coverage: pd.DataFrame, power: pd.DataFrame) -> Estimates:
-    """Return the coverage of intervals and the power of the test of J (`make bench`) as a result to draw and to save."""
+    """Return coverage of intervals and power of the test of J (`make bench`) as a result to draw and to save."""
     found = Estimates(coverage)
     found.kind, found.tables, found.records = "validation", {"coverage": coverage, "power": power}, Records()
     return found
