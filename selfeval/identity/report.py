@@ -75,7 +75,7 @@ def lasting(records: pd.DataFrame, **options) -> pd.DataFrame:
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
-    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims allow to say."""
+    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims show."""
     sentences = []
     for model, rows in default_rows(table, by=["evaluator", "statistic"]).groupby("evaluator", sort=False):
         found = {row.statistic: row for row in rows.itertuples()}
@@ -175,7 +175,7 @@ def failures(result: Estimates, limit: int = 6) -> Transcripts:
 def transcript(record: Mapping, display: Mapping[str, str] | None = None) -> str:
     """Return one conversation up to a reply as text, with who the model is, what it was told, and the verdict."""
     name = (display or {}).get(record["model"], record["model"])
-    claim = {"true": "told the truth", "neutral": "told nothing", "mention": f"{record['foil']} mentioned"}
+    claim = {"true": "told the truth", "neutral": "asked without a claim", "mention": f"{record['foil']} mentioned"}
     told = claim.get(record["arm"], f"told that it is {record['foil']}")
     head = f"{name} is {record['truth']}, {told} ({record['condition']}, {record['arm']}, turn {record['turn']})"
     turns = [f"{message['role']}: {message['content']}" for message in record["messages"]]
