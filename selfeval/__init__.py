@@ -10,10 +10,10 @@
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures; EvalRunner runs a published
              configuration, save_results keeps what it found, simulated_identity makes a model to try it on
-Role-play    converse, judge, measure_jury
+Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
 Validation   measure_validation
-Results      plot, table, conclude, compare, plan, save, show; more in `stats` and `figures`
+Results      plot, table, notes, conclude, compare, plan, save, show; more in `stats` and `figures`
 Runs         read_results, runs, draw_paper, write_report
 Models       list_models; `models` is the registry
 Places       DATA, FIGURES, ROOT; keep_samples keeps a notebook from replacing committed samples
@@ -38,10 +38,12 @@ ASKING = (
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
     "measure_validation", "table", "conclude", "compare", "plan", "save", "read_results", "runs",
-    "list_models",
+    "list_models", "list_roles", "hearings", "notes",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
+    "exchanges": ("roleplay.report", ""),
+    "jury_costs": ("roleplay.report", "costs"),
     "draw_paper": ("figures.paper", "make"),
     "failures": ("identity.report", ""),
     "keep_samples": ("files", ""),

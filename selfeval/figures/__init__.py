@@ -7,7 +7,7 @@ all figures of a result, `save` writes one, `results.save` keeps a whole result,
 from importlib import import_module
 
 _HOME = {
-    "drawing": ("FORMS", "draw"),
+    "drawing": ("draw",),
     "printed": ("save_table", "set_tables"),
     "results": ("find",),
     "style": ("save", "show", "use_style"),
