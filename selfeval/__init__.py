@@ -8,8 +8,8 @@
     se.plot(result)
 
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
-Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures; EvalRunner runs a published
-             configuration, save_results keeps what it found, simulated_identity makes a model to try it on
+Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
+Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
 Validation   measure_validation
