@@ -52,7 +52,8 @@ def draw(
 def ranked(table: pd.DataFrame) -> list[str]:
     """Return evaluators by discrimination, highest first: the one order in all figures of a set."""
     rows = default_rows(table)
-    main = rows[rows["statistic"].isin([J, "claim_discrimination"]) & rows["task"].isin(["", *TASKS, "existence"])]
+    over_all = rows["statistic"].eq(J) | rows["statistic"].eq("claim_discrimination") & rows["condition"].eq("")
+    main = rows[over_all & rows["task"].isin(["", *TASKS, "existence"])]
     first = main.groupby("evaluator", sort=False)["estimate"].mean().sort_values(ascending=False, kind="stable")
     return [name for name in dict.fromkeys([*first.index, *rows["evaluator"]]) if name]
 

@@ -11,10 +11,10 @@ import pandas as pd
 from selfeval.figures import style
 from selfeval.figures.drawing import EMPTY, draw, hero
 from selfeval.figures.printed import save_table, set_tables
-from selfeval.figures.results import ResultSet
+from selfeval.figures.results import ResultSet, find
 from selfeval.figures.rows import BESIDE, default_rows, words
 from selfeval.figures.tables import about_intervals
-from selfeval.records import write_whole
+from selfeval.records import data_path, write_whole
 from selfeval.stats.records import varying_parts
 from selfeval.stats.serving import MARK
 
@@ -26,12 +26,14 @@ HERO = {  # {set: its models in the figure that opens the README}: two that the 
 }
 
 
-def make(sets: Sequence[ResultSet], out: Path, command: str) -> list[dict]:
+def make(sets: Sequence[ResultSet] | str, out: Path | str, command: str = "selfeval.draw_paper") -> list[dict]:
     """Write all figures, tables, index.json and README.md to a folder; return the index, the paper's figures first.
 
     A figure is written as `<set>_<figure>.pdf`, .png and .svg as wide as two columns of print; the paper's ten also as
-    wide as one, in `single/`; tables as CSV and LaTeX in `tables/`. command: what makes them, for the index.
+    wide as one, in `single/`; tables as CSV and LaTeX in `tables/`. sets: of `figures.find`, or the folder with them.
+    out: relative ones are below data/. command: what makes them, for the index.
     """
+    sets, out = find(sets) if isinstance(sets, str) else sets, data_path(out)
     style.use_style()
     known = {one.name: one for one in sets}
     drawn = {one.name: _draw_set(one, out) for one in sets}
