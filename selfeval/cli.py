@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib.metadata
+import os
 import signal
 import sys
 from pathlib import Path
@@ -82,6 +83,8 @@ FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True,
 @click.version_option(importlib.metadata.version("selfeval"))
 def main() -> None:
     """Measure what a language model knows about itself."""
+    if own := os.environ.get("SELFEVAL_MODELS"):  # notebooks run in another folder
+        os.environ["SELFEVAL_MODELS"] = str(Path(own).absolute())
 
 
 @main.command()
@@ -412,7 +415,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 
 
 @main.command(context_settings={"show_default": True})
-@click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path())
+@click.option("--out", "--output_file_path", "--output-file-path", "out", required=True, type=_Path(), help="A file.")
 @click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
 @click.option("--interrogator-llm-model", default="openai/gpt-4o")
 @click.option("--jury-llm-models", "jury", default=JURY, help="Split by commas; k times takes k seats.")
@@ -423,6 +426,13 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
+@click.option("--personas", default="linguist,psychologist,manager", type=_Ids(), help="Of jurors; see data/roleplay/.")
+@click.option("--scope", default="turn", help="What is judged: a turn, the prefix up to it, or the conversation.")
+@click.option("--context", default="rolling", help="Shown with a turn: all so far (rolling), or itself (isolated).")
+@click.option("--blind", is_flag=True, help="A debate ends with one more round whose votes nobody sees.")
+@click.option("--aggregation", default="mean", help="Of the last round: mean or majority.")
+@click.option("--dimensions", default="", type=_Ids(), help="Further scores of data/roleplay/rubrics.yaml.")
+@click.option("--judge", default="", metavar="ID", help="A model that decides after the jury.")
 @SEED
 @IN_FLIGHT
 @click.option("--force", is_flag=True, help="Overwrite an output file of another set-up.")
@@ -454,7 +464,8 @@ def _play(arms: tuple[str, ...], *, out: Path, jury: str, concurrency: int, forc
     from selfeval.roleplay.jury import Jury, warnings
 
     jurors = [name.strip() for name in jury.split(",") if name.strip()]
-    judges = Jury(jurors, rounds=config["debate_rounds"], seed=config["seed"])
+    judging = {name: config.pop(name) for name in commands.JUDGING}
+    judges = Jury(jurors, rounds=config["debate_rounds"], seed=config["seed"], **judging)
     play = commands.Play(out, judges, arms, config | {"jury_llm_models": jurors}, force)
     for warning in warnings(jurors, [play.agent.id], arms):
         click.echo(f"selfeval: {warning}", err=True)
