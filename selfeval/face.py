@@ -24,7 +24,7 @@ from selfeval.figures import drawing, results, style, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import run_suite
-from selfeval.models import Model
+from selfeval.models import Model, get_all
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
@@ -134,13 +134,6 @@ def _in_loop() -> bool:
         return False
 
 
-def _models(ids: Ids) -> list[Model]:
-    given = [ids] if isinstance(ids, str | Model) else list(ids)
-    if not given:
-        raise InputError("Name at least one model; `selfeval.list_models()` shows the registry's.")
-    return [one if isinstance(one, Model) else registry.get(one) for one in given]
-
-
 # --- self-recognition -------------------------------------------------------------------------------------------------
 
 
@@ -165,7 +158,7 @@ async def generate_texts(
     frame's `failures` are the requests without a text.
     """
     asked, people = _prompts(prompts, limit, words, seed)
-    written, failures = await texts.generate_texts(client, _models(authors), asked, words=words, seed=seed, **how)
+    written, failures = await texts.generate_texts(client, get_all(authors), asked, words=words, seed=seed, **how)
     for sentence in texts.missing_texts(written, failures):
         print(sentence)
     if corpus and not dryrun.is_counting():
@@ -232,7 +225,7 @@ async def collect_predictions(
     rows = records.read_texts(texts, limit)
     condition = Condition(answer=answer, **condition)
     written = dict.fromkeys(row["author"] for row in rows)
-    judges = _models([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
+    judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
     rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
     rows = await design.shown_texts(client, rows, condition, seed=seed)
     how = {"tasks": task, "repeats": repeats, "seed": seed}
@@ -319,7 +312,7 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     `keyword_match`, `regex`, `similarity`, `judge`, or a function. judge: a model that scores them too. temperature,
     seed: of the replies. A configuration of the published form is run by `selfeval.EvalRunner`.
     """
-    return Records(await run_suite(client, _models(models), suite, repeats=repeats, **how))
+    return Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
 
 
 def measure_identity(
@@ -355,7 +348,7 @@ async def ask_existence(
     """
     targets = existence.targets(existence.real_models(about), names)
     ways = existence.templates(templates)
-    return Records(await existence.collect_existence(client, _models(models), targets, ways, **how))
+    return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
 
 
 def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
@@ -394,9 +387,9 @@ async def converse(
     for the provider's own limit.
     """
     how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-    [played], held = _models(agent), []
+    [played], held = get_all(agent), []
     if interrogator is not None:
-        [asker] = _models(interrogator)
+        [asker] = get_all(interrogator)
         parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
         held = await conversation.converse(client, asker, played, **parts, **how)
     chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
@@ -430,7 +423,7 @@ async def judge(
     decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
     cases = [one.first(max_turns) for one in read_conversations(conversations)[: limit or None]]
-    return Records(await jury.hold(client, jury.Jury(_models(jurors), **how), cases, list(arms)))
+    return Records(await jury.hold(client, jury.Jury(get_all(jurors), **how), cases, list(arms)))
 
 
 def measure_jury(
