@@ -205,7 +205,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
     for model in ids:
         require(registry.get(model))
     file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", out.absolute()
-    how = {"out": out, "variables": variables, "max_cost": max_cost}
+    how = {"out": out, "engine": "forked", "variables": variables, "max_cost": max_cost}
     if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
         sys.exit(1)
     status = run_file(file, pointers=False, **how)
