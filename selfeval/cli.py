@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import yaml
 
-from selfeval import DATA, ROOT
+from selfeval import DATA, ROOT, shipped
 from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
@@ -161,7 +161,7 @@ def recognise(
         match_authors(read_texts(texts.absolute()), get_all(models), dict(authors))  # raises before anything runs
         variables |= {"authors": dict(authors)}
     else:
-        read_prompts(prompts.absolute() if prompts else DATA / "prompts.jsonl", limit)
+        read_prompts(prompts.absolute() if prompts else shipped("prompts.jsonl"), limit)
         variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit}
     _run_study("texts" if texts else "recognition", variables, models, out, **how)
 
@@ -405,7 +405,8 @@ def doctor() -> None:
 def _other_packages() -> list[str]:
     """Return which packages are not there in the version of requirements.txt."""
     there = {each.name.lower().replace("_", "-"): each.version for each in importlib.metadata.distributions()}
-    lines = (line.partition("==") for line in (ROOT / "requirements.txt").read_text().splitlines())
+    pinned = ROOT / "requirements.txt"  # of a clone
+    lines = (line.partition("==") for line in (pinned.read_text().splitlines() if pinned.is_file() else ()))
     wanted = {name.partition("[")[0].lower(): version for name, _, version in lines if version}
     return [f"{n} {there.get(n, 'missing')} instead of {v}" for n, v in wanted.items() if there.get(n) != v]
 

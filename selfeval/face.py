@@ -178,7 +178,7 @@ def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
 def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
     """Return (prompts, texts that people wrote on them)."""
     if isinstance(prompts, int):
-        found = records.read_prompts(records.DATA / "prompts.jsonl", prompts)
+        found = records.read_prompts(records.data_path("prompts.jsonl"), prompts)
         if len(found) < prompts:
             raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {prompts}; ask for fewer.")
         return found, []

@@ -16,7 +16,7 @@ import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import load_dotenv
 
-from selfeval import DATA, ROOT
+from selfeval import HOME, shipped
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import READ, redact
 
@@ -27,7 +27,7 @@ Text = Annotated[str, MinLen(1)]
 Count = Annotated[int, Gt(0)]
 Amount = Annotated[float, Gt(0)]
 Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
-load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
+load_dotenv(HOME / ".env")  # keys; what the environment already has stays
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Registry:
 def registry_files() -> tuple[Path, ...]:
     """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""
     own = os.environ.get("SELFEVAL_MODELS")
-    return (DATA / "models.yaml", *([Path(own)] if own else []))
+    return (shipped("models.yaml"), *([Path(own)] if own else []))
 
 
 @dataclass(frozen=True)

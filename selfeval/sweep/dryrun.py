@@ -54,7 +54,7 @@ def shadow(read, sweep, base):
     """Return the sweep of the runs to look through, on a shadow of data/ in the folder `base`; read: its file anew."""
     data, wanted = base / "data", to_plan(sweep)
     (base / "tmp").mkdir()
-    for each in sorted(DATA.iterdir()) if wanted else ():
+    for each in sorted(DATA.iterdir()) if wanted and DATA.is_dir() else ():
         if each.name not in APART:
             _mirror(each, data / each.name)
     keys = [key for provider in models.providers().values() for key in provider.keys]

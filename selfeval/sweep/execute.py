@@ -16,7 +16,7 @@ import uuid
 from collections import Counter
 from fnmatch import fnmatchcase
 
-from selfeval import ROOT
+from selfeval import DATA, HOME
 from selfeval.errors import InputError, check_at_least
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import COUNTS, relative
@@ -145,8 +145,8 @@ class Notebook(threading.Thread):
         self.execution, self.forked, self.kernel, self.status = run, forked, None, None
         told = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
         env = os.environ | {f"SELFEVAL_{name}": str(run.folder / file) for name, file in told.items()}
-        env |= {"TQDM_DISABLE": "1"} | run.variables
-        self.options = {"env": env, "cwd": ROOT}
+        env |= {"TQDM_DISABLE": "1", "SELFEVAL_DATA": str(DATA)} | run.variables
+        self.options = {"env": env, "cwd": HOME}
 
     def run(self):
         """Execute the notebook; the log ends with what went wrong."""
