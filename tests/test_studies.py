@@ -1,7 +1,12 @@
 """The three jobs in one command each, sweeps over lists of models, and functions of one's own as models."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 
 import pandas as pd
 import pytest
@@ -207,3 +212,41 @@ def test_nothing_but_ones_own_registry_can_name_a_function(functions, tmp_path, 
     with pytest.raises(InputError, match="in the file of SELFEVAL_MODELS alone"):
         get("my/kept")
     assert log() == []
+
+
+# installed elsewhere --------------------------------------------------------------------------------------------------
+
+STUDY = """import selfeval as se
+texts = se.generate_texts(["sim/good", "sim/chance"], 2, corpus="mine")
+assert len(texts) == 4 and len(se.collect_predictions("mine", limit=1)) == 8
+assert len(se.ask_identity("sim/identity-wavers", limit=1)) and se.converse("sim/talker", people=1) is not None
+assert len(se.ask_existence("sim/chance")) and se.DATA.is_dir()
+"""
+
+
+def test_an_installed_package_reads_its_own_inputs_and_writes_to_the_users_folder(tmp_path):
+    """Laid out as the wheel is, by what `pyproject.toml` says of it."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    site, here = tmp_path / "site", tmp_path / "here"
+    here.mkdir()
+    for part in wheel["only-include"]:
+        top, *rest = part.split("/")
+        target = site.joinpath(wheel["sources"].get(top, top), *rest)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copyfile
+        copy(ROOT / part, target)
+    shutil.rmtree(site / "selfeval" / "__pycache__", ignore_errors=True)
+    env = {k: v for k, v in os.environ.items() if k not in ("SELFEVAL_DATA", "SELFEVAL_STORE")}
+    how = {"cwd": here, "env": env | {"PYTHONPATH": str(site)}, "capture_output": True, "text": True}
+    before = sorted(site.rglob("*.*"))
+    listed = subprocess.run([sys.executable, "-m", "selfeval", "models", "--ready"], **how)
+    assert "sim/good" in listed.stdout, listed.stderr
+    ran = subprocess.run([sys.executable, "-c", STUDY], **how)
+    assert ran.returncode == 0, ran.stderr
+    assert {file.name for file in (here / "data").rglob("*.*")} >= {"texts.jsonl", "responses.sqlite"}
+    assert [file for file in sorted(site.rglob("*.*")) if file.suffix != ".pyc"] == [
+        file for file in before if file.suffix != ".pyc"
+    ]
+    sweep_file = site / "selfeval" / "notebooks" / "sweeps" / "jury.yaml"
+    dry = subprocess.run([sys.executable, "-m", "selfeval", "sweep", sweep_file, "--dry-run"], **how)
+    assert "1 of 1 runs are to do" in dry.stdout, dry.stderr
