@@ -72,10 +72,20 @@ def test_where_nothing_is_to_buy_nothing_is_asked_and_results_are_read_again(tmp
     assert "Wavers" in done.stdout and "/claims" in done.stdout.split("figure: ")[1]
     [result] = se.read_results(tmp_path)
     assert result.kind == "identity" and set(result["evaluator"]) == set(models) and len(se.plot(result))
-    told = se.runs(tmp_path)
+    told = se.runs(os.path.relpath(tmp_path))  # as a command names it, from here
     assert set(told["limit"]) == {6} and set(told["models"]) == {", ".join(models)}
     same = told.merge(result, on=["evaluator", "statistic", "task", "condition"], suffixes=("", "_read"))
     assert len(same) >= len(result) and same["estimate"].equals(same["estimate_read"])
+
+
+def test_runs_have_their_parameters_as_columns(tmp_path):
+    result = se.measure_recognition("predictions/sample", n_resamples=9)
+    for words in (20, 60):
+        folder = se.save(result, tmp_path / "03" / str(words)).parent
+        (folder / "parameters.yaml").write_text(f"words: {words}\nmodels: [a, b]\ncolumns: {{a: b}}\n")
+    found = se.runs(tmp_path)
+    means = found.query("statistic == 'discrimination' and task == 'binary_self'").groupby("words")["estimate"].mean()
+    assert list(means.index) == [20, 60] and means[20] == means[60] and set(found["models"]) == {"a, b"}
 
 
 def test_a_folder_without_results_is_said(tmp_path):
