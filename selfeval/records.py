@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 import pandas as pd
 import yaml
 
-from selfeval import DATA
+from selfeval import DATA, shipped
 from selfeval.asking.messages import blocks
 from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
@@ -53,7 +53,7 @@ MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = _below(DATA, path)
+    path = shipped(_below(Path(), path))
     if path.is_file():
         tell_sweep("read", path)
     return path

@@ -19,7 +19,6 @@ from written_files import run_notebook, without_pictures
 from selfeval import DATA, ROOT, sweep
 from selfeval.cli import main
 from selfeval.models import get
-from selfeval.roleplay import cast
 from selfeval.roleplay.jury import Jury
 
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
@@ -249,7 +248,7 @@ def test_a_juror_persona_of_ones_own(tmp_path, monkeypatch):
     assert all(entry.keys() == next(iter(known.values())).keys() for entry in own.values())
     folder = shutil.copytree(DATA / "roleplay", tmp_path / "roleplay")
     (folder / "jurors.yaml").write_text(yaml.safe_dump(known | own), encoding="utf-8")
-    monkeypatch.setattr(cast, "DATA", tmp_path)
+    monkeypatch.setattr("selfeval.DATA", tmp_path)
     jury = Jury("sim/juror-stern", personas=("teacher", "manager"))
     assert {seat.persona for seat in jury.seats("personas", 0, 1)} == {"teacher", "manager"}
 
