@@ -20,6 +20,7 @@ from selfeval.stats.jury import served as served_by_several
 from selfeval.stats.table import default_rows
 from selfeval.stats.votes import ARMS
 
+ARM = {"reask": "second look"}  # what a reader calls an arm
 ENOUGH = 20  # conversations that say how much differences vary
 VERDICT = ["conversation_id", "turn", "arm"]
 SHOWN = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # of `jury_table`, as shown
@@ -198,7 +199,7 @@ def conclusions(table: pd.DataFrame) -> list[str]:
     """
     areas = default_rows(table, "auc").query("evaluator == ''")
     juries, others = areas[areas["task"].isin(ARMS)], areas[~areas["task"].isin(ARMS)].dropna(subset="estimate")
-    found = [f"{row.task}: {_told_apart(row)}." for row in juries.itertuples()]
+    found = [f"{ARM.get(row.task, row.task)}: {_told_apart(row)}." for row in juries.itertuples()]
     found += [f"Content-blind baseline {row.task}: AUC {_tested(row)}." for row in others.itertuples()]
     effect = default_rows(table, "difference", "equivalence").query("author == '' and task == 'debate - reask'")
     if len(effect):
