@@ -142,10 +142,16 @@ def _study(command):
 @click.option("--models", required=True, type=_Ids(), metavar="ID,ID,...", help="Models, split by commas.")
 @click.option("--authors", multiple=True, type=_Pair(), metavar="AUTHOR=ID", help="Who wrote as AUTHOR in TEXTS.")
 @click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
-@click.option("--limit", default=20, show_default=True, type=COUNT, help="Number of writing prompts.")
+@click.option("--limit", type=COUNT, help="Number of prompts; by default 20 to write on, of TEXTS all.")
 @_study
 def recognise(
-    texts: Path | None, models: list[str], authors: tuple, prompts: Path | None, limit: int, out: Path | None, **how
+    texts: Path | None,
+    models: list[str],
+    authors: tuple,
+    prompts: Path | None,
+    limit: int | None,
+    out: Path | None,
+    **how,
 ) -> None:
     """Test whether models recognise their own texts.
 
@@ -159,10 +165,12 @@ def recognise(
     variables = {"models": models, "corpus": str(texts.absolute() if texts else out / "texts")}
     if texts:
         match_authors(read_texts(texts.absolute()), get_all(models), dict(authors))  # raises before anything runs
-        variables |= {"authors": dict(authors)}
+        if prompts:
+            raise click.UsageError("--prompts are to write on, and TEXTS are written; leave out one of them.")
+        variables |= {"authors": dict(authors), "limit": limit or 0}
     else:
-        read_prompts(prompts.absolute() if prompts else shipped("prompts.jsonl"), limit)
-        variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit}
+        read_prompts(prompts.absolute() if prompts else shipped("prompts.jsonl"))
+        variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit or 20}
     _run_study("texts" if texts else "recognition", variables, models, out, **how)
 
 

@@ -137,7 +137,7 @@ def check_selfeval(words, where):
 def test_every_command_target_and_notebook_is_on_a_page():
     pages = "\n".join(text_of(page) for page in PAGES)
     for name, command in main.commands.items():
-        if command.hidden:
+        if command.hidden:  # another spelling
             continue
         for inner in getattr(command, "commands", None) or [""]:
             assert re.search(rf"selfeval {name}\b", pages) and (not inner or re.search(rf"`?{inner}`", pages)), (

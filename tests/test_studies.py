@@ -100,6 +100,7 @@ def test_a_folder_without_results_is_said(tmp_path):
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
     (["recognize", "{broken}", "--models", "sim/good"], "a text needs `author` (or `model`), `prompt` and `text`"),
     (["recognise", "--models", "sim/good", "--prompts", "{broken}"], "`prompt`"),
+    (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna=sim/good", "--prompts", "{broken}"], "--prompts"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
     (["identity", "--models", "sim/good,openai/nosuch"], "set OPENROUTER_API_KEY"),
