@@ -10,6 +10,10 @@ _HOME = {
     "drawing": ("draw",),
     "printed": ("save_table",),
     "style": ("save", "show", "use_style"),
+    "tables": (
+        "about_intervals", "beside_bootstrap", "ceiling", "claims", "in_general", "leaking", "overview", "paired",
+        "positions", "show_table", "statuses", "which_interval",
+    ),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)

@@ -213,7 +213,7 @@ def in_general(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns={"evaluator": "about"})
 
 
-def show(table: pd.DataFrame, otherwise: str) -> None:
+def show_table(table: pd.DataFrame, otherwise: str) -> None:
     """Display a table in a notebook, or say in a sentence why there is none."""
     from IPython.display import display
 
@@ -307,7 +307,7 @@ def _tested(row) -> str:
 def _p(row) -> str:
     """Return p; where so few prompts allow no smaller one, say so."""
     few = f"least_p={row.p:.3g}" in str(row.note).split("; ")
-    return p_text(row.p) + ", the least that so few prompts allow" * few
+    return equals(row.p) + ", the least that so few prompts allow" * few
 
 
 def _side(row, null: float, above: str, below: str, neither: str) -> str:
@@ -376,8 +376,13 @@ def estimate_text(estimate: float, low: float, high: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """Return "= 0.034" or "< 0.001"."""
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    """Return "0.034" or "< 0.001", for a table."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def equals(p: float) -> str:
+    """Return "= 0.034" or "< 0.001", for a sentence."""
+    return p_text(p) if p < 0.001 else f"= {p_text(p)}"
 
 
 def _where(row: Mapping) -> str:

@@ -7,7 +7,7 @@ from scipy import stats as sps
 
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, check_whole
-from selfeval.figures.tables import estimate_text, p_text, side_by_side
+from selfeval.figures.tables import equals, estimate_text, side_by_side
 from selfeval.models import Model
 from selfeval.records import data_path
 from selfeval.roleplay import cast
@@ -243,7 +243,7 @@ def _tested(row) -> str:
         return shown
     few = ", the least that exchanging so few can give" if f"least_p={row.p:.3g}" in row.note else ""
     few = few or (", with so few to exchange" if "least_p" in row.note else "")
-    return f"{shown}, p {p_text(row.p)}{few}"
+    return f"{shown}, p {equals(row.p)}{few}"
 
 
 def _changed(row, equal: bool) -> str:
