@@ -36,6 +36,7 @@ _FACE = (
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
     "draw_paper": ("figures.paper", "make"),
+    "keep_samples": ("files", ""),
     "show": ("figures.cards", ""),
     "write_report": ("report", "build"),
 }

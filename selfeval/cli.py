@@ -224,10 +224,11 @@ def stats() -> None:
 
 @store.command()
 @click.argument("file", type=_Path(dir_okay=False))
-def export(file: Path) -> None:
+@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+def export(file: Path, model: str) -> None:
     """Write the stored replies to FILE as JSON lines."""
     with _opened() as replies:
-        click.echo(f"{replies.export_file(file)} replies written to {file}")
+        click.echo(f"{replies.export_file(file, model)} replies written to {file}")
 
 
 @store.command("import")

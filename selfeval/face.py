@@ -31,6 +31,7 @@ from selfeval.recognition.questions import Condition
 from selfeval.roleplay import conversation, humans, jury
 from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import read_conversations, read_verdicts, together
+from selfeval.stats import serving
 from selfeval.stats.classifier import predict_authors
 
 Rows = records.Rows
@@ -167,11 +168,18 @@ async def generate_texts(
     written, failures = await texts.generate_texts(client, _models(authors), asked, words=words, seed=seed, **how)
     for sentence in texts.missing_texts(written, failures):
         print(sentence)
+    if corpus and not dryrun.is_counting():
+        records.write_jsonl(records.corpus_file(corpus), people + written)
     frame = Records(people + written)
     frame.failures = failures
-    if corpus and not dryrun.folder():
-        records.write_jsonl(records.corpus_file(corpus), people + written)
+    _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
     return frame
+
+
+def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
+    """Say which models several endpoints served."""
+    for sentence in serving.sentences(registry.display_names(several), several):
+        print(sentence)
 
 
 def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
@@ -201,6 +209,8 @@ async def collect_predictions(
     authors: Mapping[str, str] | None = None,
     allow_strangers: bool = False,
     answer: str = "constrained",
+    out: str = "",
+    published: bool = False,
     **condition,
 ) -> Records:
     """Ask evaluators who wrote each text; return one row per answer.
@@ -209,7 +219,8 @@ async def collect_predictions(
     authors. task: `exact_model` (which of the authors?), `binary_self` (did you?), `pairwise_self` (which of two is
     yours?), `lineup` (who wrote each?), or several. repeats: how often each question is asked. limit: only the texts on
     the first so many prompts. authors: {author in the texts: model id} where names do not say it. allow_strangers: also
-    ask evaluators that wrote no text. seed: of the order of candidates, and of controls.
+    ask evaluators that wrote no text. seed: of the order of candidates, and of controls. out: a folder below data/, to
+    keep the answers as predictions_<task>.jsonl; published: also in the form of the published data.
 
     answer: `constrained` (a JSON choice, where the provider can) or `free` (a reply in words). told: say to the
     evaluator which candidate it is. labels: call candidates by `names`, `ids` or `anonymous` letters. hints: say that
@@ -226,7 +237,13 @@ async def collect_predictions(
     rows = await design.shown_texts(client, rows, condition, seed=seed)
     how = {"tasks": task, "repeats": repeats, "seed": seed}
     found = await design.collect_predictions(client, judges, rows, condition, **how)
-    return Records([row for answered in found.values() for row in answered])
+    for name, answered in found.items() if out and not dryrun.is_counting() else ():
+        records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
+        if published:
+            records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
+    frame = Records([row for answered in found.values() for row in answered])
+    _tell_served(serving.of_predictions(frame))
+    return frame
 
 
 def measure_recognition(
@@ -279,12 +296,14 @@ def controls(texts: Rows) -> pd.DataFrame:
     """
     rows = records.read_texts(texts)
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
-    by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
-    style_j = tables.default_rows(by_style, "discrimination", author=None).set_index("author")
     found = frame.groupby("author", sort=False).agg(
         texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
     )
-    return found.join(style_j[["estimate", "low", "high"]].add_prefix("style_")).reset_index()
+    if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
+        by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
+        style_j = tables.default_rows(by_style, "discrimination", author=None).set_index("author")
+        found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
+    return found.reset_index()
 
 
 # --- identity, existence ----------------------------------------------------------------------------------------------

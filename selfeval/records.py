@@ -134,12 +134,12 @@ def json_rows(path: Path) -> Iterator[dict]:
 
 
 def _json_values(path: Path, file: TextIO) -> Iterator:
-    """Yield what each line holds; where the first line only begins a list, the list's items."""
+    """Yield what each line holds; where a line only begins an object or a list, what it and the rest hold."""
     for number, line in enumerate(file, 1):
-        if line.strip():
-            text = line + file.read() if line.lstrip().startswith("[") else line
+        if text := line.strip():
+            whole = text.startswith("{") and text.endswith("}")
             try:
-                value = json.loads(text)
+                value = json.loads(text if whole else line + file.read())
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
             yield from value if isinstance(value, list) else [value]

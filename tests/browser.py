@@ -34,27 +34,15 @@ class Browser:
     def __enter__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="selfeval-chromium-", ignore_cleanup_errors=True)
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-        options += [
-            "--disable-background-networking",
-            "--remote-debugging-port=0",
-            f"--user-data-dir={self._folder.name}",
-        ]
-        self._process = subprocess.Popen(
-            [CHROMIUM, *options, "about:blank"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            port = self._wait_for_port()
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=10) as answer:
-                page = next(one for one in json.load(answer) if one["type"] == "page")
-            self._socket = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=30, suppress_origin=True)
-            for domain in ("Page", "Runtime", "Log", "Network"):
-                self.send(f"{domain}.enable")
-        except BaseException:
-            self.__exit__()
-            raise
+        options += ["--disable-background-networking", "--remote-debugging-port=0"]
+        command = [CHROMIUM, *options, f"--user-data-dir={self._folder.name}", "about:blank"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+        self._process = subprocess.Popen(command, **quiet)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._wait_for_port()}/json/list", timeout=10) as answer:
+            page = next(one for one in json.load(answer) if one["type"] == "page")
+        self._socket = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=30, suppress_origin=True)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
         return self
 
     def __exit__(self, *_):
@@ -79,8 +67,6 @@ class Browser:
         while True:
             message = json.loads(self._socket.recv())
             if message.get("id") == number:
-                if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']}")
                 return message["result"]
             self._notice(message)
 
@@ -89,7 +75,7 @@ class Browser:
         if event == "Runtime.exceptionThrown":
             self.complaints.append(about["exceptionDetails"].get("exception", {}).get("description") or str(about))
         elif event == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning"):
-            self.complaints.append(f"console: {[a.get('value', a.get('description')) for a in about['args']]}")
+            self.complaints.append(f"console: {about['args']}")
         elif event == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
             self.complaints.append(f"log: {about['entry']['text']} {about['entry'].get('url', '')}")
         elif event == "Network.requestWillBeSent":

@@ -5,6 +5,7 @@ object or any; a link in it names the section that says what the object, or each
 "Also: [Section]" or "Also [Section]" adds that section's fields.
 """
 
+import contextlib
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -91,15 +92,11 @@ class Dictionary:
     def hold_csv(self, name, table):
         """Hold a table, read as text, against a section; its columns must be all of it."""
         known = self.fields(name)
-        for column in table:
-            cells = [_cell(known[column].kind, c) for c in table[column]] if column in known else []
-            if column in known and not cells:  # a table without rows
-                self.seen[name].add(column)
-            for value in cells or [""] * (column not in known):
-                self.hold(name, {column: value})
-        missing = sorted(set(known) - set(table))
-        if missing:
-            self.wrong.append(f"{name}: documented, and not a column: {', '.join(missing)}")
+        self.seen[name] |= set(table) & set(known)  # also of a table without rows
+        for row in table.to_dict("records"):
+            self.hold(name, {column: _cell(known.get(column), cell) for column, cell in row.items()})
+        if missing := sorted(set(known) ^ set(table)):
+            self.wrong.append(f"{name}: documented or a column, and not both: {', '.join(missing)}")
 
     def unseen(self, name):
         """Return the documented fields of a section that no record had."""
@@ -114,11 +111,8 @@ def _items(promised, value):
     return [value] if promised.kind == "object" else value
 
 
-def _cell(kind, text):
-    """Return a CSV cell as a value of a kind, as it stands where it is none."""
-    if text == "":
-        return None
-    try:
-        return {"int": int, "number": float}.get(kind, str)(text)
-    except ValueError:
-        return text
+def _cell(promised, text):
+    """Return a CSV cell as a value of the promised kind, as it stands where it is none."""
+    with contextlib.suppress(ValueError):
+        return {"int": int, "number": float}.get(promised and promised.kind, str)(text) if text else None
+    return text

@@ -53,11 +53,7 @@ class Table:
 
     def missed(self) -> list[str]:
         """Return the rows of which a test failed, was skipped or is not there, or that lost a reply."""
-        return [
-            row
-            for row in ROWS
-            if {*self.outcomes[row]} != {"passed"} or self.counts[row]["lost"] or not self.outcomes[row]["passed"]
-        ]
+        return [row for row in ROWS if {*self.outcomes[row]} != {"passed"} or self.counts[row]["lost"]]
 
     def __str__(self) -> str:
         width = max(map(len, ROWS.values()))

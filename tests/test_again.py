@@ -8,13 +8,13 @@ import pytest
 
 from selfeval import models
 from selfeval.asking.client import Client
-from selfeval.asking.messages import user
+from selfeval.asking.messages import choice_format, user
 from selfeval.asking.request import Request
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss
 from selfeval.recognition.texts import generate_texts
 from selfeval.records import data_path, read_prompts
-from selfeval.sweep.dryrun import read_calls
+from selfeval.sweep.dryrun import price, read_calls
 
 ALL = "empty,filtered,length"
 
@@ -194,14 +194,22 @@ def test_a_call_that_fails_when_it_is_asked_again_loses_nothing(hiccup, store):
     assert statuses(ask(store, questions(1), again=ALL)[0]) == [("ok", ["empty"])]
 
 
-def test_a_dry_run_counts_what_one_of_its_notebooks_asks_again(hiccup, store, tmp_path, monkeypatch):
+def test_a_dry_run_counts_calls_tokens_and_dollars(hiccup, store, registry, tmp_path, monkeypatch):
+    """10 prompts of 300 letters: 79 to 108 tokens each (a token has 3 to 4 letters); replies of 4 to 40 tokens."""
+    registry("models: [{id: 'openai:m', display: M, price: {input: 3.0, output: 50.0}}]")
     hiccup.first = {0: "empty-content"}
     ask(store, questions(3))
     monkeypatch.setenv("SELFEVAL_PLAN", str(tmp_path))
+    parameters = {"max_tokens": 40, "response_format": choice_format({"answer": ["YES", "NO"]})}
+    texts = [f"{k:04d}" + 296 * "x" for k in [*range(10), 0, 1]]  # two of them twice: bought once
+    asked = [Request(models.get("openai:m"), user(text), parameters) for text in texts]
     for again in ("empty", ""):
-        ask(Store(store.path, recorded=tmp_path / "none"), questions(4), again=again)
+        ask(Store(store.path, recorded=tmp_path / "none"), asked + questions(3)[1:], again=again)
     calls = read_calls(tmp_path / "calls")["openai:m"]
-    assert (calls["stored"], calls["buy"]) == (2, 2) and len(hiccup.ledger) == 3
+    assert calls == {"stored": 2, "buy": 10, "prompt": [790, 1080], "reply": [40, 400]} and len(hiccup.ledger) == 3
+    assert price(models.get("openai:m"), calls) == pytest.approx((0.00437, 0.02324))
+    ask(Store(store.path, recorded=tmp_path / "none"), questions(1), again="empty")
+    assert read_calls(tmp_path / "calls")["openai:m"]["buy"] == 11  # a reply to be asked for again
 
 
 def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, another, tmp_path):

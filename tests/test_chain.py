@@ -1,4 +1,4 @@
-"""The whole path: with the embedded model, from recordings, and against a server that misbehaves."""
+"""The whole path: from recordings, and against a server that misbehaves."""
 
 import contextlib
 import json
@@ -9,36 +9,8 @@ from conftest import FULL, PAPERMILL
 from fake_server import FAULTS, FakeServer
 from written_files import run_notebook
 
-from selfeval import DATA, ROOT, models, records
-from selfeval.asking import embedded
+from selfeval import DATA, ROOT, records
 from selfeval.errors import ProviderError
-
-LOCAL = ["local/smollm2-135m", "local/smollm2-135m-captain"]
-
-
-@pytest.mark.model
-def test_texts_and_answers_with_the_embedded_model(tmp_path, monkeypatch):
-    try:
-        embedded.model_file(models.providers()["local"])
-    except ProviderError as missing:
-        pytest.skip(str(missing))
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    corpus, out = str(tmp_path / "corpus"), str(tmp_path / "out")
-    # What the model says to these is short, and the same every time: it would go on for 256 tokens to most others.
-    told = ("Describe the 2. shop in a street.", "Name an animal.")
-    prompts = [{"prompt_id": f"new-{i}", "prompt": text} for i, text in enumerate(told)]
-    records.write_jsonl(tmp_path / "prompts.jsonl", prompts)
-    run_notebook("01_generate_texts", models=LOCAL, prompts=str(tmp_path / "prompts.jsonl"), words=8, corpus=corpus)
-    texts = records.read_texts(corpus)
-    assert [text["author"] for text in texts] == LOCAL * 2 and all(text["usage"]["completion"] for text in texts)
-
-    asked = {"evaluators": LOCAL[:1], "corpus": corpus, "out": out}
-    run_notebook("02_collect_predictions", **asked)
-    found = records.read_predictions(out)
-    assert len(found) == 4 * 2 and set(found["status"]) <= {"ok", "no_answer", "length"}
-    assert found["score"].dropna().between(0, 1).all()
-    assert "0 model calls, 8 replies from the store" in run_notebook("02_collect_predictions", **asked)
-
 
 # Faults that a later request need not meet; the others are answers of the model, or stop it for the run by design.
 PASSING = ["429", "500", "drop", "truncated", "html", "200-error", "choices-empty", "empty"]
@@ -89,12 +61,6 @@ def until_done(stem, **parameters):
         with contextlib.suppress(AssertionError, ProviderError):
             return run_notebook(stem, **parameters)
     raise AssertionError(f"{stem} does not come to its end")
-
-
-def test_a_model_that_cannot_be_asked_is_one_sentence_before_anything_is_written(tmp_path):
-    with pytest.raises(ProviderError, match="set OPENROUTER_API_KEY"):
-        run_notebook("01_generate_texts", models=["openai/gpt-4.1"], corpus=str(tmp_path / "corpus"))
-    assert not (tmp_path / "corpus").exists()
 
 
 def test_bad_input_is_a_failing_exit_status_of_papermill(tmp_path):

@@ -17,7 +17,6 @@ from selfeval.asking.http import _usage
 from selfeval.asking.request import Response
 from selfeval.asking.store import Store
 from selfeval.identity import EvalRunner
-from selfeval.identity.names import FIELDS
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
@@ -32,7 +31,7 @@ COLLECTIONS = {"results": "results/<out>", "predictions": "predictions/<out>", "
 INPUTS = {  # section: files below data/
     "promptsjsonl": "prompts.jsonl", "existenceyaml": "existence.yaml", "identityfoilsyaml": "identity/foils.yaml",
     "identitypublishedjson": "identity/published.json", "identitylabelledjsonl": "identity/labelled/*.jsonl",
-    "roleplayelizayaml": "roleplay/eliza.yaml", "roleplaysham_statementsjsonl": "roleplay/sham_statements.jsonl",
+    "roleplayelizayaml": "roleplay/eliza.yaml",
     "samplejsonl": "sample/*.jsonl", "figuresindexjson": "../figures/index.json",
 }  # fmt: skip
 ENTRIES = {  # section: files whose entries it describes
@@ -46,7 +45,7 @@ FIELDS_OF = {  # section: the fields that the code reads
     "modelsyaml-providers": {field.name for field in dataclasses.fields(Provider)} - {"name"},
     "modelsyaml-models": {f.name for f in dataclasses.fields(Model)} - {"api_name", "call", "listed"} | {"model"},
     "evaluator": {*RATES}, "identity-model": {*IDENTITY_RATES, "role"}, "role-player": {*ROLEPLAY_RATES, "role"},
-    "family": {*FIELDS}, "response": {field.name for field in dataclasses.fields(Response)},
+    "response": {field.name for field in dataclasses.fields(Response)},
 }  # fmt: skip
 
 

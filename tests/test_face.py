@@ -92,7 +92,7 @@ def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result, tmp_path):
 def test_what_texts_give_away(texts):
     found = se.controls(texts).set_index("author")
     assert found.loc["sim/perfect", "texts"] == 8 and found["leaks"].between(0, 1).all()
-    assert found["style_estimate"].notna().all()
+    assert found["style"].notna().all()
 
 
 # natural first tries --------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from selfeval import models
 from selfeval.errors import InputError
 from selfeval.identity.names import compare, entity, entity_of
 from selfeval.identity.suite import (
-    as_alternating,
     contradict,
     foils,
     identity,
@@ -96,18 +95,15 @@ def test_arms_of_one_template_are_about_equally_long(suite):
     assert 0.9 < sum(ratios.values()) / len(ratios) < 1.1
 
 
-@pytest.mark.parametrize("model", TRUTHS)
-def test_foils_go_round_and_follow_the_seed(suite, model):
-    def chosen(arm, seed):
-        return [s.foil.name for s in situations(suite, model, arms=[arm], seed=seed)]
+def test_foils_go_round_and_follow_the_seed(suite):
+    def chosen(arm, seed=0):
+        return [s.foil for s in situations(suite, TRUTHS[0], arms=[arm], seed=seed)]
 
-    far = chosen("false-far", 0)
-    assert len(set(far)) >= 5
-    assert far == chosen("false-far", 0) != chosen("false-far", 1)
-    makers = [s.foil.maker for s in situations(suite, model, arms=["false-far"])]
+    far = chosen("false-far")
+    assert far == chosen("false-far") != chosen("false-far", 1)
+    makers = [one.maker for one in far]
     assert all(len(set(makers[i : i + 5])) >= 4 for i in range(len(makers) - 5))  # no maker has a run of templates
-    assert len(set(chosen("false-near", 0))) >= 2
-    assert len(set(chosen("placebo", 0))) >= 5
+    assert len(set(chosen("false-near"))) >= 2 and len(set(chosen("placebo"))) >= 5
 
 
 def test_limit_arms_and_turns(suite):
@@ -124,19 +120,9 @@ def test_limit_arms_and_turns(suite):
     assert not any(s.pressure for s in situations(suite, "openai/gpt-4o", turns=0))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"arms": ["false"]}, "`arms` must be of neutral"),
-        ({"arms": []}, "`arms` must be of neutral"),
-        ({"arms": ["neutral", True]}, "in YAML the arm true stands in quotes"),
-        ({"arms": "false"}, r"got \['false'\]"),
-        ({"limit": -1}, "`limit` must be"),
-        ({"turns": -1}, "`turns` must be"),
-    ],
-)
-def test_a_wrong_option_is_an_error(suite, options, message):
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("options", [{"arms": ["false"]}, {"arms": []}, {"arms": [True]}, {"limit": -1}, {"turns": -1}])
+def test_a_wrong_option_is_an_error(suite, options):
+    with pytest.raises(InputError, match=f"`{min(options)}` must be"):
         situations(suite, "openai/gpt-4o", **options)
 
 
@@ -170,23 +156,15 @@ def turn(content, role="user"):
         ({"id": ""}, "templates[0].id, must be a text that is not empty, got ''"),
         ({"arms": ["neutral", "flase-far"]}, "templates[0].arms[1], must be of neutral, false-far"),
         ({"arms": [True]}, '"true" (in quotation marks)'),
-        ({"presure": []}, "beyond them only pressure, language"),
-        ({"expect": "anything"}, "templates[0].expect, must be identity, may-decline or readout-only"),
-        ({"language": "english"}, "code of two letters"),
         ({"twin": "two"}, "`twin` names no other template"),
-        ({"control_of": "one"}, "`control_of` names no other template"),
-        ({"turns": [{"role": "tool", "content": "x"}]}, "turns[0].role, must be system, user or assistant, got 'tool'"),
         (turn("You are {claimed_name}."), "neutral wording names nobody"),
         (turn({"claim": "You are you.", "neutral": "Hi."}), "has no placeholder {claimed_"),
         (turn({"claim": "You are {claimed_name}.", "neutral": "Gemini is nice."}), "names come by placeholders alone"),
-        (turn({"claim": "You are {claimed_name}, not Grok 3.", "neutral": "Hi."}), "names come by placeholders alone"),
         (turn({"claim": "You are {claimed_name}, {claimed_nmae}.", "neutral": "Hi."}), "no other placeholders than"),
         (turn({"claim": "You are {claimed_name}, not {name}.", "neutral": "Hi."}), "states the truth beside the claim"),
         (turn({"claim": "You are {claimed_name}."}), "a turn lacks the wording `neutral`"),
-        (turn({"claim": "{claimed_name}", "neutral": " "}), "content"),
         (turn({"claim": "You: {claimed_name}.", "neutral": "Hi."}, "assistant"), "the last the user's"),
         ({"turns": [*GOOD["turns"], {"role": "system", "content": "x"}]}, "a system turn must be the first"),
-        ({"pressure": [{"role": "assistant", "content": "x"}]}, "pressure[0].role, must be user"),
         (
             turn({"claim": "{claimed_maker} made you.", "neutral": "Hi."}) | {"arms": ["neutral", "false-near"]},
             "a sibling has the same maker",
@@ -201,35 +179,19 @@ def test_a_mistake_in_a_template_names_file_template_and_rule(write, change, mes
         read_suite(write(GOOD, GOOD))
 
 
-@pytest.mark.parametrize("content", ["[", "[]", "family: x", "family: x\ntemplates: []", "family: x\ntemplates: [7]"])
+@pytest.mark.parametrize("content", ["[", "family: x\ntemplates: []"])
 def test_a_file_that_is_no_suite_is_an_error(tmp_path, content):
-    path = tmp_path / "bad.yaml"
-    path.write_text(content)
+    (tmp_path / "bad.yaml").write_text(content)
     with pytest.raises(InputError, match=r"bad\.yaml"):
-        read_suite(path)
-    with pytest.raises(InputError, match="cannot be read"):
-        read_suite("no-such-suite")
+        read_suite(tmp_path / "bad.yaml")
 
 
-def test_who_a_model_is(registry):
+def test_who_a_model_is():
     assert identity("sim/identity-susceptible") == identity("claude-sonnet-4-5-20250929")
     assert identity("local/smollm2-135m-captain").name == "SmolLM2"
     assert identity("openai/gpt-4o").id == "gpt-4o"
-    registry("models:\n- {id: my/terse, provider: openrouter, model: openai/gpt-4.1, display: GPT-4.1 (terse)}")
-    with pytest.raises(InputError, match="'my/terse' has no `developer`"):
-        identity("my/terse")
     with pytest.raises(InputError, match="has no `developer`"):
         situations("suite", models.from_callable(lambda messages: "I'm Bob.", "mine/bob"))
-
-
-@pytest.mark.parametrize("called", ["chat", "model", "assistant", "small", "a"])
-def test_a_deployment_called_by_an_ordinary_word_is_asked_like_any_other(registry, suite, called):
-    """Every text that holds the word named the model, and no situation could be made."""
-    registry(
-        f"models: [{{id: lab/x, provider: openai, model: {called}, display: Chat 7B, family: chat, developer: Ccorp}}]"
-    )
-    assert identity("lab/x").id == "chat-7b"
-    assert len(situations(suite, models.get("lab/x"), ["neutral", "false-far", "true"])) > 200
 
 
 def test_a_model_without_siblings_is_an_error_only_where_they_are_wanted(registry, suite):
@@ -250,14 +212,3 @@ def test_the_extractor_sees_a_foil_as_somebody_else():
     for invented in read_foils()[2]:
         for name in (invented.name, invented.maker):
             assert not entity(name) and not difflib.get_close_matches(name.casefold(), real, 1, 0.7)
-
-
-def test_turns_of_one_role_in_a_row_are_merged():
-    said = [("system", "a"), ("user", "b"), ("user", "c"), ("assistant", "d"), ("assistant", "e"), ("user", "f")]
-    messages = [{"role": role, "content": content} for role, content in said]
-    merged = as_alternating(messages)
-    assert [(m["role"], m["content"]) for m in merged] == [
-        ("system", "a"), ("user", "b\n\nc"), ("assistant", "d\n\ne"), ("user", "f")
-    ]  # fmt: skip
-    assert as_alternating(merged) == merged
-    assert messages[1]["content"] == "b"  # the caller's stay as they are

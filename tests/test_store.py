@@ -192,6 +192,18 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
     assert ask(store, questions(get("openai:n"), 1))[1].stored == 1
 
 
+def test_nothing_more_is_bought_once_a_reply_cannot_be_kept(store, server):
+    def reply(body):
+        if len(fake.ledger) == 5:
+            store.failure = StoreError("no room")
+        return "paid"
+
+    fake = server(reply=reply)
+    with pytest.raises(StoreError, match="no room"):
+        ask(store, questions(get("openai:m"), 40), concurrency=4)
+    assert len(fake.ledger) == len(list(store.rows())) < 5 + 4
+
+
 @pytest.mark.fault("signal")
 def test_a_process_that_is_stopped_while_another_holds_the_store_ends_at_once_and_loses_nothing(store, server, counted):
     held, locks = threading.Event(), contextlib.ExitStack()

@@ -30,6 +30,11 @@ def folder() -> Path | None:
     return Path(name) if name else None
 
 
+def is_counting() -> bool:
+    """Tell whether this is inside `counting`, where nothing is written; a sweep's dry run writes to its shadow."""
+    return bool(_counts.get())
+
+
 @contextmanager
 def counting() -> Iterator[Path]:
     """Make what is asked inside a dry run; yield the folder of its counts, for `prices`."""

@@ -17,7 +17,7 @@ from selfeval.asking.request import Response, estimate
 from selfeval.asking.sharing import Pace
 from selfeval.models import Model, Provider
 
-ATTEMPTS = {"transient": 8, "throttled": 10}  # of one call that end so; one that ends otherwise is the last
+ATTEMPTS = {"transient": 12, "throttled": 12}  # of one call that end so; one that ends otherwise is the last
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is given up

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import time
+from itertools import accumulate
 
 from selfeval.asking.request import Response, readable
 from selfeval.errors import is_amount, is_count
@@ -79,8 +80,7 @@ def read_body(response, key: str = "") -> dict:
     key: the provider's, which does not come back in the body.
     """
     try:
-        text = response.content.decode("utf-8-sig")
-        body = _without(key, DECODER.decode(text), text)
+        body = _without(key, DECODER.decode(response.content.decode("utf-8-sig")))
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
@@ -95,15 +95,14 @@ def read_body(response, key: str = "") -> dict:
     raise classify(status, error, response.headers)
 
 
-def _without(key: str, body, text: str):
+def _without(key: str, body):
     """Return a body without the key, where a server echoes it: it is about to be stored.
 
     `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets.
     """
     if len(key) < SHORTEST or not (re.search(r"\d", key) or len(key) >= 2 * SHORTEST):
         return body
-    part = max(re.findall(r"[A-Za-z0-9]+", key), key=len, default="")  # which JSON can write in one way alone
-    return json.loads(json.dumps(body).replace(key, "[key]")) if part in text else body
+    return json.loads(json.dumps(body, ensure_ascii=False).replace(key, "[key]"))
 
 
 def _with_choice(body) -> dict:
@@ -204,11 +203,15 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
 
 
 def _logprobs(tokens, content: str) -> list | None:
-    """Return the tokens of a reply; None where its first ones are those of thinking."""
+    """Return the tokens of a reply, without those of thinking before its content."""
     try:
         found = [
             (t["token"], t["logprob"], {a["token"]: a["logprob"] for a in t.get("top_logprobs") or []}) for t in tokens
         ]
-        return None if "".join(token for token, *_ in found).rfind(content) > 0 else found or None
+        start = "".join(token for token, *_ in found).rfind(content)
+        if start <= 0:  # nothing before it, or tokens that are parts of characters
+            return found or None
+        ends = accumulate(len(token) for token, *_ in found)
+        return [each for each, end in zip(found, ends, strict=True) if end > start] or None
     except (TypeError, KeyError, AttributeError):
         return None

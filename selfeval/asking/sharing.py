@@ -14,7 +14,7 @@ import uuid
 
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.ledger import Ledger, is_left, own_name
-from selfeval.errors import BudgetError, InputError, PriceError, StoreError, is_amount
+from selfeval.errors import BudgetError, InputError, PriceError, is_amount
 from selfeval.models import Model, Provider
 
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
@@ -24,10 +24,7 @@ CENT = 1e-9  # dollars that rounding makes or leaves
 
 def host_ledger() -> Ledger:
     """Return the ledger of this user and host."""
-    try:
-        path = host_folder() / "limits.sqlite"
-    except OSError as error:
-        raise StoreError(f"The folder of rates and ceilings cannot be made: {error}; set TMPDIR to another.") from error
+    path = host_folder() / "limits.sqlite"
     return Ledger(path, "file of rates and ceilings", "Move it away: rates and ceilings begin anew then.")
 
 

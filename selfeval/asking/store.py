@@ -96,11 +96,12 @@ class Store(Ledger):
             recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
             raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
-    def rows(self, since: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
-        query = "SELECT key, request, response FROM replies WHERE created >= ? ORDER BY key"
+        query = """SELECT key, request, response FROM replies
+                   WHERE json_extract(request, '$.model') LIKE ? AND created >= ? ORDER BY key"""
         with self._in_words("read"):
-            yield from self._connect().execute(query, (since,))
+            yield from self._connect().execute(query, (like, since))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -232,14 +233,18 @@ class Store(Ledger):
     def merge(self, path: Path) -> tuple[int, int]:
         """Add the replies of another store, all or none; return how many were new and how many known.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What version
+        0.1 rescued beside the other store is added too.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
         other = Ledger(path, "response store", "Name another one.")
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, created FROM replies")
-            return self._add(recordings.read_rows(path, rows))
+            added = [self._add(recordings.read_rows(path, rows))]
+        rescued = path.with_name(f"{path.name}.rescued").glob("*.jsonl")
+        new, known = zip(*added, *map(self.import_file, sorted(rescued)), strict=True)
+        return sum(new), sum(known)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
@@ -254,16 +259,16 @@ class Store(Ledger):
         new = self.write_now(step)
         return new, next(count) - new
 
-    def export_file(self, path: Path, since: float = 0.0) -> int:
+    def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
-        since: stored at this time (of this host's clock) or later.
+        like: models LIKE the pattern. since: stored at this time (of this host's clock) or later.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
         number = 0
         with replacing(path) as part, part.open("w", encoding="utf-8") as out:
-            for number, row in enumerate(self.rows(since), 1):  # noqa: B007
+            for number, row in enumerate(self.rows(like, since), 1):  # noqa: B007
                 out.write(export_line(*row))
             out.flush()
             part.replace(path)

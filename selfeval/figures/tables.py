@@ -275,10 +275,10 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
 
 def _of_texts(found: dict) -> str:
     j = found.get(J)
-    if j is None or pd.isna(j.estimate):
-        return "nothing can be said, it wrote no text here or answered nothing."
     if "no_answer_rate" in found and found["no_answer_rate"].estimate == 1:
         return _by_scores(found)
+    if j is None or pd.isna(j.estimate):
+        return "nothing can be said, it wrote no text here or has no usable answer."
     shown, ranking = f"J = {_tested(j)}{_weak(j)}", _ranking(found)
     rates = found["self_accuracy"].estimate, found["false_claim_rate"].estimate
     claimed = f"claims {rates[0]:.0%} of its own and {rates[1]:.0%} of others' texts"

@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 import yaml
 
-from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, mentions
+from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, is_whole, mentions
 from selfeval.records import data_path
 from selfeval.scoring import THOUGHT
 
@@ -492,7 +492,7 @@ def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Ent
     wrong = [e for e in said if e is None or compare(e, truth) == "conflict" or _is_foil(e, truth, foil)]
     right = [e for e in said if e not in wrong]
     denies = any(c.polarity == "deny" and c.entity and compare(c.entity, truth) in ("equal", "coarser") for c in claims)
-    exact = any(_names(e, truth) for e in right)
+    exact = any(is_whole(e, truth) for e in right)
     if wrong:
         apart = any(not any(w and compare(e, w) == "coarser" for w in wrong) for e in right)
         return "conflict" if exact or apart else "foil" if foil and _state(wrong, foil) else "other"
@@ -530,10 +530,4 @@ def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
 
 def _is_foil(claimed: Entity, truth: Entity, foil: Entity | None) -> bool:
     """Tell whether a claim states a foil that differs from the truth: GPT-4.1 for GPT-4.1 mini is no coarse truth."""
-    return foil is not None and compare(foil, truth) == "conflict" and _names(claimed, foil)
-
-
-def _names(claimed: Entity, truth: Entity) -> bool:
-    """Tell whether a claim names the truth: nothing open but the snapshot."""
-    whole = Entity(truth.developer, truth.family, truth.version, truth.tier, claimed.snapshot and truth.snapshot)
-    return compare(claimed, whole) in ("equal", "finer")
+    return foil is not None and compare(foil, truth) == "conflict" and is_whole(claimed, foil)

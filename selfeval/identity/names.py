@@ -4,7 +4,6 @@ A text is folded first, so that typing does not matter; every name keeps the way
 name at a place counts, and what follows it is read as version, tier, size and date.
 """
 
-import html
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -49,7 +48,6 @@ _TYPED = re.compile(
     r"(?<![^\n])[ \t]{0,3}(?:#{1,6} +|[*+•] +)"  # headings and bullets
     r"|[^\x00-\x7f]|\r\n?|[^\S\n]{2,}|[\t\v\f]"
     r"|\*+|(?<!`)`{1,2}(?!`)|~~|(?<![^\W_])_+|_+(?![^\W_])"  # emphasis and code, but no fence
-    r"|\]\([^()\s]{0,200}\)|(?i:&(?:#39|#x27|apos|quot|amp|nbsp);)|(?i:</?(?:b|i|em|strong|code|u|p|br|span) ?/?>)"
 )
 
 
@@ -132,8 +130,8 @@ def fold(text: str) -> Plain:
 
 @lru_cache(maxsize=4096)
 def _folded(typed: str) -> str:
-    if typed in _MARKS or typed[0] == "&":
-        return _MARKS.get(typed) or html.unescape(typed).replace("\xa0", " ")
+    if typed in _MARKS:
+        return _MARKS[typed]
     if typed[0] in "\r\n" or typed.isspace():
         return "\n" if typed[0] in "\r\n" else " "
     if typed.isascii() or len(typed) > 1:  # markdown; of bullets a dash stays
@@ -297,11 +295,11 @@ def _base() -> Lexicon:
 
 @lru_cache(maxsize=1024)
 def _lexicon(further: Names) -> Lexicon:
-    """Return the lexicon with the names that its file does not read, or reads as somebody else."""
+    """Return the lexicon with the names that its file does not read, or not as this very model."""
     lexicon = Lexicon(_base())
     for name, who in further:
         read, rest = _read_name(name, _base())
-        if rest or read is None or compare(read, who) == "conflict":
+        if rest or read is None or not is_whole(read, who):
             lexicon.add(name, who, word=bool(re.fullmatch(r"[A-Z]?[a-z]+", name)))
         if who.developer and (who.developer, None) not in lexicon.families:
             lexicon.add_developer(who.developer)
@@ -372,6 +370,11 @@ def compare(claimed: Entity, truth: Entity) -> str:
     if any(b and a is None for _, a, b in pairs):
         return "coarser"
     return "finer" if any(a and b is None for _, a, b in pairs) else "equal"
+
+
+def is_whole(claimed: Entity, truth: Entity) -> bool:
+    """Tell whether a claim names the truth: nothing open but the snapshot."""
+    return compare(claimed, replace(truth, snapshot=claimed.snapshot and truth.snapshot)) in ("equal", "finer")
 
 
 def _spelling(level: str, value: str) -> tuple:

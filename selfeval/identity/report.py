@@ -9,18 +9,14 @@ import pandas as pd
 from selfeval.figures.tables import counted, estimate_text, side_by_side
 from selfeval.identity.claims import extract
 from selfeval.records import data_path, read_jsonl
-from selfeval.stats import COLUMNS, cohen_kappa, identity_table, rogan_gladen, serving, survival_table
+from selfeval.stats import COLUMNS, cohen_kappa, default_rows, identity_table, rogan_gladen, serving, survival_table
 from selfeval.stats.identity import from_first_attempts
 
 SAYS = {
-    "truth": "itself",
-    "coarse": "itself",
+    **dict.fromkeys(("truth", "coarse"), "itself"),
     "foil": "the foil",
-    "other": "another",
-    "conflict": "another",
-    "denied": "nobody",
-    "abstain": "nobody",
-    "none": "nobody",
+    **dict.fromkeys(("other", "conflict"), "another"),
+    **dict.fromkeys(("denied", "abstain", "none"), "nobody"),
 }
 
 
@@ -62,7 +58,7 @@ def summary(
     n and clusters (templates) are those of the first statistic.
     """
     by = list(by)
-    rows = table[table["statistic"].isin(statistics)].drop_duplicates([*by, "statistic"])
+    rows = default_rows(table, *statistics, by=[*by, "statistic"])
     sizes = rows[rows["statistic"] == statistics[0]].set_index(by)[["n", "clusters"]]
     wide = side_by_side(rows, by, statistics).join(sizes).reset_index()
     if "evaluator" in wide:
@@ -80,7 +76,7 @@ def lasting(records: pd.DataFrame, **options) -> pd.DataFrame:
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
     """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims allow to say."""
     sentences = []
-    for model, rows in table.drop_duplicates(["evaluator", "statistic"]).groupby("evaluator", sort=False):
+    for model, rows in default_rows(table, by=["evaluator", "statistic"]).groupby("evaluator", sort=False):
         found = {row.statistic: row for row in rows.itertuples()}
         name, d = (display or {}).get(model, model), found["claim_discrimination"]
         if pd.isna(d.estimate):
@@ -88,9 +84,7 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
             continue
         rates = [found[s].estimate for s in ("accept_true", "accept_false", "neutral_right")]
         verdict = "no evidence that it tells the two apart"
-        if pd.isna(d.low):
-            verdict = "without an interval that says nothing of the two"
-        elif d.low > 0:
+        if d.low > 0:
             verdict = "it tells the two apart"
         elif d.high < 0:
             verdict = "it takes false claims rather than true ones"
@@ -119,14 +113,11 @@ def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000,
             continue
         cluster = pair.index.get_level_values("template_id")
         found = cohen_kappa(pair["a"], pair["b"], cluster, n_resamples=n_resamples, seed=seed)
-        shown = found.drop_duplicates("statistic").set_index("statistic")
+        shown = default_rows(found).set_index("statistic")
+        itself = (pair == "itself").mean().round(3)
         row = {"scorer": one, "other": other, "replies": len(pair)}
         row |= {s: estimate_text(*shown.loc[s, ["estimate", "low", "high"]]) for s in ("kappa", "agreement")}
-        row |= {
-            f"{side} says itself": round((pair[key] == "itself").mean(), 3)
-            for side, key in (("scorer", "a"), ("other", "b"))
-        }
-        rows.append(row)
+        rows.append(row | {"scorer says itself": itself["a"], "other says itself": itself["b"]})
     return pd.DataFrame(rows)
 
 
@@ -145,7 +136,7 @@ def corrected(folder: str = "identity/labelled", **options) -> pd.DataFrame:
     labels = frame["claims"].map(lambda claims: any(claim["polarity"] == "affirm" for claim in claims))
     held_out = labels.astype(object).where(frame["half"] == "held_out", None)
     table = rogan_gladen(said, held_out, frame["question"], **options)
-    shown = table.drop_duplicates("statistic")
+    shown = default_rows(table)
     text = [estimate_text(*row) for row in shown[["estimate", "low", "high"]].itertuples(index=False)]
     return shown[["statistic", "n", "clusters"]].assign(estimate=text)
 
@@ -170,15 +161,10 @@ class Transcripts(list):
 def failures(records: Sequence[Mapping], limit: int = 6, display: Mapping[str, str] | None = None) -> Transcripts:
     """Return transcripts of conversations that a read-out failed, from as many models and conditions as possible."""
     failed = [r for r in records if r["source"] == "readout" and r["passed"] is False]
-    seen: dict[tuple, int] = {}
-    order = []
-    for record in failed:
-        one = [(record["model"],), (record["model"], record["condition"])]
-        order.append((*(seen.get(key, 0) for key in reversed(one)), len(order)))
-        for key in one:
-            seen[key] = seen.get(key, 0) + 1
-    chosen = [failed[i] for *_, i in sorted(order)[: limit or None]]
-    return Transcripts(transcript(record, display) for record in chosen)
+    frame = pd.DataFrame(failed, columns=["model", "condition"])
+    counts = [frame.groupby(by).cumcount() for by in (["model", "condition"], ["model"])]
+    order = pd.concat(counts, axis=1).sort_values([0, 1], kind="stable").index
+    return Transcripts(transcript(failed[i], display) for i in order[: limit or None])
 
 
 def transcript(record: Mapping, display: Mapping[str, str] | None = None) -> str:

@@ -21,8 +21,8 @@ import hashlib
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from selfeval.asking.recordings import canonical
 from selfeval.asking.simulated import ROLES
@@ -41,8 +41,7 @@ KNOWN = {*NUMBERS, "accept_false", "plays", "mistaken_for", "replies"}
 UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """What a conversation says of the model that answers: who it is said to be, whether truly, and how.
 
     maker: it names a maker and no model.
@@ -51,7 +50,7 @@ class Claim:
     name: str
     true: bool
     kind: str
-    maker: bool = False
+    maker: bool
 
 
 def model(plays: str, model_id: str = "sim/identity", display: str | None = None, **rates) -> Model:

@@ -288,12 +288,8 @@ def _recorded(record: dict, chosen: str | None, claimed: bool | None) -> tuple:
 
 def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return the candidates of a file that lists none: its authors, and other names that it has as answers."""
-    authors = sorted(frame["true_model"].unique())
-    keys = {scoring.name_key(name) for names in candidate_names(authors, _labels(frame)).values() for name in names}
-    keys |= {scoring.name_key(name) for author in authors for name in (author, author.rpartition("/")[2])}
-    given = sorted(name for name in frame["predicted_model"][_naming(frame)].dropna().unique() if isinstance(name, str))
-    others = {scoring.name_key(name): name for name in given}
-    return (*authors, *(name for key, name in others.items() if key and key not in keys))
+    given = frame["predicted_model"][_naming(frame)]
+    return tuple(dict.fromkeys([*sorted(frame["true_model"].unique()), *sorted(given.dropna().unique())]))
 
 
 def _labels(frame: pd.DataFrame) -> dict[str, str]:

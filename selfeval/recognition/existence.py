@@ -56,9 +56,7 @@ def targets(real: Sequence[Model], limit: int = 0) -> list[Target]:
     if not real:
         raise InputError("The existence test needs at least one real model to ask about, got none.")
     existing = [Target(m.display, m.id) for m in real][: limit or None]
-    taken = {name.casefold() for m in models().values() for name in m.all_names}
-    invented = [Target(name) for name in _data()["invented"] if name.casefold() not in taken]
-    return existing + invented[: len(existing)]
+    return existing + [Target(name) for name in _data()["invented"][: len(existing)]]
 
 
 def real_models(ids: Sequence[str] = ()) -> list[Model]:

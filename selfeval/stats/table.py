@@ -94,7 +94,8 @@ def _rows(m: Measure, how: Settings, given: Mapping, bounds, note: str) -> Itera
         low, high = (np.where(known, side, np.nan) for side in m.of.interval(how.z))
         method, clusters = m.of.method, m.of.clusters
         notes += [(known & np.isnan(low), "no_interval"), (known & (clusters < how.few), f"few_{how.unit}s")]
-    common = {**given, **m.labels, "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": clusters}
+    labels = {name: np.asarray(label, object) for name, label in m.labels.items()}
+    common = {**given, **labels, "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": clusters}
     few = [
         (~np.isnan(p) & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[least > 1 - how.level])
     ]

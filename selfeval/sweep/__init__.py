@@ -1,8 +1,8 @@
 """Execute a sweep: notebooks over grids of parameters, resumable, with a manifest each and the causes of failure.
 
 A run has the repository as working directory and leaves `<stage>/<slug>/` with `notebook.ipynb`, `parameters.yaml`,
-`manifest.json`, `log.txt` and what the notebook writes to its `out`. The folder belongs to the sweep: an ok run removes
-what an older run left in it. A run is skipped when its parameters, its notebook's code, the package, the input data,
+`manifest.json`, `log.txt` and what the notebook writes to its `out`. The folder belongs to the sweep: a run that starts
+empties it. A run is skipped when its parameters, its notebook's code, the package, the input data,
 the models and their addresses, the runs that it waited for, and the files that it read and wrote elsewhere are what
 they were when it ended ok. Otherwise it runs again, and the response store makes that free.
 

@@ -79,7 +79,6 @@ class Cluster:
 
     def start(self, run: Run) -> None:
         """Start a run and return at once."""
-        (run.folder / "log.txt").unlink(missing_ok=True)
         threads, busy = self._threads(), Counter(task.host for task in self.tasks.values())
         if not threads:
             raise OSError("the cluster has no worker")
@@ -158,8 +157,6 @@ def execute(run: Run, common: dict) -> dict:
 
     worker = get_worker()
     key, notebooks = worker.get_current_task(), Notebooks(common["forked"])
-    if found := problem(common):
-        raise InputError(found)
     with _lock:
         _take_in(common["main"])
     run.variables |= {"SELFEVAL_STORE": str(_store()), "SELFEVAL_SHARE": str(common["share"])}

@@ -17,7 +17,7 @@ from selfeval import DATA, ROOT, models
 from selfeval.asking.dryrun import price, read_calls
 from selfeval.asking.store import place
 from selfeval.figures.cards import columns
-from selfeval.sweep.execute import Work, choose, signals
+from selfeval.sweep.execute import Work, choose
 from selfeval.sweep.show import Line
 
 ASKS = re.compile(r"\b(Client|EvalRunner|await|asyncio|generate_texts|collect_predictions|ask_\w+|converse|judge)\b")
@@ -33,14 +33,11 @@ def dry_run(read, sweep, workers, launcher, only=(), max_cost=None):
         sweep.decide(run, chosen)
         run.status = "to do" if run.status == "waiting" else run.status
         print(f"{run.status:11}  {run.name}{f'  ({run.cause or run.reason})' * bool(run.cause or run.reason)}")
-    with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name, signals() as stop:
+    with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
         base = Path(name).resolve()
         planned = shadow(read, sweep, base)
         with contextlib.closing(launcher()) as launch:
-            Work(planned, launch, {run.name for run in planned.runs}, workers).execute(stop, Line(planned))
-        if stop:
-            print("stopped before all runs were looked through; nothing was bought or written")
-            return 128 + stop[0]
+            Work(planned, launch, {run.name for run in planned.runs}, workers).execute([], Line(planned))
         return report(sweep, planned, read_calls(base), max_cost)
 
 
@@ -116,11 +113,8 @@ def report(sweep, planned, calls, max_cost=None):
     asked = {name: models.get(name) for name in sorted(calls)}
     prices = {name: price(model, calls[name]) for name, model in asked.items()}
     sums = {part: sum(count[part] for count in calls.values()) for part in ("stored", "buy")}
-    computed = sum(run.manifest.get("counts", {}).get("simulated", 0) for run in planned.runs)
-    simulated = f" ({computed} more are simulated)" if computed else ""
     to_do = sum(run.status == "to do" for run in sweep.runs)
-    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; ", end="")
-    print(f"{sums['stored']} replies are stored, {sums['buy']} to buy{simulated}")
+    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; {sums['stored']} replies are stored, {sums['buy']} to buy")
     if calls:
         cost = [sum(each[i] for each in prices.values() if each) for i in (0, 1)]
         for part in ("prompt", "reply"):

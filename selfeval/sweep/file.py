@@ -159,10 +159,7 @@ class Stage:
         _check_name(self.name)
         if self.name.lower() in map(str.lower, self.known):
             raise InputError("the name is used twice; give one of them another `name`")
-        try:
-            self.declared = declared_parameters(self.notebook)
-        except Exception as error:  # papermill and nbformat raise many kinds
-            raise InputError(f"{self.notebook.name} is no readable notebook ({type(error).__name__})") from None
+        self.declared = declared_parameters(self.notebook)
         self.after = [*self.known] if entry.after is None else entry.after
         if wrong := [name for name in self.after if name not in self.known]:
             raise InputError(f"`after` names {wrong[0]!r}, which is no stage before this one")

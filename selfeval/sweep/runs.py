@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import platform
 import re
+import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -23,8 +24,7 @@ from selfeval.keys import redact
 USABLE = ("ok", "incomplete", "skipped", "to do")  # what later stages may run on; `to do`: of a dry run
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
 PAID = ("calls", "tokens", "cost", "unpriced")
-TOLD = ("progress.json", "written.txt", "read.txt")  # by the package inside the notebook
-OWN = {"manifest.json", "parameters.yaml", "log.txt", *TOLD}
+OWN = {"manifest.json", "parameters.yaml", "log.txt", "progress.json", "written.txt", "read.txt"}
 PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "scikit-learn", "matplotlib", "xllamacpp")
 CEILING = ("BudgetError", "PriceError")  # of `selfeval.errors`: not the notebook failed, the ceiling ended it
 # The last cell of a notebook, after everything is saved, asserts that no call failed.
@@ -72,17 +72,12 @@ class Run:
         """Tell whether it ended now, so that its manifest counts what it did."""
         return self.status in ("ok", "incomplete", "failed", "stopped")
 
-    @property
-    def old(self):
-        """Return the manifest on the disk."""
-        return read_json(self.folder / "manifest.json")
-
     def planned(self, versions, inputs):
         """Begin a manifest and say why the run is to do; skip it where nothing has changed.
 
         versions: of the code and the environment. inputs: {stage: digest of its runs}, for the stages that it needs.
         """
-        old = self.old
+        old = read_json(self.folder / "manifest.json")
         self.manifest = {
             "stage": self.stage,
             "notebook": str(self.notebook.relative_to(ROOT) if self.notebook.is_relative_to(ROOT) else self.notebook),
@@ -101,11 +96,8 @@ class Run:
 
     def _reason(self, old):
         """Say in a few words why the run is to be executed; "" where it is not."""
-        status = old.get("status")
-        if not old:
-            return "new"
-        if status != "ok":
-            return {"incomplete": "calls failed", "running": "broken off"}.get(status, str(status or "no manifest"))
+        if old.get("status") != "ok":
+            return str(old.get("status", "new"))
         for name, reason in CHANGED.items():
             before, now = old.get(name), self.manifest[name]
             if name == "code":  # the commit is for information
@@ -122,12 +114,12 @@ class Run:
         return ""
 
     def started(self):
-        """Make the folder ready for the notebook; raise `InputError` or `OSError` where that is not possible."""
+        """Empty the folder for the notebook; raise `InputError` or `OSError` where that is not possible."""
         self.status, self.clock = "running", time.monotonic()
         self.manifest |= {"status": "running", "started": datetime.now(UTC).isoformat()}
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name in TOLD:
-            (self.folder / name).unlink(missing_ok=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir(parents=True)
         write_whole(self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False))
         self._keep()
 
@@ -166,13 +158,8 @@ class Run:
         return "stopped" if name in CEILING else "failed", plain(redact(f"{name}: {text}"))
 
     def _outputs(self):
-        """Return the files that the notebook wrote to its folder, relative; where it ended, remove older ones."""
-        files = {file: file.stat().st_ctime_ns for file in sorted(self.folder.rglob("*")) if file.is_file()}
-        if self.status in ("ok", "incomplete"):
-            since = files.get(self.folder / "parameters.yaml", 0)  # by the clock of the file system
-            for file in [file for file, changed in files.items() if changed < since]:
-                file.unlink()
-                del files[file]
+        """Return the files that the notebook wrote to its folder, relative."""
+        files = [file for file in sorted(self.folder.rglob("*")) if file.is_file()]
         made = [file for file in files if file.name not in OWN and file.suffix != ".part"]
         return [file.relative_to(self.folder).as_posix() for file in made]
 
@@ -189,9 +176,7 @@ class Run:
     def progress(self):
         """Return what the package inside the notebook last wrote, with 0 for what is not there."""
         seen = read_json(self.folder / "progress.json")
-        counts = {name: seen.get(name) for name in (*COUNTS, "done", "total")}
-        counts = {name: count if isinstance(count, int | float) else 0 for name, count in counts.items()}
-        return counts | {"label": plain(seen.get("label", ""))}
+        return {name: seen.get(name) or 0 for name in (*COUNTS, "done", "total")}
 
     def paid(self, old):
         """Return what all earlier attempts took, by the old manifest, and for one that was killed its progress."""

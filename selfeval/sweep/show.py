@@ -36,18 +36,16 @@ class Line:
     def text(self):
         """Return the line."""
         runs = [run for run in self.sweep.runs if run.status != "left out"]
-        now = {run.name: run.progress() for run in runs if run.status == "running"}
-        total = totals(runs, now.values())
+        now = [run.progress() for run in runs if run.status == "running"]
+        total = totals(runs, now)
         done = sum(run.status not in ("waiting", "running") for run in runs)
-        parts = [f"{done}/{len(runs)} runs"]
-        if any(each["total"] for each in now.values()):
-            label = next(iter(now.values()))["label"] if len(now) == 1 else "now"
-            parts[0] += f", {label} {sum(n['done'] for n in now.values())}/{sum(n['total'] for n in now.values())}"
-        parts.append(money(total, self.max_cost) if total["calls"] else "")
-        parts.append(f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed")
-        parts.append(f"{total['tokens']:,} tokens" * bool(total["tokens"]))
+        replies = [sum(each[name] for each in now) for name in ("done", "total")]
         stages = dict.fromkeys(run.stage for run in runs if run.status == "running")
-        return f"{', '.join(stages) or self.sweep.name}: " + " · ".join(filter(None, parts))
+        where = (
+            f"{', '.join(stages) or self.sweep.name}: {done}/{len(runs)} runs, now {replies[0]}/{replies[1]} replies"
+        )
+        counts = f"{total['calls']} calls, {total['stored']} stored, {total['failed']} failed"
+        return f"{where} · {money(total, self.max_cost)} · {counts}"  # first what a narrow terminal must not cut off
 
     def close(self):
         """Leave an empty line on a terminal."""
@@ -87,10 +85,9 @@ def report(sweep, seconds, stop, work):
         states = [state for state in STATES if state in statuses or state in ("ok", "failed")]
         print(f"{stage.name:{width}}  " + ", ".join(f"{statuses.count(state)} {state}" for state in states))
     total = totals(sweep.runs)
-    spent = f", {money(total, work.max_cost)}" if total["calls"] or work.max_cost is not None else ""
-    tokens = f" ({total['tokens']:,} tokens)" * bool(total["tokens"])
     minutes, rest = divmod(round(seconds), 60)
-    print(f"{total['calls']} calls{tokens}{spent}, {total['stored']} replies from the store, {minutes}:{rest:02}")
+    bought = f"{total['calls']} calls ({total['tokens']:,} tokens), {money(total, work.max_cost)}"
+    print(f"{bought}, {total['stored']} replies from the store, {minutes}:{rest:02}")
     print(f"outputs: {relative(sweep.folder)}")
     for run in (run for run in sweep.runs if run.cause):
         print(f"{run.status}: {run.name}: {run.cause}")
@@ -109,8 +106,6 @@ def _remedy(runs, stop, work):
         return f"stopped by {signal.Signals(stop[0]).name}; run the same command again to resume: replies are stored"
     if work.halted:
         return "stopped by the cost ceiling: raise --max-cost, or give the model a `price` where the cause asks for one"
-    blocked = any(run.status == "not started" and "left out" not in run.cause for run in runs)
-    if blocked or statuses & {"failed", "stopped", "incomplete"}:
+    if statuses & {"failed", "stopped", "incomplete"}:
         return "run the same command again for what is missing: finished runs are skipped, stored replies are free"
-    left_out = statuses & {"left out", "not started"}
-    return "left out: run without --only for the rest" if left_out else ""
+    return "left out: run without --only for the rest" if "left out" in statuses else ""

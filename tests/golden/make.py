@@ -1,189 +1,171 @@
-"""What the golden reference asks and computes; `python tests/golden/make.py` freezes the keys of new designs.
+"""What the golden reference asks and computes, and every import of the package that it needs.
 
-The fixtures beside it were made with version 0.1, once: README.md says how.
+`test_golden.py` holds the package to it; `python tests/golden/make.py NAME NOTEBOOK PARAMETERS` (as JSON) adds the keys
+of a new design to `keys.json`. The fixtures were made with version 0.1, once: README.md says how.
 """
 
+import ast
+import contextlib
+import hashlib
 import json
 import os
-import shutil
+import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE.parent)]
 
-import adapter  # noqa: E402
+import nbformat  # noqa: E402
 import pandas as pd  # noqa: E402
+from written_files import run_notebook  # noqa: E402
 
-WRITER, SECOND = "golden:writer", "own:second"
-AUTHORS = ["sim/good", "sim/no-answer", WRITER]
-HOSTED = ["openai/gpt-4.1", "openai/gpt-5", "anthropic/claude-sonnet-4"]
-JURORS = ["sim/juror-lenient", "sim/juror-silent", "sim/juror-stern"]
-LOCAL = "local/smollm2-135m"
+from selfeval import DATA, ROOT, models, stats, sweep  # noqa: E402
+from selfeval.asking.client import Client  # noqa: E402
+from selfeval.asking.recordings import canonical, key_of  # noqa: E402
+from selfeval.asking.request import Response, is_computed  # noqa: E402
+from selfeval.asking.store import Store  # noqa: E402
+from selfeval.figures import results  # noqa: E402
+from selfeval.identity.report import lasting  # noqa: E402
+from selfeval.records import read_jsonl, read_predictions  # noqa: E402
 
-
-# what is asked --------------------------------------------------------------------------------------------------------
-
-
-def designs() -> dict[str, dict]:
-    """Return {name: {notebook, parameters}} of everything whose keys are frozen; {here} and {folder} stand for paths.
-
-    A later design may read what an earlier one wrote, so they are run in this order.
-    """
-    found: dict[str, dict] = {}
-
-    def add(name: str, notebook: str, **parameters) -> None:
-        assert name not in found, name
-        target = "corpus" if notebook.startswith("01") else "out"
-        if not notebook.startswith("00"):
-            parameters.setdefault(target, f"{{folder}}/{name.replace(' ', '-')}")
-        if notebook[:2] in ("04", "06"):
-            parameters["n_resamples"] = 10
-        found[name] = {"notebook": notebook, "parameters": parameters}
-
-    for notebook in (
-        "00_tour",
-        "01_generate_texts",
-        "02_collect_predictions",
-        "04_identity",
-        "05_role_play",
-        "06_jury",
-    ):
-        add(f"{notebook}, as it stands", notebook)
-    add("07_existence, as it stands", "07_existence")
-    add("02_collect_predictions, untold", "02_collect_predictions", told=False)
-    for number, (stage, notebook, parameters) in enumerate(adapter.runs(adapter.NOTEBOOKS / "sweeps" / "demo.yaml"), 1):
-        if notebook[:2] not in ("03", "08", "09"):
-            parameters = {name: value for name, value in parameters.items() if name != "out"}
-            if "corpus" in parameters:
-                parameters["corpus"] = f"{{folder}}/{parameters['corpus']}"
-            add(f"demo sweep, run {number}, {stage}", notebook, **parameters)
-    variants(add)
-    return found
+NOTEBOOKS = ROOT / "notebooks"
+DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
+MANY = 2_000  # keys of one design; more are frozen as their number and a digest
+UNKNOWN = "[[not recorded]]"  # stands for a reply that nobody committed; what follows from it is not frozen
+ASKING = re.compile(r"\bawait (?!by_all)|\brunner\.run\(|corpus_file\(")  # what follows the last such cell asks nothing
 
 
-def variants(add) -> None:
-    """Add designs that no notebook asks as it stands: every condition, arm, form and kind of provider, in small."""
-    for name in (*HOSTED, "gpt-4-turbo", "ollama:llama3.2", "claude-sonnet-4-5-20250929"):
-        title = name.replace("/", " ").replace(":", " ")
-        add(f"texts by {title}", "01_generate_texts", models=name, limit=2, samples=2, seed=3, temperature=0.4)
-        add(f"existence, {title}", "07_existence", evaluators=name, names=1, templates=0, constrained=":" in name)
-        if name in (*HOSTED, "claude-sonnet-4-5-20250929"):  # the others are in no configuration, or alike
-            add(f"identity, {title}", "04_identity", models=name, simulated=[], limit=0, arms=EVERY_ARM)
-    add(
-        "existence, with reasons",
-        "07_existence",
-        evaluators=["sim/chance", LOCAL],
-        names=2,
-        reasoning=True,
-        iterations=2,
-    )
-    tasks = ["exact_model", "binary_self", "pairwise_self", "lineup"]
-    shared = {"evaluators": HOSTED, "corpus": "{here}/corpora/published.json", "tasks": tasks}
-    conditions = {
-        "free": {"answer": "free"},
-        "constrained": {},
-        "untold": {"told": False, "answer": "free"},
-        "ids": {"labels": "ids"},
-        "anonymous": {"labels": "anonymous", "tasks": ["exact_model", "binary_self", "lineup"]},
-        "hints": {"hints": True, "show_prompt": True},
-        "stated": {"score": "stated", "tasks": tasks[:3]},
-        "stated free": {"score": "stated", "answer": "free", "tasks": tasks[:3]},
-        "unscored": {"score": "none", "temperature": 0.5, "repeats": 2, "seed": 7},
-        "balanced": {"prevalence": "balanced", "tell_prevalence": True},
-        "told one in n": {"tell_prevalence": True, "seed": 1},
-        "better": {"question": "better", "tasks": "pairwise_self"},
-        "shuffled": {"control": "shuffled"},
-        "truncated": {"control": "truncated"},
-        "paraphrased": {"control": "paraphrased", "paraphraser": "sim/talker"},
-        "paraphrased by a hosted model": {"control": "paraphrased", "paraphraser": HOSTED[0]},
-    }
-    for name, condition in conditions.items():
-        free = {"evaluators": HOSTED[:2]} if condition.get("answer", "constrained") == "constrained" else {}
-        add(f"questions, {name}", "02_collect_predictions", **shared | free | condition)
-    add("questions, local", "02_collect_predictions", tasks=tasks, limit=2)
-    add("identity, judged", "04_identity", models="sim/identity-wavers", simulated=[], limit=9, arms=EVERY_ARM,
-        turns=4, repeats=2, seed=5, judge=HOSTED[0])  # fmt: skip
-    arms = ["independent", "personas", "reask", "debate", "sham", "simultaneous", "simultaneous_summary"]
-    court = {"conversations": ["{here}/roleplay/conversations.jsonl"], "humans": 0, "jurors": JURORS, "arms": arms}
-    add("jury, every arm", "06_jury", **court, judge="sim/juror-blind", blind=True, rounds=3)
-    add("jury, whole conversations", "06_jury", **court, scope="conversation", dimensions=["identity", "knowledge"])
-    add("jury, prefixes", "06_jury", **court, scope="prefix", context="isolated", seed=2, aggregation="majority")
-    hosted = court | {"jurors": HOSTED, "arms": ["independent", "personas"]}
-    add("jury, hosted", "06_jury", **hosted, dimensions=["identity", "knowledge", "rejection"])
-    add("role-play, talkers", "05_role_play", agent="sim/talker", interrogator="sim/talker", seed=4, tokens=50,
-        transcripts=["{here}/roleplay/conversations.jsonl"])  # fmt: skip
-    add("role-play, hosted", "05_role_play", agent=HOSTED[0], interrogator=HOSTED[1])
+# requests -------------------------------------------------------------------------------------------------------------
 
 
-EVERY_ARM = ["neutral", "false-near", "false-far", "true", "placebo", "mention"]
+@cache
+def recordings() -> dict[str, dict[str, dict]]:
+    """Return {file of data/sample: {the key computed from the request: the line}}."""
+    files = sorted((DATA / "sample").glob("*.jsonl"))
+    return {file.name: {key_of(canonical(row["request"])): row for row in read_jsonl(file)} for file in files}
+
+
+class Asked:
+    """What was asked while a notebook ran. requests: {key: identity}; replies: {key: text} of simulated models."""
+
+    def __init__(self):
+        self.requests: dict[str, str] = {}
+        self.replies: dict[str, str] = {}
+
+    def frozen(self) -> dict:
+        """Return what `keys.json` has of a design."""
+        keys, example = sorted(key[:DIGITS] for key in self.requests), min(self.requests)
+        if len(keys) <= MANY:
+            said = {"count": len(keys), "keys": " ".join(keys)}
+        else:
+            said = {"count": len(keys), "sha256": digest("\n".join(sorted(self.requests))), "first": keys[:3]}
+        said["example"] = {"key": example, "request": json.loads(self.requests[example])}
+        if self.replies:
+            said["simulated_replies"] = digest(json.dumps(sorted(self.replies.items())))
+        return said
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Asked]:
+    """Collect what every client asks. Recorded and simulated replies are served; a request that follows from another
+    reply is not collected, since nobody committed that reply."""
+    known = {key: row["response"] for rows in recordings().values() for key, row in rows.items()}
+    unknown, asked, chat_all = {"text": UNKNOWN, "finish_reason": "stop"}, Asked(), Client.chat_all
+    # A key that is never sent: whoever asks a hosted model looks for one before.
+    wanted = {provider.keys[0]: "none" for provider in models.providers().values() if provider.keys}
+    wanted |= {"TQDM_DISABLE": "1"}
+    kept = {name: os.environ.get(name) for name in wanted}
+
+    async def listen(client, requests, label="replies"):
+        for request in requests:
+            if UNKNOWN not in request.identity:
+                asked.requests[request.key] = request.identity
+        served = [request for request in requests if is_computed(request.model)]
+        given = dict(zip(map(id, served), await chat_all(client, served, label), strict=True)) if served else {}
+        for request in served:
+            if UNKNOWN not in request.identity:
+                asked.replies[f"{request.key} {request.seed}"] = given[id(request)].text
+        return [given.get(id(request)) or Response.from_dict(known.get(request.key, unknown)) for request in requests]
+
+    os.environ |= wanted
+    Client.chat_all = listen
+    try:
+        yield asked
+    finally:
+        Client.chat_all = chat_all
+        for name, value in kept.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def asked_by(notebook: str, **parameters) -> Asked:
+    """Return what a notebook asks with these parameters; its cells are run in this process up to the last that asks."""
+    with listening() as asked:
+        run_notebook(notebook, until=ASKING, **parameters)
+    return asked
 
 
 def filled(value, folder: Path):
-    """Return parameters with the paths that their placeholders stand for."""
-    if isinstance(value, str):
-        return value.replace("{here}", str(HERE)).replace("{folder}", str(folder))
-    if isinstance(value, list):
-        return [filled(one, folder) for one in value]
-    return {name: filled(one, folder) for name, one in value.items()} if isinstance(value, dict) else value
+    """Return parameters with the paths that {here} and {folder} in them stand for."""
+    paths = {"{here}": str(HERE), "{folder}": str(folder)}
+    text = json.dumps(value)
+    for name, path in paths.items():
+        text = text.replace(name, path)
+    return json.loads(text)
 
 
-def freeze_keys() -> None:
-    """Write keys.json."""
-    folder, frozen = Path(tempfile.mkdtemp()), {"recordings": {}, "designs": {}}
-    for name, rows in adapter.recordings().items():
-        frozen["recordings"][name] = {"count": len(rows), "keys": " ".join(sorted(k[: adapter.DIGITS] for k in rows))}
-    for name, design in designs().items():
-        asked = adapter.asked_by(design["notebook"], **filled(design["parameters"], folder))
-        assert asked.requests, f"{name} asks nothing"
-        frozen["designs"][name] = design | asked.frozen()
-        print(f"{len(asked.requests):6} {name}", flush=True)
-    shutil.rmtree(folder)
-    write(HERE / "keys.json", frozen)
+# notebooks, sweeps, stores --------------------------------------------------------------------------------------------
 
 
-def write(path: Path, content) -> None:
-    """Write JSON for people who look at differences."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def parameters(notebook: Path) -> dict:
+    """Return {name: default} of a notebook's parameters."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    [cell] = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    statements = ast.parse(cell.source).body
+    return {s.target.id if isinstance(s, ast.AnnAssign) else s.targets[0].id: ast.literal_eval(s.value)
+            for s in statements}  # fmt: skip
 
 
-# fixtures -------------------------------------------------------------------------------------------------------------
+def runs(sweep_file: Path) -> list[tuple[str, str, dict]]:
+    """Return (stage, notebook, parameters) of every run of a sweep file."""
+    stages = sweep.load(sweep_file, "/runs").stages
+    return [(stage.name, Path(run.notebook).stem, dict(run.parameters)) for stage in stages for run in stage.runs]
 
 
-def run(notebook: str, **parameters) -> None:
-    """Run a notebook with these parameters, one call at a time."""
-    given = {name: str(value) if isinstance(value, Path) else value for name, value in parameters.items()}
-    adapter.run_notebook(notebook, **given | {"concurrency": 1})
-    print(f"       {notebook} {parameters.get('out') or parameters.get('corpus')}", flush=True)
+def content_of(path: Path) -> tuple[list[dict], dict[str, int]]:
+    """Return a store's replies in key order, with what was rescued beside it, and how many attempts failed, and how."""
+    with contextlib.closing(Store(path)) as store:
+        for file in path.with_name(f"{path.name}.rescued").glob("*.jsonl"):  # as a sentence says when it is opened
+            store.import_file(file)
+        rows = [{"key": key, "request": json.loads(request), "response": json.loads(response)}
+                for key, request, response in store.rows()]  # fmt: skip
+        return rows, store.outcomes()
 
 
-OURS = {"corpus": "{here}/corpora/ours", "evaluators": AUTHORS, "answer": "free"}
-SCORED = OURS | {"evaluators": WRITER, "answer": "constrained", "limit": 3}
-PREDICTED = {  # folder: what is asked
-    "told": OURS | {"tasks": ["exact_model", "binary_self", "pairwise_self", "lineup"], "limit": 3, "score": "none"},
-    "untold": OURS | {"told": False, "tasks": "exact_model", "limit": 3, "score": "none"},
+WRITER, SECOND = "golden:writer", "own:second"
+AUTHORS = ["sim/good", "sim/no-answer", WRITER]
+OURS = {"corpus": "{here}/corpora/ours", "evaluators": AUTHORS, "answer": "free", "limit": 3}
+SCORED = OURS | {"evaluators": WRITER, "answer": "constrained"}
+PREDICTED = {  # folder: what 02_collect_predictions was asked
+    "told": OURS | {"tasks": ["exact_model", "binary_self", "pairwise_self", "lineup"], "score": "none"},
     "anonymous": {
-        "corpus": "{here}/corpora/samples",
-        "evaluators": [*AUTHORS[:2], SECOND],
-        "answer": "free",
-        "labels": "anonymous",
-        "tasks": "exact_model",
-        "repeats": 2,
-        "temperature": 0.7,
-        "seed": 2,
+        "corpus": "{here}/corpora/samples", "evaluators": [*AUTHORS[:2], SECOND], "answer": "free",
+        "labels": "anonymous", "tasks": "exact_model", "repeats": 2, "temperature": 0.7, "seed": 2,
     },
     "scored": SCORED,
     "stated": SCORED | {"score": "stated", "tasks": "pairwise_self"},
-}
-PLAYED = {  # command: its arguments
-    "roleplay": ["--max-turns", 2, "--concurrency", 1, "--feedback"],
-    "compare": ["--max-turns", 2, "--concurrency", 1],
-}
-for played in PLAYED.values():
-    played += ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", WRITER]
-    played += ["--jury-llm-models", ",".join(JURORS)]
+}  # fmt: skip
+PLAYED = ["--max-turns", 2, "--concurrency", 1, "--role-play-llm-model", "sim/talker",
+          "--interrogator-llm-model", WRITER,
+          "--jury-llm-models", "sim/juror-lenient,sim/juror-silent,sim/juror-stern"]  # fmt: skip
 
 
 # results --------------------------------------------------------------------------------------------------------------
@@ -193,65 +175,56 @@ def result_tables() -> dict[str, pd.DataFrame]:
     """Return {file: table} of every evaluation, computed from the records of the fixtures."""
 
     def records(*parts: str) -> pd.DataFrame:
-        return pd.DataFrame(adapter.read_jsonl(HERE.joinpath(*parts)))
+        return pd.DataFrame(read_jsonl(HERE.joinpath(*parts)))
 
-    folder = HERE / "predictions"
-    told = adapter.read_predictions([folder / "told", folder / "untold"])
-    others = adapter.read_predictions([folder / name for name in ("anonymous", "scored", "stated")])
-    said, found = records("identity", "identity.jsonl"), records("existence", "existence.jsonl")
-    return {
-        "self_recognition": adapter.recognition(told),
-        "self_recognition_others": adapter.recognition(others),
-        "contrasts": adapter.contrasts(told),
-        "models_in_general": adapter.in_general(told),
-        "identity": adapter.identity(said),
-        "survival": adapter.survival(said),
-        "jury": adapter.jury(records("roleplay", "verdicts.jsonl")),
-        "existence": adapter.existence(found),
+    folder, few = HERE / "predictions", {"n_resamples": 200, "seed": 0}
+    told = read_predictions([folder / "told", folder / "untold"])
+    others = read_predictions([folder / name for name in ("anonymous", "scored", "stated")])
+    said, tables = records("identity", "identity.jsonl"), stats.identity_table
+    found = {
+        "self_recognition": stats.recognition_table(told, **few),
+        "self_recognition_others": stats.recognition_table(others, **few),
+        "contrasts": stats.condition_contrasts(told),
+        "models_in_general": stats.models_in_general(told),
+        "identity": pd.concat([tables(said, **few), tables(said, by=["model", "family"], **few)], ignore_index=True),
+        "survival": lasting(said, **few),
+        "jury": stats.jury_table(records("roleplay", "verdicts.jsonl"), **few),
+        "existence": stats.existence_table(records("existence", "existence.jsonl")),
     }
+    return {name: numbered(table) for name, table in found.items()}
 
 
 def numbered(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its conditions as `1`, `2`, ... in their order: spelled out they are half of a file."""
-    if "condition" not in table or table.empty:
-        return table
     legend = {label: str(number) for number, label in enumerate(dict.fromkeys(table["condition"]), 1)}
     return table.assign(condition=table["condition"].map(legend))
 
 
-def parameters() -> dict[str, dict]:
-    """Return the parameters of all notebooks with their defaults."""
-    return {file.stem: adapter.parameters(file.stem) for file in sorted(adapter.NOTEBOOKS.glob("*.ipynb"))}
+def recognition_set(folder: Path, predictions: list) -> dict[str, Path]:
+    """Make the set of a recognition folder below results/ from its records again; return {table: file}.
+
+    The bootstrap's rows are left out: its 10,000 resamples take a minute, and nbval has them.
+    """
+    records = read_predictions(predictions)
+    table = stats.recognition_table(records, n_resamples=1, seed=0)
+    names = models.display_names([*records["evaluator_model"].unique(), *records["true_model"].unique()])
+    tables = {"recognition": table, "counts": stats.confusion(records), "roc": stats.roc_points(records, table)}
+    tables["contrasts"] = stats.condition_contrasts(records)
+    made = results.save(folder, "recognition", records, tables, {}, {}, names)
+    return {file.stem: file for file in made.glob("*.csv")}
 
 
-class copied:
-    """A copy of a folder of fixtures for a `with` block: opening a store may change its file."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __enter__(self) -> Path:
-        self.folder = Path(tempfile.mkdtemp(dir=os.environ.get("SELFEVAL_TESTS")))
-        return Path(shutil.copytree(HERE / self.name, self.folder / self.name))
-
-    def __exit__(self, *_) -> None:
-        shutil.rmtree(self.folder)
-
-
-def place_limits(folder: Path) -> None:
-    """Put the file of rates and purses where a process finds it that has this folder for temporary files."""
-    place = folder / f"selfeval-{os.getuid()}"
-    place.mkdir(mode=0o700)
-    shutil.copy(HERE / "store" / "limits.sqlite", place / "limits.sqlite")
-
-
-def main() -> None:
-    """Write keys.json, with no key, no replay and no other registry of the environment in the way."""
-    for name in [name for name in os.environ if name.startswith("SELFEVAL_") or name.endswith("_API_KEY")]:
-        del os.environ[name]
-    os.environ |= {"TQDM_DISABLE": "1", "SELFEVAL_STORE": str(Path(tempfile.mkdtemp()) / "none.sqlite")}
-    freeze_keys()
+def main(name: str, notebook: str, given: str) -> None:
+    """Add a design to keys.json, with no key, no replay and no other registry of the environment in the way."""
+    for variable in [each for each in os.environ if each.startswith("SELFEVAL_") or each.endswith("_API_KEY")]:
+        del os.environ[variable]
+    folder, frozen = Path(tempfile.mkdtemp()), json.loads((HERE / "keys.json").read_text(encoding="utf-8"))
+    os.environ["SELFEVAL_STORE"] = str(folder / "none.sqlite")
+    design = {"notebook": notebook, "parameters": json.loads(given)}
+    assert name not in frozen["designs"], "what is frozen stays"
+    frozen["designs"][name] = design | asked_by(notebook, **filled(design["parameters"], folder)).frozen()
+    (HERE / "keys.json").write_text(json.dumps(frozen, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

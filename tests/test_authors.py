@@ -1,20 +1,16 @@
-"""Who is asked, where and when: authors by name, providers of one's own, absent servers, pauses, prices, keys."""
+"""Which author of a corpus an evaluator is: by names, by hand, and never by a guess."""
 
 import openai  # noqa: F401  its import takes half a second, which is no part of a pause
 import pandas as pd
 import pytest
 from fake_server import FakeServer
-from sweep_files import make_notebook, write
 from written_files import run_notebook
 
-from selfeval import sweep
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get, get_all
 from selfeval.recognition.design import design, match_authors
 from selfeval.recognition.questions import Condition
 from selfeval.records import read_jsonl
-
-# authors --------------------------------------------------------------------------------------------------------------
 
 
 def texts_of(*authors, prompts=2):
@@ -116,56 +112,3 @@ def test_a_stranger_that_is_called_like_an_author_is_not_asked(registry):
     for authors in (["GPT-4.1", "Ann"], ["openai/gpt-4.1", "Ann"], [("m1", "GPT-4.1"), "Ann"]):
         with pytest.raises(InputError, match=r"'openai:gpt-4.1' is called 'GPT-4.1', like an author of the corpus"):
             design([get("openai:gpt-4.1")], texts_of(*authors), Condition())
-
-
-# endpoints ------------------------------------------------------------------------------------------------------------
-
-
-# pauses ---------------------------------------------------------------------------------------------------------------
-
-
-# the price before it is paid ------------------------------------------------------------------------------------------
-
-PRICED = """
-models:
-  - {id: 'openai:a', display: Model A, price: {input: 3.0, output: 50.0}}
-  - {id: 'openai:b', display: Model B, price: {input: 50.0, output: 3.0}}
-  - {id: 'openai:c', display: Model C}
-"""
-ASKS = """from selfeval import Client, Request
-from selfeval.models import get
-from selfeval.asking.messages import choice_format
-form = choice_format({"answer": ["YES", "NO"]})
-parameters = {"max_tokens": 40, "response_format": form}
-texts = [f"{k:04d}" + 296 * "x" for k in [*range(10), 0, 1]]  # two of them twice: bought once
-asked = [Request(get(m), [{"role": "user", "content": text}], parameters)
-         for m in ("openai:a", "openai:b", "openai:c") for text in texts]
-async with Client() as client:
-    await client.chat_all(asked, label=None)"""
-
-
-def test_a_dry_run_counts_calls_tokens_and_dollars(tmp_path, registry, monkeypatch, capsys):
-    """10 prompts of 300 letters: 79 to 108 tokens each (a token has 3 to 4 letters); replies of 4 to 40 tokens.
-
-    So A costs 790 * $3 + 40 * $50 to 1,080 * $3 + 400 * $50 a million, B the same the other way round.
-    """
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store" / "store.sqlite"))
-    monkeypatch.setenv("OPENAI_API_KEY", "none-is-asked")
-    registry(PRICED)
-    make_notebook(tmp_path / "asks.ipynb", ASKS, parameters="limit: int = 0\n")
-    path = write(tmp_path, {"notebook": "asks"})
-    assert sweep.run_file(path, 1, tmp_path / "out", "forked", dry_run=True, max_cost=0.01) == 0
-    said = capsys.readouterr().out
-    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line.startswith(("openai:", "all "))}
-    assert rows == {
-        "openai:a": ["0", "10", "790-1,080", "40-400", "0.0044-0.0232"],
-        "openai:b": ["0", "10", "790-1,080", "40-400", "0.0396-0.0552"],
-        "openai:c": ["0", "10", "790-1,080", "40-400", "?"],
-        "all": ["0", "30", "2,370-3,240", "120-1,200", "0.0440-0.0784", "and", "?"],
-    }
-    assert "0 replies are stored, 30 to buy" in said
-    assert "up to $0.0784: the ceiling of $0.01 may stop it before its end" in said
-    assert "openai:c has no `price`" in said
-
-
-# keys -----------------------------------------------------------------------------------------------------------------
