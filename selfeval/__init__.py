@@ -7,7 +7,7 @@
     result = se.measure_recognition(answers)
     se.plot(result)
 
-Recognition  generate_texts, collect_predictions, measure_recognition, controls
+Recognition  generate_texts, collect_predictions, measure_recognition, check_rules, controls
 Identity     ask_identity, measure_identity; EvalRunner runs a configuration of the published form
 Role-play    converse, judge, measure_jury
 Existence    ask_existence, measure_existence
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("SELFEVAL_DATA") or ROOT / "data")  # a dry run has a shadow of it
 FIGURES = ROOT / "figures"
 
-ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence")
+ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence", "check_rules")
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
     "table", "conclude", "compare", "plan", "save", "read_results", "runs",

@@ -18,14 +18,14 @@ import yaml
 from selfeval import models as registry
 from selfeval import records, stats
 from selfeval.asking import dryrun
-from selfeval.asking.client import Client
+from selfeval.asking.client import Client, Tally
 from selfeval.errors import InputError, check_one_of
-from selfeval.figures import drawing, results, style, tables
+from selfeval.figures import drawing, printed, results, style, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import run_suite
 from selfeval.models import Model
-from selfeval.recognition import answers, design, existence, texts
+from selfeval.recognition import answers, correctness, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
 from selfeval.roleplay import conversation, humans, jury
@@ -37,6 +37,7 @@ from selfeval.stats.classifier import predict_authors
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
 COMMON = {"concurrency": 16, "again": "", "max_cost": None, "dry_run": False}
+PRINTED = ["self_accuracy", "false_claim_rate", "advantage", "discrimination"]
 ASKED = """
 
     concurrency: calls in flight per provider. again: replies to ask for once more, stored ones too: "empty", "filtered"
@@ -67,7 +68,8 @@ def asks(*expanded: Callable) -> Callable:
                     found = await function(client, *given.args, **given.kwargs)
                 if folder:
                     return pd.DataFrame(dryrun.prices(folder))
-            print(client.tally)
+            if client.tally != Tally():
+                print(client.tally)
             return found
 
         @wraps(function)
@@ -263,14 +265,38 @@ def measure_recognition(
     predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". method: of the
     intervals, "bca" or "percentile" for the bootstrap over prompts. policy: "all" (no answer claims nothing) or
     "answered". level: of the intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw
-    replies anew (`yes`), keep those on record (`no`), or `auto`. columns: {their name of a field: ours}.
+    replies anew (`yes`), keep those on record (`no`), or `auto`; what that takes back is printed. columns: {their name
+    of a field: ours}. The frame's `tables` also have what `compare` shows, and `changes`: what reading changed.
     """
-    frame, _ = answers.rescore(records.read_predictions(predictions, columns), reread)
+    frame, changes = answers.rescore(records.read_predictions(predictions, columns), reread)
+    several = serving.of_predictions(frame)
+    _tell_served(several)
+    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
+    names = serving.marked(names, several)
+    for sentence in tables.reading(frame, changes, names):
+        print(sentence)
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
-    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
-    return _estimates("recognition", table, more, frame, names, statistics, method, policy)
+    more["paired"] = stats.paired_models(frame, level=level)
+    more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
+    found = _estimates("recognition", table, more, frame, names, statistics, method, policy)
+    found.endpoints = serving.sentences(names, several)
+    return found
+
+
+@asks()
+async def check_rules(client: Client, result: Estimates, judge: Ids = "") -> pd.DataFrame:
+    """Set other people's rules for calling a reply right beside ours: shares of replies per evaluator.
+
+    result: of `measure_recognition`; of its records those of the exact task that hold a raw reply. judge: a model that
+    also says which replies name the author; "" for none.
+    """
+    ruled = correctness.correct_by(result.records)
+    if judge:
+        [asked] = _models(judge)
+        ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
+    return correctness.compared(ruled)
 
 
 def _estimates(kind, table, more, frame, names, statistics=(), method="", policy="", author="") -> Estimates:
@@ -462,6 +488,8 @@ class Figures(dict):
     def _ipython_display_(self) -> None:
         for name in self:
             style.show(self, name)
+        if not self:
+            print("No figure of this kind: the records do not allow one.")
 
     def save(self, path: str | Path) -> list[Path]:
         """Write PDF, PNG and SVG under a path without suffix; of several figures each under its name behind it."""
@@ -475,11 +503,11 @@ def plot(result: Estimates, kind: str = "") -> Figures:
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
     drawn = drawing.draw(result.kind, result.drawn(), result.names)
-    kinds = list(dict.fromkeys(name.partition("_")[0] for name in drawn))
-    if not kinds:
+    if not drawn and not kind:
         raise InputError("There is nothing to draw: no estimate in these rows.")
-    check_one_of("kind", kind or kinds[0], kinds)
-    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == (kind or kinds[0])})
+    kind = kind or next(iter(drawn)).partition("_")[0]
+    check_one_of("kind", kind, drawing.FORMS[result.kind])
+    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == kind})
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -490,7 +518,7 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     """
     check_one_of("by", by, ["evaluator", "condition"])
     if result.kind == "recognition":
-        found = stats.paired_models(result.records) if by == "evaluator" else result.tables["contrasts"]
+        found = result.tables["paired" if by == "evaluator" else "contrasts"]
     elif result.kind == "identity" and by == "evaluator":
         found = stats.paired_comparison(result.records, statistics=["claim_discrimination"])
     else:
@@ -498,13 +526,18 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     return _estimates(result.kind, found, {}, result.records, result.names)
 
 
-def table(result: Estimates, statistics: str | Sequence[str], **options) -> pd.DataFrame:
+def table(
+    result: Estimates, statistics: str | Sequence[str], otherwise: str = "", **options
+) -> pd.DataFrame | Sentences:
     """Return statistics side by side as "estimate [low, high]", one row per evaluator; of a jury, per arm and source.
 
+    otherwise: a sentence to return where none of them was measured; those of them that were not are then left out.
     options: of a jury, `jurors=True` for single jurors instead of the whole jury.
     """
     chosen = [statistics] if isinstance(statistics, str) else list(statistics)
-    for name in chosen:
+    if otherwise and not {*chosen} & {*result["statistic"]}:
+        return Sentences([otherwise])
+    for name in [] if otherwise else chosen:
         check_one_of("statistics", name, result["statistic"].unique())
     shown = {"identity": identity_report.summary, "jury": jury_report.summary}.get(result.kind, tables.summary)
     return shown(pd.DataFrame(result), chosen, display=result.names, **options)
@@ -524,14 +557,22 @@ def plan(result: Estimates) -> Sentences:
     return Sentences([jury_report.planning(rows)] if result.kind == "jury" else tables.planning(rows))
 
 
-def save(result: Estimates, out: str | Path, settings: Mapping | None = None) -> Path:
+def save(result: Estimates, out: str | Path, settings: Mapping | None = None, notebook: str = "") -> Path:
     """Write a result to a folder below data/: estimates, records and figures, and what the paper's figures need.
 
-    settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
+    settings: what a reader has to know of how it was made. notebook: which one made it, where it is not the
+    first of its kind. Returns the folder of the set for `draw_paper`.
     """
     drawn = drawing.draw(result.kind, result.tables, result.names)
     kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
-    return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names)
+    if result.kind == "recognition":
+        whole = result.tables["recognition"]
+        shown = tables.summary(whole, PRINTED, result.names)
+        p = shown.filter(regex="^p( of |$)")
+        shown[p.columns] = p.map(lambda cell: f"= {cell}" if cell[:1].isdigit() else cell)  # as files always had it
+        notes = [tables.about_intervals(whole), *result.endpoints]
+        printed.save_table(shown, records.data_path(out) / "tables", "recognition", notes)
+    return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names, notebook)
 
 
 def read_results(folder: str | Path) -> list[Estimates]:

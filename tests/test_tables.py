@@ -161,7 +161,7 @@ def test_pairs_have_a_sentence_of_their_own(capsys):
     first = [row | {"predicted_self": row["position"] == 1} for row in rows]
     [sentence] = tables.conclusions(stats.recognition_table(pd.DataFrame(first), n_resamples=10))
     assert "no evidence that it tells them apart" in sentence
-    tables.show(pd.DataFrame(), "No pairs were asked.")
+    tables.show_table(pd.DataFrame(), "No pairs were asked.")
     assert capsys.readouterr().out == "No pairs were asked.\n"
 
 

@@ -10,9 +10,9 @@ _HOME = {
     "drawing": ("draw",),
     "printed": ("save_table",),
     "style": ("save", "show", "use_style"),
-    "tables": (
-        "about_intervals", "beside_bootstrap", "ceiling", "claims", "in_general", "leaking", "overview", "paired",
-        "positions", "show_table", "statuses", "which_interval",
+    "tables": tuple(
+        "about_intervals beside_bootstrap ceiling claims in_general leaking overview paired positions show_table "
+        "statuses which_interval".split()
     ),
 }
 

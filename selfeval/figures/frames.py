@@ -40,14 +40,16 @@ class Estimates(pd.DataFrame):
     """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
 
     kind: of `figures.results.KINDS`. tables: all rows by name, with every policy and method, as they are saved.
-    records: what was measured. names: {model id: display name}.
+    records: what was measured. names: {model id: display name}. endpoints: sentences on models that several endpoints
+    served.
     """
 
-    _metadata = ["kind", "tables", "records", "names"]  # noqa: RUF012
+    _metadata = ["kind", "tables", "records", "names", "endpoints"]  # noqa: RUF012
     kind: str = ""
     tables: Mapping[str, pd.DataFrame] | None = None
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
+    endpoints: Sequence[str] = ()
 
     @property
     def _constructor(self):

@@ -75,7 +75,8 @@ def save(
 
     records: a list of those made here is written as JSON lines. tables: {name: rows}, those of `KINDS` and others;
     each with estimates becomes a CSV of its own. settings: what a reader of the figures has to know, as plain values.
-    notebook: which one makes it, where that is not the first of its kind. A set that holds the same already keeps its date.
+    notebook: which one makes it, where that is not the first of its kind. A set that holds the same already keeps its
+    date.
     """
     folder, (names, first) = data_path(out), KINDS[kind]
     if isinstance(records, list) and records:

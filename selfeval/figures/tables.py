@@ -87,6 +87,10 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
     raw replies, five of these replies follow.
     """
     lines, said = list(records.attrs.get("notes", ())), words()["sentences"]
+    named = records[records["task_type"].isin(NAMING)]
+    shown = named["candidates"].dropna() if "candidates" in named else []
+    if named["true_model"].nunique() == 2 and all(len(names) == 2 for names in shown):
+        lines.append(said["two_authors"])
     for change in changes.to_dict("records"):
         had, taken, use = change["on record"], change["removed"] + change["changed"], change["answers"]
         if taken <= DOUBTFUL * had:
@@ -194,13 +198,15 @@ def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd
     return _readable(both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True), display)
 
 
-def ceiling(table: pd.DataFrame, style_table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Set each author's own discrimination beside that of a style classifier for the author's name, in naming tasks."""
-    style = default_rows(style_table, "discrimination", author=None)
-    style = style[style["author"] != ""].assign(evaluator=lambda rows: rows["author"], statistic="classifier")
-    own = default_rows(table, "discrimination").assign(statistic="itself")
-    own = own[own["task"].isin(NAMING) & own["evaluator"].isin(style["author"])]
-    style = own[ROW].merge(style.drop(columns=DESIGN), on="evaluator")
+def ceiling(table: pd.DataFrame, style: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set each author's own discrimination beside that of a style classifier (`selfeval.controls`), in naming tasks."""
+    if "style" not in style:
+        return pd.DataFrame()
+    bounds = {"style": "estimate", "style_low": "low", "style_high": "high", "author": "evaluator"}
+    style = style.rename(columns=bounds).assign(statistic="classifier")
+    own = default_rows(table, J).assign(statistic="itself")
+    own = own[own["task"].isin(NAMING) & own["evaluator"].isin(style["evaluator"])]
+    style = own[ROW].merge(style, on="evaluator")
     both = side_by_side(pd.concat([own, style]), ROW, ["classifier", "itself"])
     return _readable(both.reset_index(), display)
 
