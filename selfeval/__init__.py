@@ -11,8 +11,11 @@ Recognition  generate_texts, collect_predictions, measure_recognition, check_rul
 Identity     ask_identity, measure_identity; EvalRunner runs a configuration of the published form
 Role-play    converse, judge, measure_jury
 Existence    ask_existence, measure_existence
-Results      plot, table, conclude, compare, plan, save, draw_paper, write_report, show; `stats` and `figures` for more
-Models       list_models
+Results      plot, table, conclude, compare, plan, save, show; more in `stats` and `figures`
+Runs         read_results, runs, draw_paper, write_report
+Models       list_models; `models` is the registry
+Places       DATA, FIGURES, ROOT; keep_samples keeps a notebook from replacing committed samples
+Safety       visible makes what a model said harmless to print
 
 Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A
 verb that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
@@ -38,6 +41,7 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "draw_paper": ("figures.paper", "make"),
     "keep_samples": ("files", ""),
     "show": ("figures.cards", ""),
+    "visible": ("keys", ""),
     "write_report": ("report", "build"),
 }
 _MOVED = {  # what 0.1 offered here
@@ -65,7 +69,7 @@ _CARDS = {  # classes that a notebook shows as cards
     "selfeval.roleplay.transcripts": ("Conversation",),
 }
 
-__all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *(f"a{name}" for name in ASKING), *_MODULES]
+__all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
 
 
 def __getattr__(name: str):
@@ -74,10 +78,10 @@ def __getattr__(name: str):
         return import_module(f"selfeval.{name}")
     if name in _MOVED:
         raise AttributeError(f"selfeval.{name} is no more since 0.2: {_MOVED[name]}.")
-    if name not in __all__:
-        raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
-    if name not in _HOME:
+    if name[:1] == "a" and name[1:] in ASKING:
         return __getattr__(name[1:]).awaited
+    if name not in _HOME:
+        raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
     module, called = _HOME[name]
     value = globals()[name] = getattr(import_module(f"selfeval.{module}"), called or name)
     return value

@@ -15,16 +15,16 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from selfeval import figures, records, stats
 from selfeval import models as registry
-from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client, Tally
 from selfeval.errors import InputError, check_one_of
-from selfeval.figures import drawing, printed, results, style, tables
+from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import run_suite
-from selfeval.models import Model
+from selfeval.models import Model, get_all
 from selfeval.recognition import answers, correctness, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
@@ -136,13 +136,6 @@ def _in_loop() -> bool:
         return False
 
 
-def _models(ids: Ids) -> list[Model]:
-    given = [ids] if isinstance(ids, str | Model) else list(ids)
-    if not given:
-        raise InputError("Name at least one model; `selfeval.list_models()` shows the registry's.")
-    return [one if isinstance(one, Model) else registry.get(one) for one in given]
-
-
 # --- self-recognition -------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +160,7 @@ async def generate_texts(
     frame's `failures` are the requests without a text.
     """
     asked, people = _prompts(prompts, limit, words, seed)
-    written, failures = await texts.generate_texts(client, _models(authors), asked, words=words, seed=seed, **how)
+    written, failures = await texts.generate_texts(client, get_all(authors), asked, words=words, seed=seed, **how)
     for sentence in texts.missing_texts(written, failures):
         print(sentence)
     if corpus and not dryrun.is_counting():
@@ -234,7 +227,7 @@ async def collect_predictions(
     rows = records.read_texts(texts, limit)
     condition = Condition(answer=answer, **condition)
     written = dict.fromkeys(row["author"] for row in rows)
-    judges = _models([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
+    judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
     rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
     rows = await design.shown_texts(client, rows, condition, seed=seed)
     how = {"tasks": task, "repeats": repeats, "seed": seed}
@@ -294,7 +287,7 @@ async def check_rules(client: Client, result: Estimates, judge: Ids = "") -> pd.
     """
     ruled = correctness.correct_by(result.records)
     if judge:
-        [asked] = _models(judge)
+        [asked] = get_all(judge)
         ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
     return correctness.compared(ruled)
 
@@ -345,7 +338,7 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     `keyword_match`, `regex`, `similarity`, `judge`, or a function. judge: a model that scores them too. temperature,
     seed: of the replies. A configuration of the published form is run by `selfeval.EvalRunner`.
     """
-    return Records(await run_suite(client, _models(models), suite, repeats=repeats, **how))
+    return Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
 
 
 def measure_identity(
@@ -381,7 +374,7 @@ async def ask_existence(
     """
     targets = existence.targets(existence.real_models(about), names)
     ways = existence.templates(templates)
-    return Records(await existence.collect_existence(client, _models(models), targets, ways, **how))
+    return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
 
 
 def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
@@ -420,9 +413,9 @@ async def converse(
     for the provider's own limit.
     """
     how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-    [played], held = _models(agent), []
+    [played], held = get_all(agent), []
     if interrogator is not None:
-        [asker] = _models(interrogator)
+        [asker] = get_all(interrogator)
         parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
         held = await conversation.converse(client, asker, played, **parts, **how)
     chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
@@ -456,7 +449,7 @@ async def judge(
     decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
     cases = [one.first(max_turns) for one in read_conversations(conversations)[: limit or None]]
-    return Records(await jury.hold(client, jury.Jury(_models(jurors), **how), cases, list(arms)))
+    return Records(await jury.hold(client, jury.Jury(get_all(jurors), **how), cases, list(arms)))
 
 
 def measure_jury(
@@ -487,7 +480,7 @@ class Figures(dict):
 
     def _ipython_display_(self) -> None:
         for name in self:
-            style.show(self, name)
+            figures.show(self, name)
         if not self:
             print("No figure of this kind: the records do not allow one.")
 
@@ -495,18 +488,20 @@ class Figures(dict):
         """Write PDF, PNG and SVG under a path without suffix; of several figures each under its name behind it."""
         path = Path(path).with_suffix("")
         names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
-        return [file for name, figure in self.items() for file in style.save(figure, path.parent, names[name])]
+        return [file for name, figure in self.items() for file in figures.save(figure, path.parent, names[name])]
 
 
 def plot(result: Estimates, kind: str = "") -> Figures:
     """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-    drawn = drawing.draw(result.kind, result.drawn(), result.names)
+    from selfeval.figures.drawing import FORMS  # matplotlib
+
+    drawn = figures.draw(result.kind, result.drawn(), result.names)
     if not drawn and not kind:
         raise InputError("There is nothing to draw: no estimate in these rows.")
     kind = kind or next(iter(drawn)).partition("_")[0]
-    check_one_of("kind", kind, drawing.FORMS[result.kind])
+    check_one_of("kind", kind, FORMS[result.kind])
     return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == kind})
 
 
@@ -563,7 +558,7 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None, no
     settings: what a reader has to know of how it was made. notebook: which one made it, where it is not the
     first of its kind. Returns the folder of the set for `draw_paper`.
     """
-    drawn = drawing.draw(result.kind, result.tables, result.names)
+    drawn = figures.draw(result.kind, result.tables, result.names)
     kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
     if result.kind == "recognition":
         whole = result.tables["recognition"]
@@ -571,7 +566,7 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None, no
         p = shown.filter(regex="^p( of |$)")
         shown[p.columns] = p.map(lambda cell: f"= {cell}" if cell[:1].isdigit() else cell)  # as files always had it
         notes = [tables.about_intervals(whole), *result.endpoints]
-        printed.save_table(shown, records.data_path(out) / "tables", "recognition", notes)
+        figures.save_table(shown, records.data_path(out) / "tables", "recognition", notes)
     return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names, notebook)
 
 

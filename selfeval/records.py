@@ -317,7 +317,7 @@ def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict], Mapping]]:
 
 def _says_of_files(part: Mapping) -> bool:
     """Tell a mapping {path: {name: value}} from a record."""
-    return all(isinstance(value, Mapping | None) for value in part.values())
+    return len(part) == 1 or all(isinstance(value, Mapping | None) for value in part.values())
 
 
 def _named_files(source) -> dict[Path, Mapping]:

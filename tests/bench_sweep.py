@@ -13,7 +13,8 @@ from fake_server import served
 
 RUNS, WORKERS = 16, 2
 ASKING, CALLS, LATENCY = 6, 500, 0.1  # runs of one notebook, calls of each, seconds that a reply takes
-ASK = f"""from selfeval import Client, Request
+ASK = f"""from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.models import get
 
 async with Client(64) as client:

@@ -24,7 +24,8 @@ from selfeval.sweep import cluster as clusters
 
 RUNS, CALLS, IN_FLIGHT = 4, 12, 2
 ASK = f"""import json, pathlib
-from selfeval import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.models import get
 async with Client({IN_FLIGHT}) as client:
     requests = [Request(get("openai:fake"), [{{"role": "user", "content": f"{{x}} {{i}}"}}]) for i in range({CALLS})]

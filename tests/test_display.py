@@ -1,6 +1,5 @@
 """What a person sees: the package's face, docstrings, cards of records and objects, errors in a notebook."""
 
-import asyncio
 import html
 import inspect
 import re
@@ -43,24 +42,22 @@ def test_importing_is_light(module):
 
 def test_completion_offers_the_handful_and_all_of_it_is_there():
     offered = [name for name in dir(selfeval) if not name.startswith("_")]
-    assert offered == sorted(selfeval.__all__) and len(offered) < 30
+    assert offered == sorted(selfeval.__all__) and len(offered) < 45
     assert all(inspect.getdoc(getattr(selfeval, name)) for name in offered)
     assert all(re.search(rf"\b{name}\b", selfeval.__doc__) for name in offered)
-    with pytest.raises(AttributeError, match=r"no attribute 'Cleint'; it has .*Client"):
-        _ = selfeval.Cleint
+    with pytest.raises(AttributeError, match=r"no attribute 'plto'; it has .*plot"):
+        _ = selfeval.plto
 
 
-def test_the_example_of_the_package_runs(capsys, monkeypatch):
+def test_the_example_of_the_package_runs(monkeypatch):
     """Its lines as they stand, with simulated models in place of paid ones."""
     code = "\n".join(line[4:] for line in selfeval.__doc__.splitlines() if line.startswith("    "))
-    code = re.sub(r"get_all\(\[.*?\]\)", "get_all(['sim/good', 'sim/chance'])", code)
+    code = re.sub(r"texts\(\[.*?\]", "texts(['sim/good', 'sim/chance']", code)
     assert "sim/good" in code
     monkeypatch.setenv("TQDM_DISABLE", "1")
-    body = "\n".join(f"    {line}" for line in code.splitlines())
     scope = {}
-    exec(f"async def example():\n{body}", scope)
-    asyncio.run(scope["example"]())
-    assert "evaluator model: sim/good" in capsys.readouterr().out
+    exec(code, scope)
+    assert set(scope["result"]["evaluator"]) == {"sim/good", "sim/chance"}
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -159,10 +156,9 @@ def test_objects_are_cards_in_a_notebook_and_a_line_in_a_list(notebook):
 
 CELLS = [
     ("from selfeval import models\n\nmodels.get('local/smollm2-135')", "InputError", "did you mean", 3),
-    ("import selfeval\nselfeval.read_texts('nonsense')", "InputError", "There is no corpus 'nonsense'", 2),
+    ("import selfeval\nselfeval.collect_predictions('nonsense')", "InputError", "There is no corpus 'nonsense'", 2),
     (
-        "import os\nos.environ['OPENAI_API_KEY'] = ''\nasync with selfeval.Client() as client:\n"
-        "    await client.chat(models.get('openai:gpt-4.1'), [{'role': 'user', 'content': 'Hi'}])",
+        "import os\nos.environ['OPENAI_API_KEY'] = ''\n\nselfeval.generate_texts('openai:gpt-4.1', prompts=1)",
         "ProviderError",
         "set OPENAI_API_KEY",
         4,

@@ -116,7 +116,7 @@ WORKS = {
 REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
     "an unknown id": (lambda c: se.generate_texts("gpt"), "selfeval models"),
-    "no model": (lambda c: se.generate_texts([]), "list_models"),
+    "no model": (lambda c: se.generate_texts([]), "at least one"),
     "too many prompts": (lambda c: se.generate_texts(FLEET, 10_000), "ask for fewer"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "texts for answers": (lambda c: se.measure_recognition(c.texts), "evaluator_model"),

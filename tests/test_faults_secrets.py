@@ -137,7 +137,7 @@ def test_this_repository_holds_no_key():
 
 LEAKS = """
 import asyncio, os, subprocess
-from selfeval import Client
+from selfeval.asking.client import Client
 from selfeval.models import get
 get_ipython().run_line_magic("xmode", "Verbose")
 """
@@ -159,7 +159,7 @@ broken({"Authorization": "Bearer " + get("openai:m").provider.key}, dict(os.envi
 @pytest.mark.parametrize("engine", ["forked", "ordinary"] if FULL else ["forked"])
 def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, monkeypatch, counted, engine):
     """A cell prints the environment, another fails with the key in its locals and its message, the server echoes it."""
-    code = LEAKS.replace("from selfeval import Client", "from selfeval.asking.client import Client")
+    code = LEAKS
     make_notebook(tmp_path / "leaky.ipynb", code, ASK, SHOW, FAIL)
     (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "leaky", "stages": [{"notebook": "leaky"}]}))
     with FakeServer(faults=["401"]) as server:

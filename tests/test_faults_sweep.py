@@ -37,7 +37,8 @@ folders: list = []
 out: str = ""
 """
 ASK = """from pathlib import Path
-from selfeval import Client, Request
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.models import get
 from selfeval.records import read_jsonl, write_jsonl
 said = [row["text"] for folder in folders for row in read_jsonl(Path(folder) / "replies.jsonl")]
@@ -266,7 +267,8 @@ def test_a_sweep_in_which_one_model_is_refused_finishes_the_others_and_says_so(t
 def test_three_processes_in_a_storm_of_refusals_lose_nothing(tmp_path, counted):
     code = """if True:
         import asyncio, sys
-        from selfeval import Client, Request
+        from selfeval.asking.client import Client
+        from selfeval.asking.request import Request
         from selfeval.models import get
         async def run():
             async with Client(16) as client:

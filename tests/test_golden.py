@@ -5,6 +5,7 @@ and computed with. Of the committed results, those of self-recognition are made 
 `data/results/sample` are read, and nbval makes their numbers again wherever a notebook shows them.
 """
 
+import contextlib
 import json
 import lzma
 import math
@@ -25,7 +26,7 @@ import make  # noqa: E402
 from written_files import run_command, run_notebook  # noqa: E402
 
 from selfeval.asking.recordings import canonical, key_of  # noqa: E402
-from selfeval.asking.sharing import Purse  # noqa: E402
+from selfeval.asking.sharing import host_ledger  # noqa: E402
 from selfeval.figures import results  # noqa: E402
 from selfeval.figures.rows import renamed  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
@@ -174,9 +175,9 @@ def test_a_purse_and_the_rates_beside_it_are_read(tmp_path, monkeypatch):
     place = tmp_path / f"selfeval-{os.getuid()}"
     place.mkdir(mode=0o700)
     shutil.copy(GOLDEN / "store" / "limits.sqlite", place)
-    purse = Purse("golden", 100.0)
-    assert purse.spent() == pytest.approx(FACTS["spent"], abs=1e-12) and FACTS["spent"] > 0
-    purse.ledger.close()
+    with contextlib.closing(host_ledger()) as opened, opened.read() as ledger:
+        [spent] = ledger.execute("SELECT spent FROM purses WHERE name = 'golden'").fetchone()
+    assert spent == pytest.approx(FACTS["spent"], abs=1e-12) and FACTS["spent"] > 0
 
 
 # corpora, predictions, identity, role-play ----------------------------------------------------------------------------

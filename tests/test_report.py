@@ -315,7 +315,7 @@ def test_odd_records_manifests_and_results_are_said_and_the_rest_is_shown(tmp_pa
     (run / "conversations.jsonl").write_text('{"turns": 7}')
     site = build([tmp_path], tmp_path / "site").parent
     text = Page(site / "index.html").text
-    for what in ("cut.jsonl, line 2", "notebook.ipynb cannot be read", "('kind')", "needs a `conversation_id`"):
+    for what in ("cut.jsonl, line 2", "notebook.ipynb cannot be read", "('kind')", "a list of `turns`"):
         assert what in text, what
     assert len(page_about(site, "run/predictions").rows) >= 3
 

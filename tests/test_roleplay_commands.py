@@ -11,7 +11,8 @@ import os
 import pytest
 from click.testing import CliRunner
 
-from selfeval import cli, read_conversations
+from selfeval import cli
+from selfeval.roleplay.transcripts import read_conversations
 
 JURY = "openai:j1,openai:j2,openai:j3"
 

@@ -309,7 +309,8 @@ def test_what_all_attempts_took_stands_in_the_manifest(folder):
 # Notebooks that ask a server
 
 PARAMETERS = 'corpus: str = ""\nname: str = "x"\ncalls: int = 1\nout: str = ""\n'
-ROWS = """from selfeval import Client, Request
+ROWS = """from selfeval.asking.client import Client
+from selfeval.asking.request import Request
 from selfeval.models import get
 from selfeval.records import data_path, read_jsonl, write_jsonl
 rows = read_jsonl(data_path(corpus))"""

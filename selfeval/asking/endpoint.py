@@ -18,6 +18,7 @@ from selfeval.asking.sharing import Pace
 from selfeval.models import Model, Provider
 
 ATTEMPTS = {"transient": 12, "throttled": 12}  # of one call that end so; one that ends otherwise is the last
+SHORTEST = 0.1  # seconds that an attempt needs
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is given up
@@ -175,7 +176,7 @@ class Endpoint:
             else:
                 failures[failure.outcome] += 1
                 count, left = failures[failure.outcome], self.provider.deadline - spent
-                if count >= ATTEMPTS.get(failure.outcome, 1) or left <= 0:
+                if count >= ATTEMPTS.get(failure.outcome, 1) or left < SHORTEST:
                     known.learn(failure)
                     failure.detail += f" (after {attempts} attempt{'s' * (attempts > 1)})"
                     raise failure

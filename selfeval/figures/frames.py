@@ -33,7 +33,7 @@ class Records(pd.DataFrame):
         main = [name for name in MAIN if name in self]
         shown = pd.DataFrame(self)[main or list(self)].head(FIRST)
         left = f"{len(self)} rows, {self.shape[1]} columns; the first {len(shown)} and the main ones are shown"
-        return html(shown) + f"<p>{left}; <code>se.show(frame)</code> shows whole records.</p>" * (len(self) > 0)
+        return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (len(self) > 0)
 
 
 class Estimates(pd.DataFrame):

@@ -11,11 +11,9 @@ from datetime import date
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from selfeval import DATA
 from selfeval.errors import InputError
-from selfeval.figures import style
 from selfeval.figures.rows import TEXT, bootstrapped, default_rows, renamed
 from selfeval.files import for_spreadsheet
 from selfeval.records import data_path, write_csv, write_jsonl, write_whole
@@ -35,7 +33,7 @@ SERVED = {  # columns of records with a model's id: those with who answered unde
     ("true_model",): ["text_served_model", "text_served_by"],
     ("agent",): [],
 }
-Tables, Figures = Mapping[str, pd.DataFrame], Mapping[str, Figure]
+Tables, Figures = Mapping[str, pd.DataFrame], Mapping[str, object]
 DIGITS = 6  # significant; the last bits of a float differ between machines
 
 
@@ -78,6 +76,8 @@ def save(
     notebook: which one makes it, where that is not the first of its kind. A set that holds the same already keeps its
     date.
     """
+    from selfeval.figures import style  # matplotlib
+
     folder, (names, first) = data_path(out), KINDS[kind]
     if isinstance(records, list) and records:
         write_jsonl(folder / f"{FILES.get(f'{kind}_records', kind)}.jsonl", records)

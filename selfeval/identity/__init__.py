@@ -1,6 +1,10 @@
 """Identity: which model does a model say it is, asked plainly and under pressure?"""
 
-from selfeval.identity import simulated as simulated  # so that simulated models can be asked who they are
-from selfeval.identity.published import EvalRunner, save_results
+import sys
+
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema does without: a second of import, for one format
+
+from selfeval.identity import simulated as simulated  # noqa: E402  so that simulated models can be asked
+from selfeval.identity.published import EvalRunner, save_results  # noqa: E402
 
 __all__ = ["EvalRunner", "save_results"]

@@ -36,7 +36,9 @@ NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
 MANY = 2_000  # keys of one design; more are frozen as their number and a digest
 UNKNOWN = "[[not recorded]]"  # stands for a reply that nobody committed; what follows from it is not frozen
-ASKING = re.compile(r"\bawait (?!by_all)|\brunner\.run\(|corpus_file\(")  # what follows the last such cell asks nothing
+ASKING = re.compile(
+    r"\bawait (?!by_all)|\brunner\.run\(|corpus_file\(|se\.(generate_texts|collect_predictions|ask_|converse|judge)"
+)  # what follows the last such cell asks nothing
 
 
 # requests -------------------------------------------------------------------------------------------------------------
