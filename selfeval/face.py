@@ -266,7 +266,7 @@ def measure_recognition(
     _tell_served(several)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     names = serving.marked(names, several)
-    for sentence in tables.reading(frame, changes, names):
+    for sentence in [*tables.reading(frame, changes, names), *tables.two_authors(frame)]:
         print(sentence)
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}

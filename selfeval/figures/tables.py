@@ -87,10 +87,6 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
     raw replies, five of these replies follow.
     """
     lines, said = list(records.attrs.get("notes", ())), words()["sentences"]
-    named = records[records["task_type"].isin(NAMING)]
-    shown = named["candidates"].dropna() if "candidates" in named else []
-    if named["true_model"].nunique() == 2 and all(len(names) == 2 for names in shown):
-        lines.append(said["two_authors"])
     for change in changes.to_dict("records"):
         had, taken, use = change["on record"], change["removed"] + change["changed"], change["answers"]
         if taken <= DOUBTFUL * had:
@@ -102,6 +98,14 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
         for answer, reply in records.loc[lost, ["recorded", "reply"]].head(5).to_numpy():
             lines.append(f"    {answer!r} on record, reply: {' '.join(visible(reply).split())[:200]!r}")
     return lines
+
+
+def two_authors(records: pd.DataFrame) -> list[str]:
+    """Say that with two authors to name the corrected advantage is 0 by construction; nothing with more."""
+    named = records[records["task_type"].isin(NAMING)]
+    shown = named["candidates"].dropna() if "candidates" in named else []
+    two = named["true_model"].nunique() == 2 and all(len(names) == 2 for names in shown)
+    return [words()["sentences"]["two_authors"]] * two
 
 
 def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
