@@ -9,9 +9,9 @@
 
 Recognition  generate_texts, collect_predictions, measure_recognition, check_rules, controls
 Identity     ask_identity, measure_identity; EvalRunner runs a configuration of the published form
-Role-play    converse, judge, measure_jury
+Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
-Results      plot, table, conclude, compare, plan, save, show; more in `stats` and `figures`
+Results      plot, table, notes, conclude, compare, plan, save, show; more in `stats` and `figures`
 Runs         read_results, runs, draw_paper, write_report
 Models       list_models; `models` is the registry
 Places       DATA, FIGURES, ROOT; keep_samples keeps a notebook from replacing committed samples
@@ -34,10 +34,12 @@ ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
     "table", "conclude", "compare", "plan", "save", "read_results", "runs",
-    "list_models",
+    "list_models", "list_roles", "hearings", "notes",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
+    "exchanges": ("roleplay.report", ""),
+    "jury_costs": ("roleplay.report", "costs"),
     "draw_paper": ("figures.paper", "make"),
     "keep_samples": ("files", ""),
     "show": ("figures.cards", ""),

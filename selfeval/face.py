@@ -19,7 +19,7 @@ from selfeval import figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client, Tally
-from selfeval.errors import InputError, check_one_of
+from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
@@ -28,9 +28,9 @@ from selfeval.models import Model, get_all
 from selfeval.recognition import answers, correctness, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay import conversation, humans, jury
+from selfeval.roleplay import cast, conversation, humans, jury
 from selfeval.roleplay import report as jury_report
-from selfeval.roleplay.transcripts import read_conversations, read_verdicts, together
+from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
 from selfeval.stats.classifier import predict_authors
 
@@ -173,7 +173,11 @@ async def generate_texts(
 
 def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
     """Say which models several endpoints served."""
-    for sentence in serving.sentences(registry.display_names(several), several):
+    _tell(serving.sentences(registry.display_names(several), several))
+
+
+def _tell(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
         print(sentence)
 
 
@@ -400,29 +404,42 @@ async def converse(
     people: int = 0,
     exchanges: int = 2,
     transcripts: Rows = (),
+    replay: bool = False,
     temperature: float = 0.7,
     tokens: int = 0,
     seed: int = 0,
+    out: str = "",
 ) -> Records:
     """Have an agent play a person before an interrogator; return one row per conversation.
 
     interrogator: a model; None for no such conversations. persona, strategy: entries of data/roleplay/. turns:
     questions with their answers. conversations: so many with the same parts. people: so many chats between people as
     controls, each with a twin in which the agent answers in one person's place; exchanges: their length. transcripts:
-    conversations held elsewhere, which get twins too. temperature, seed: of the sampling. tokens: most of a message, 0
-    for the provider's own limit.
+    conversations held elsewhere, which get twins too. replay: only return `transcripts`, and ask nobody. temperature,
+    seed: of the sampling. tokens: most of a message, 0 for the provider's own limit. out: a folder below data/, to keep
+    the conversations as conversations.jsonl.
     """
+    check_whole("people", people)
     how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-    [played], held = get_all(agent), []
-    if interrogator is not None:
+    [played], held, chats, twins = get_all(agent), [], [], []
+    given = read_conversations(transcripts)
+    if interrogator is not None and not replay:
         [asker] = get_all(interrogator)
         parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
         held = await conversation.converse(client, asker, played, **parts, **how)
-    chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
-    given = read_conversations(transcripts) if len(transcripts) else []
-    twins = await humans.forced_context(client, played, chats, **how)
-    twins += await humans.forced_context(client, played, given, persona=persona, **how)
-    return Records([one.to_dict() for one in together(held, given, chats, twins)])
+    if not replay:
+        chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
+        twins = await humans.forced_context(client, played, chats, **how)
+        twins += await humans.forced_context(client, played, given, persona=persona, **how)
+    found = together(held, given, chats, twins)
+    if out and not dryrun.is_counting():
+        write_conversations(Path(out) / "conversations.jsonl", found)
+    return _talks(found)
+
+
+def _talks(found: Sequence[Conversation]) -> Records:
+    """Return conversations as rows; numbers stay whole beside rows that have none."""
+    return Records([one.to_dict() for one in found], dtype=object)
 
 
 @asks(jury.Jury)
@@ -430,17 +447,23 @@ async def judge(
     client: Client,
     conversations: Rows,
     jurors: Ids,
-    arms: Sequence[str] = ("independent", "debate"),
+    arms: str | Sequence[str] = ("independent", "debate"),
     *,
+    controls: Rows = (),
+    verdicts: Rows = (),
     limit: int = 0,
     max_turns: int = 0,
+    out: str = "",
     **how,
 ) -> Records:
     """Have a jury judge how human the agent of each conversation is; return one row per statement.
 
     conversations: a frame, rows or files. jurors: models; one alone takes all personas. arms: `independent`,
-    `personas`, `reask`, `sham`, `debate`, `simultaneous`, `simultaneous_summary`. limit: only the first so many
-    conversations. max_turns: only the first so many answers of each.
+    `personas`, `reask` (a second look), `sham`, `debate`, `simultaneous`, `simultaneous_summary`. controls: more
+    conversations, which `limit` does not cut, such as chats between people with their twins. verdicts: files or rows
+    that exist, returned in place of new ones; nobody is asked. limit: only the first so many conversations. max_turns:
+    only the first so many answers of each. out: a folder below data/, to keep verdicts.jsonl and conversations.jsonl.
+    The frame's `conversations` are those that were judged.
 
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
     verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
@@ -448,8 +471,28 @@ async def judge(
     or `majority` of the last round. dimensions: further scores of data/roleplay/rubrics.yaml. judge: a model that
     decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
-    cases = [one.first(max_turns) for one in read_conversations(conversations)[: limit or None]]
-    return Records(await jury.hold(client, jury.Jury(get_all(jurors), **how), cases, list(arms)))
+    check_whole("limit", limit)
+    check_whole("max_turns", max_turns)
+    if out:
+        jury_report.check_not_read(out, conversations, controls, verdicts)
+    settings = {}
+    if records.is_file(verdicts) or len(verdicts):
+        cases, said = jury_report.existing(verdicts, conversations, limit=limit, max_turns=max_turns)
+        _tell(jury_report.doubts_of(said))
+    else:
+        panel, arms = jury.Jury(get_all(jurors), **how), [arms] if isinstance(arms, str) else list(arms)
+        given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
+        cases = [one.first(max_turns) for one in given]
+        _tell(jury_report.doubts(panel, arms, cases))
+        said = await jury.hold(client, panel, cases, arms)
+        settings = {"scope": panel.scope, "context": panel.context, "temperature": panel.temperature}
+    if out and not dryrun.is_counting():
+        records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
+        write_conversations(Path(out) / "conversations.jsonl", cases)
+    frame = Records(said)
+    frame.conversations, frame.settings = _talks(cases), settings
+    _tell_served(jury_report.served(frame, cases))
+    return frame
 
 
 def measure_jury(
@@ -463,13 +506,34 @@ def measure_jury(
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
     verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round.
-    n_resamples, seed: of the bootstrap over conversations.
+    n_resamples, seed: of the bootstrap over conversations. With the conversations, which `judge` returns along with the
+    verdicts and keeps beside their file, there are also two content-blind baselines: `length` and `character n-grams`.
+    The frame's `first_attempts` shows the means without the statements that were asked for again (`again`), if these
+    are more than 2 % of a juror's.
     """
-    frame = pd.DataFrame(read_verdicts(verdicts)[0])
-    table = stats.jury_table(frame, n_resamples=n_resamples, seed=seed)
+    cases, said = jury_report.existing(verdicts, getattr(verdicts, "conversations", ()))
+    frame, how = pd.DataFrame(said), {"n_resamples": n_resamples, "seed": seed}
+    several = jury_report.served(frame, cases)
+    table = stats.jury_table(frame, several=several, **how)
+    base = jury_report.baselines(cases, frame["scope"].iloc[0], **how)
     names = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
-    more = {"verdicts": jury_report.verdicts(frame, aggregation)}
-    return _estimates("jury", table, more, frame, names, statistics, author=None)
+    names, more = serving.marked(names, several), {"verdicts": jury_report.verdicts(frame, aggregation)}
+    whole = pd.concat([table, base], ignore_index=True)
+    found = _estimates("jury", whole, more, frame, names, statistics, author=None)
+    found.endpoints, found.conversations = serving.sentences(names, several), cases
+    found.first_attempts = jury_report.first_attempts(frame, table, several=several, **how)
+    settings = jury_report.settings(frame, aggregation=aggregation, seed=seed)
+    found.settings = settings | (getattr(verdicts, "settings", None) or {})
+    return found
+
+
+def hearings(result: Estimates, limit: int = 1) -> None:
+    """Show the first so many conversations of a jury with what it made of each answer, arm by arm."""
+    from IPython.display import display  # which prints outside of a notebook
+
+    statements = records.rows_of(result.records)
+    for one in result.conversations[:limit]:
+        display(render(one, statements, result.names))
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -495,7 +559,7 @@ def plot(result: Estimates, kind: str = "") -> Figures:
     """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-    from selfeval.figures.drawing import FORMS  # matplotlib
+    from selfeval.figures.drawing import FORMS  # not before a figure is wanted
 
     drawn = figures.draw(result.kind, result.drawn(), result.names)
     if not drawn and not kind:
@@ -532,8 +596,9 @@ def table(
     chosen = [statistics] if isinstance(statistics, str) else list(statistics)
     if otherwise and not {*chosen} & {*result["statistic"]}:
         return Sentences([otherwise])
+    known = stats.jury.STATISTICS if result.kind == "jury" else ()  # of which the arms decide what there is
     for name in [] if otherwise else chosen:
-        check_one_of("statistics", name, result["statistic"].unique())
+        check_one_of("statistics", name, [*result["statistic"].unique(), *known])
     shown = {"identity": identity_report.summary, "jury": jury_report.summary}.get(result.kind, tables.summary)
     return shown(pd.DataFrame(result), chosen, display=result.names, **options)
 
@@ -552,22 +617,27 @@ def plan(result: Estimates) -> Sentences:
     return Sentences([jury_report.planning(rows)] if result.kind == "jury" else tables.planning(rows))
 
 
-def save(result: Estimates, out: str | Path, settings: Mapping | None = None, notebook: str = "") -> Path:
-    """Write a result to a folder below data/: estimates, records and figures, and what the paper's figures need.
+def notes(result: Estimates) -> Sentences:
+    """Return what stands below a table: over how much, how intervals are made, models of several endpoints (‡)."""
+    return Sentences([*filter(None, [tables.about_intervals(result.tables[result.kind])]), *result.endpoints])
 
-    settings: what a reader has to know of how it was made. notebook: which one made it, where it is not the
+
+def save(result: Estimates, out: str | Path, settings: Mapping | None = None, notebook: str = "") -> Path:
+    """Write a result to a folder below data/: estimates and figures, and what the paper's figures need.
+
+    Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
+    here. settings: what a reader has to know of how it was made. notebook: which one made it, where it is not the
     first of its kind. Returns the folder of the set for `draw_paper`.
     """
     drawn = figures.draw(result.kind, result.tables, result.names)
-    kept = result.records.to_dict("records") if result.kind != "recognition" else result.records
+    kept = result.records if result.kind in ("recognition", "jury") else result.records.to_dict("records")
+    about = {**(result.settings or {}), **(settings or {})}
     if result.kind == "recognition":
-        whole = result.tables["recognition"]
-        shown = tables.summary(whole, PRINTED, result.names)
+        shown = tables.summary(result.tables["recognition"], PRINTED, result.names)
         p = shown.filter(regex="^p( of |$)")
         shown[p.columns] = p.map(lambda cell: f"= {cell}" if cell[:1].isdigit() else cell)  # as files always had it
-        notes = [tables.about_intervals(whole), *result.endpoints]
-        figures.save_table(shown, records.data_path(out) / "tables", "recognition", notes)
-    return results.save(out, result.kind, kept, result.tables, drawn, settings or {}, result.names, notebook)
+        figures.save_table(shown, records.data_path(out) / "tables", "recognition", notes(result))
+    return results.save(out, result.kind, kept, result.tables, drawn, about, result.names, notebook)
 
 
 def read_results(folder: str | Path) -> list[Estimates]:
@@ -593,6 +663,14 @@ def runs(folder: str | Path) -> pd.DataFrame:
     if not parts:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)
+
+
+def list_roles() -> pd.DataFrame:
+    """Return who can take part in a role-play: side (agent, interrogator, juror), name, title, and what it is told."""
+    sides = {"agent": cast.personas(), "interrogator": cast.strategies()}
+    rows = [(side, role.name, role.title, role.prompt) for side, roles in sides.items() for role in roles.values()]
+    rows += [("juror", name, entry["title"], entry["persona"]) for name, entry in cast.jurors().items()]
+    return pd.DataFrame(rows, columns=["side", "name", "title", "told"])
 
 
 def list_models() -> pd.DataFrame:

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from fake_server import EDITS, message
 
+import selfeval as se
 from selfeval import figures, models
 from selfeval.asking.client import Client
-from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.roleplay import prompts, report, verdicts
 from selfeval.roleplay.cast import jurors, rubrics, same_family
@@ -297,8 +297,8 @@ def test_a_jury_that_breaks_a_rule_says_which(change, said):
 def test_an_answer_that_is_empty_is_not_judged(store):
     _, jury = three()
     conversation = talk(answers=["Hello.", "", "Bye."])
-    assert judged_turns(jury, conversation) == [1, 3] and ask(store, jury, conversation, "debate", turn=2) == []
-    assert judged_turns(Jury(jury.jurors, scope="conversation"), conversation) == [3]
+    assert judged_turns("turn", conversation) == [1, 3] and ask(store, jury, conversation, "debate", turn=2) == []
+    assert judged_turns("conversation", conversation) == [3]
 
 
 @pytest.mark.parametrize(
@@ -336,24 +336,18 @@ def test_nothing_is_bought_twice(server, store, tmp_path):
 
 @pytest.fixture(scope="module")
 def run():
-    """Return six chats between people and their twins, judged by simulated jurors, with table and baselines."""
-    jury = Jury([f"sim/juror-{name}" for name in ("lenient", "stern", "stubborn")])
-
-    async def judged():
-        async with Client(8, Store("unused.sqlite", replay=True)) as client:
-            arms, talker = ["personas", "reask", "debate"], models.get("sim/talker")
-            return await report.hear(client, jury, arms, [], humans=6, agent=talker)
-
-    cases, statements = asyncio.run(judged())
-    records = pd.DataFrame(statements)
-    return cases, records, jury_table(records, **FAST), report.baselines(jury, cases, **FAST)
+    """Return six chats between people and their twins, judged by simulated jurors, and what is measured."""
+    jurors = [f"sim/juror-{name}" for name in ("lenient", "stern", "stubborn")]
+    statements = se.judge(se.converse("sim/talker", people=6), jurors, ["personas", "reask", "debate"])
+    result = se.measure_jury(statements, **FAST)
+    return result.conversations, pd.DataFrame(statements), result
 
 
 def test_sentences_say_what_was_planted(run):
-    *_, table, base = run
-    areas = report.summary(pd.concat([table, base]), ["auc", "paired_accuracy"])
+    *_, result = run
+    areas = se.table(result, ["auc", "paired_accuracy"])
     assert list(areas["arm"]) == ["personas", "reask", "debate", "length", "character n-grams"]
-    sentences = " ".join(report.conclusions(table, base))
+    sentences = " ".join(se.conclude(result))
     assert "debate: tells people from models (AUC" in sentences and "baseline length: AUC" in sentences
     assert "relative to a second look" in sentences
 

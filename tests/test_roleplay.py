@@ -379,6 +379,10 @@ def test_verdicts_of_your_own_need_no_texts(tmp_path):
     assert estimates(tmp_path / "out", "mean_score") == {"independent": 0.25}
     about = json.loads((tmp_path / "out" / "paper" / "about.json").read_text())["settings"]
     assert about["jurors"] == ["a/one"] and about["personas"] == [] and "temperature" not in about
+    two = [VERDICT | {"source": "human", "agent": "human"}, VERDICT | {"source": "model", "conversation_id": "d"}]
+    judge(tmp_path / "both", verdicts=save(tmp_path / "two.jsonl", two))
+    about = json.loads((tmp_path / "both" / "paper" / "about.json").read_text())["settings"]
+    assert about["agents"] == []  # nobody knows which model was judged, and people are none
 
 
 def test_two_conversations_of_one_id_and_none_at_all_are_one_sentence(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from identity_records import Claims, Pressure
 from planted_jury import planted_records
 
+import selfeval as se
 from selfeval.asking.client import Client
 from selfeval.figures import results
 from selfeval.identity import report as identity
@@ -109,6 +110,16 @@ def test_an_agent_served_by_several_is_noted_on_verdicts_of_models_alone(stateme
     assert several == {"a/agent": {"x via Beta": 2, "x via Alpha": 1}}
     table = jury_table(statements, several=several, **FAST)
     assert noted(table).equals((table["evaluator"] == "") & (table["author"] != "human"))
+
+
+def test_a_result_marks_who_was_served_by_several_and_says_so(statements):
+    mixed = statements.assign(served_by=np.resize(["Alpha", "Beta"], len(statements)), asked_again=None)
+    mixed.at[0, "asked_again"] = ["empty"]
+    result = se.measure_jury(mixed.assign(score=mixed["score"].where(mixed.index > 0)), **FAST)
+    assert {result.names[name] for name in ("lenient", "stern", "blind")} == {"lenient ‡", "stern ‡", "blind ‡"}
+    assert len([said for said in se.notes(result) if "was served by 2 endpoints" in said]) == 3
+    assert set(se.table(result, "leniency", jurors=True)["juror"].str[-1]) == {"‡"}
+    assert set(result.first_attempts["attempt"]) == {"first", "last"} and "agents" in result.settings
 
 
 def test_a_juror_is_noted_with_its_juries_and_in_several_seats_it_is_one_model(statements):

@@ -230,9 +230,9 @@ def test_the_jurys_auc_is_tested_by_exchanging_people_and_models():
     area, paired = (default(table, name) for name in ("auc", "paired_accuracy"))
     assert area["estimate"] == 1 and area["low"] == pytest.approx(3 / (3 + 1.96**2), abs=1e-3) and area["p"] == 0.25
     assert "least_p=0.25" in area["note"] and "least_p=0.25" in paired["note"] and paired["p"] == 0.25
-    told = report.conclusions(table.assign(task="debate"), table)
+    told = report.conclusions(pd.concat([table.assign(task="debate"), table]))
     assert told[0].startswith("debate: is not shown to tell people from models (AUC 1.00 [")
-    assert all("p = 0.250, the least that exchanging so few can give" in sentence for sentence in told[:2])
+    assert all("p = 0.250, the least that so few conversations allow" in sentence for sentence in told[:2])
     table = baseline_auc([*range(10, 20), *range(10)], [1] * 10 + [0] * 10, [*range(10), *range(10)])
     assert default(table, "auc")["p"] == pytest.approx(2 / 2**10) and "least_p" not in default(table, "auc")["note"]
-    assert "tells people from models (AUC 1.00" in report.conclusions(table)[0]
+    assert "tells people from models (AUC 1.00" in report.conclusions(table.assign(task="debate"))[0]

@@ -13,17 +13,23 @@ MAIN = (  # of records: what a reader looks for first
     "author_display", "conversation_id", "source", "model", "evaluator_model", "evaluator_display", "juror", "persona",
     "task_type", "family", "arm", "turn", "round", "prompt_id", "true_model", "truth", "foil", "target_display",
     "answer_type", "status", "words", "predicted_model", "predicted_self", "stance", "existence_score", "score", "text",
-    "reply", "statement", "raw_response",
+    "reply", "statement", "raw_response", "question", "answer",
 )  # fmt: skip
 FIRST, WIDTH = 8, 70
 BOUNDS = ["estimate", "low", "high"]
 
 
 class Records(pd.DataFrame):
-    """Records, one a row: an ordinary DataFrame. failures: what was asked for and did not come."""
+    """Records, one a row: an ordinary DataFrame.
 
-    _metadata = ["failures"]  # noqa: RUF012  pandas carries what is named here from frame to frame
+    failures: what was asked for and did not come. conversations: what verdicts are about, one a row. settings: how
+    verdicts were made.
+    """
+
+    _metadata = ["failures", "conversations", "settings"]  # noqa: RUF012  what pandas carries from frame to frame
     failures: Sequence[Mapping] = ()
+    conversations: Sequence | pd.DataFrame = ()
+    settings: Mapping | None = None
 
     @property
     def _constructor(self):
@@ -41,15 +47,20 @@ class Estimates(pd.DataFrame):
 
     kind: of `figures.results.KINDS`. tables: all rows by name, with every policy and method, as they are saved.
     records: what was measured. names: {model id: display name}. endpoints: sentences on models that several endpoints
-    served.
+    served. first_attempts: estimates without what was asked for again. conversations, settings: of a jury.
     """
 
-    _metadata = ["kind", "tables", "records", "names", "endpoints"]  # noqa: RUF012
+    _metadata = [  # noqa: RUF012
+        "kind", "tables", "records", "names", "endpoints", "first_attempts", "conversations", "settings",
+    ]  # fmt: skip
     kind: str = ""
     tables: Mapping[str, pd.DataFrame] | None = None
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
     endpoints: Sequence[str] = ()
+    first_attempts: pd.DataFrame | None = None
+    conversations: Sequence = ()
+    settings: Mapping | None = None
 
     @property
     def _constructor(self):
@@ -89,7 +100,8 @@ class Sentences(list):
 
 
 def html(frame: pd.DataFrame) -> str:
-    """Return a table as HTML with short, escaped cells and without an index."""
-    short = frame.map(lambda cell: visible(str(cell)[:WIDTH]) if isinstance(cell, str | list | dict) else cell)
-    with pd.option_context("display.html.use_mathjax", False, "display.max_colwidth", WIDTH):
+    """Return a table as HTML with short, escaped cells and without an index; pandas' option says how short."""
+    width = max(WIDTH, pd.get_option("display.max_colwidth") or WIDTH)
+    short = frame.map(lambda cell: visible(str(cell)[:width]) if isinstance(cell, str | list | dict) else cell)
+    with pd.option_context("display.html.use_mathjax", False, "display.max_colwidth", width):
         return short.to_html(index=False, na_rep="", border=0, max_rows=60, float_format="{:.3g}".format)

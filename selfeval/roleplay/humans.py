@@ -55,6 +55,8 @@ async def forced_context(
     one that fails is recorded as such. Transcripts of one's own are replayed in the same way.
     """
     part = cast.role(persona, cast.personas(), "persona")
+    if not conversations:
+        return []
     answering = side("agent", part, agent, temperature, tokens, seed)
     places = [(one, i, e) for one in conversations for i, e in zip(_last_before(one), one.exchanges(), strict=True)]
     requests = []

@@ -176,7 +176,7 @@ async def hold(
     if isinstance(arms, str) or not arms:
         raise InputError(f"`arms` must be a list of arms ({', '.join(ARMS)}), got {arms!r}.")
     _check_names("arms", arms, ARMS)
-    turns = [judged_turns(jury, conversation) for conversation in conversations]
+    turns = [judged_turns(jury.scope, conversation) for conversation in conversations]
     design = [(index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms]
     if not design:
         raise InputError("There is nothing to judge: no conversation, or none with an answer of its agent.")
@@ -202,14 +202,14 @@ async def hold(
     return [row for key in design for row in tasks[key].result()]
 
 
-def judged_turns(jury: Jury, conversation: Conversation) -> list[int]:
+def judged_turns(scope: str, conversation: Conversation) -> list[int]:
     """Return the turns on which there is a verdict: those with an answer.
 
     With the scope `conversation` it is the last one, if there is an answer anywhere.
     """
     exchanges = conversation.exchanges()
     answered = [e.turn for e in exchanges if e.answer.strip()]
-    return [len(exchanges)] if answered and jury.scope == "conversation" else answered
+    return [len(exchanges)] if answered and scope == "conversation" else answered
 
 
 def _places(client: Client, jury: Jury) -> int:
@@ -247,7 +247,7 @@ async def verdict(
     conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
     conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
-    if turn not in judged_turns(jury, conversation):
+    if turn not in judged_turns(jury.scope, conversation):
         return []
     hearing = _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn))
     hearing.peers = [row for row in peers if row["role"] == "juror"]

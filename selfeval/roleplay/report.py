@@ -1,18 +1,16 @@
-"""What the jury's notebook needs: conversations to judge, verdicts, baselines, costs, tables and sentences."""
+"""What readers of a jury need: verdicts that exist, answers, baselines, costs, tables and sentences."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd
 from scipy import stats as sps
 
-from selfeval.asking.client import Client
-from selfeval.errors import InputError, check_whole
+from selfeval.errors import InputError
+from selfeval.figures.frames import Records
 from selfeval.figures.tables import equals, estimate_text, side_by_side
-from selfeval.models import Model
-from selfeval.records import data_path
-from selfeval.roleplay import cast
-from selfeval.roleplay.humans import forced_context, human_conversations
-from selfeval.roleplay.jury import Jury, hold, judged_turns, warnings
+from selfeval.records import Rows, are_files, data_path, is_file
+from selfeval.roleplay.jury import Jury, judged_turns, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.roleplay.verdicts import decide
 from selfeval.stats import conversations_needed, serving
@@ -20,6 +18,7 @@ from selfeval.stats.classifier import out_of_fold
 from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
 from selfeval.stats.table import default_rows
+from selfeval.stats.votes import ARMS
 
 ENOUGH = 20  # conversations that say how much differences vary
 VERDICT = ["conversation_id", "turn", "arm"]
@@ -27,52 +26,34 @@ SHOWN = {"task": "arm", "author": "source", "condition": "round", "evaluator": "
 Known = tuple[list[Conversation], list[dict]]
 
 
-def existing(
-    verdicts: str | Sequence[str], conversations: str | Sequence[str], *, limit: int = 0, max_turns: int = 0, out: str
-) -> Known | None:
-    """Return verdicts that exist, in files, as (conversations, statements); None where no file is named.
+def existing(verdicts: Rows, conversations: Rows = (), *, limit: int = 0, max_turns: int = 0) -> Known:
+    """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
 
-    The conversations are those that the statements are about, as far as they stand in these files, beside them, or in
-    `conversations`; first file first. limit, max_turns: as in `hear`. Raises `InputError` where `out` is a folder
-    that one of the files is in, since the notebook writes there.
+    The conversations are those that the statements are about, as far as they are found in the verdicts' files, beside
+    them, or in `conversations`, in this order. limit: only the first so many of them. max_turns: only the first so many
+    answers of each; 0 = all.
     """
-    check_whole("limit", limit)
-    check_whole("max_turns", max_turns)
-    files, talks = ([each] if isinstance(each, str) else list(each) for each in (verdicts, conversations))
-    if data_path(out).resolve() in [data_path(file).resolve().parent for file in files + talks]:
-        raise InputError(f"`out` {out!r} is a folder that is read here; choose another one for `out`.")
-    if not files:
-        return None
-    statements, found = read_verdicts(files)
+    statements, found = read_verdicts(verdicts)
+    files = _listed(verdicts) if are_files(verdicts) else []
     beside = [file for file in (data_path(file).with_name("conversations.jsonl") for file in files) if file.is_file()]
-    texts = {one.conversation_id: one for one in reversed([*found, *read_conversations(beside + talks)])}
+    more = [*read_conversations(beside), *read_conversations(conversations)]
+    texts = {one.conversation_id: one for one in reversed([*found, *more])}
     judged = list(dict.fromkeys(row["conversation_id"] for row in statements))[: limit or None]
     kept = [r for r in statements if r["conversation_id"] in judged and r["turn"] <= (max_turns or r["turn"])]
-    if not _jurors(kept):
-        raise InputError(f"There is no juror's verdict in {', '.join(map(str, files))} on the answers to analyse.")
+    if not any(row["role"] == "juror" for row in kept):
+        raise InputError("There is no juror's verdict on the answers to analyse; raise `limit` and `max_turns`.")
     return [texts[name].first(max_turns) for name in judged if name in texts], kept
 
 
-def _jurors(statements: Sequence[dict]) -> list[dict]:
-    return [row for row in statements if row["role"] == "juror"]
+def check_not_read(out: str | Path, *sources: Rows) -> None:
+    """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
+    files = [file for source in sources if are_files(source) for file in _listed(source)]
+    if data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
+        raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
 
 
-async def hear(
-    client: Client, jury: Jury, arms: Sequence[str], files: str | Sequence[str], *, humans: int = 0,
-    exchanges: int = 2, agent: Model, seed: int = 0, limit: int = 0, max_turns: int = 0,
-) -> Known:  # fmt: skip
-    """Have a jury judge the conversations of files, then so many human controls with their twins; return both.
-
-    A control is a chat between people, of so many exchanges; in its twin the agent answers in one person's place
-    (`humans.forced_context`). limit: only the first so many conversations of the files, 0 = all. max_turns: only the
-    first so many exchanges of each conversation, 0 = all. Returns the conversations and the jury's statements.
-    """
-    check_whole("humans", humans)
-    found = [one.first(max_turns) for one in (read_conversations(files) if files else [])[: limit or None]]
-    if humans:
-        people = [one.first(max_turns) for one in human_conversations(humans, exchanges=exchanges, seed=seed)]
-        found += [*people, *await forced_context(client, agent, people, seed=seed)]
-    return found, await hold(client, jury, found, arms)
+def _listed(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [files] if is_file(files) else list(files)
 
 
 def served(records: pd.DataFrame, conversations: Sequence[Conversation]) -> dict[str, dict[str, int]]:
@@ -86,34 +67,50 @@ def served(records: pd.DataFrame, conversations: Sequence[Conversation]) -> dict
     return served_by_several(pd.concat([records.filter(JUROR), pd.DataFrame(said, columns=JUROR)]))
 
 
-def seating(records: pd.DataFrame) -> pd.DataFrame:
-    """Return who sat on the jury, model and persona, as they first spoke."""
-    said = records.loc[records["role"] == "juror", ["juror", "persona"]].drop_duplicates(ignore_index=True)
-    return said.assign(title=[cast.jurors().get(name, {}).get("title", name) for name in said["persona"]])
+def doubts(jury: Jury, arms: Sequence[str], conversations: Sequence[Conversation]) -> list[str]:
+    """Return a sentence for everything that weakens a jury over these conversations (`jury.warnings`)."""
+    return warnings([model.id for model in jury.jurors], [one.agent_model for one in conversations], arms)
 
 
-def doubts(jury: Jury, agents: Sequence[str], arms: Sequence[str], known: Known | None = None) -> list[str]:
-    """Return a sentence for everything that weakens this jury (`jury.warnings`), or the one of verdicts that exist."""
-    jurors = [model.id for model in jury.jurors]
-    if known:
-        jurors, agents, arms = (dict.fromkeys(row[f] for row in _jurors(known[1])) for f in ("juror", "agent", "arm"))
-    return warnings(list(jurors), agents, arms)
+def doubts_of(statements: Sequence[Mapping]) -> list[str]:
+    """Return a sentence for everything that weakened the jury of verdicts that exist."""
+    said = [row for row in statements if row["role"] == "juror"]
+    return warnings(*(list(dict.fromkeys(row[name] for row in said)) for name in ("juror", "agent", "arm")))
 
 
-def settings(jury: Jury, records: pd.DataFrame, known: Known | None = None) -> dict:
-    """Return what a paper says of the jury; of verdicts that exist, as far as these say it."""
+def settings(records: pd.DataFrame, **how) -> dict:
+    """Return what a paper says of a jury: who sat on it, as far as its verdicts say it, and how they were made.
+
+    Where no verdict names a model that was judged there are no agents, though people may be among those judged.
+    """
     said, each = records[records["role"] == "juror"], {"jurors": "juror", "personas": "persona", "agents": "agent"}
     found = {name: said[field].replace("", None).dropna().unique().tolist() for name, field in each.items()}
-    how = ("aggregation", "seed") if known else ("aggregation", "seed", "scope", "context", "temperature")
-    return found | {"rounds": int(said["round"].max())} | {name: getattr(jury, name) for name in how}
+    if set(found["agents"]) <= {"human"}:
+        found["agents"] = []
+    return found | {"rounds": int(said["round"].max())} | how
 
 
 def verdicts(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
     """Return one row per verdict: conversation, turn, arm, source, agent, `score` (null without any valid score)."""
-    first = records.drop_duplicates(VERDICT).set_index(VERDICT)[["source", "agent", "pair"]]
+    first = records.drop_duplicates(VERDICT).set_index(VERDICT)[["source", "agent"]]
     parts = records.groupby(VERDICT, sort=False)
     scores = {name: decide(part.to_dict("records"), aggregation) for name, part in parts}
     return first.assign(score=pd.Series(scores, dtype=float)).reset_index()
+
+
+def exchanges(conversations: Rows) -> Records:
+    """Return the questions of conversations with their answers, one row each.
+
+    conversations: a frame, rows or files. Columns: conversation_id, `chat` (what a chat between people and its twin
+    share), source, agent (the model that answers, or "human"), turn (from 1), question, answer, status.
+    """
+    names = ["conversation_id", "chat", "source", "agent", "turn", "question", "answer", "status"]
+    rows = [
+        (one.conversation_id, one.meta.get("pair") or one.conversation_id, one.source, one.agent_model, *exchange)
+        for one in read_conversations(conversations)
+        for exchange in one.exchanges()
+    ]
+    return Records(rows, columns=names).astype({"turn": int})
 
 
 def costs(records: pd.DataFrame) -> pd.DataFrame:
@@ -136,20 +133,20 @@ def costs(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def baselines(
-    jury: Jury, conversations: Sequence[Conversation], *, n_resamples: int = 10_000, seed: int = 0
+    conversations: Sequence[Conversation], scope: str = "turn", *, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
     """Return AUC and paired accuracy of two content-blind baselines, as rows of `jury_table`.
 
     `length`: the longer, the more human; an area below .5 says that people write less, and tells them apart as well as
     one above. `character n-grams`: a classifier of style that saw none of the texts of the same conversation or pair.
-    Empty without both sources, or with fewer than two conversations of each.
+    scope: of the verdicts. Empty without both sources, or with fewer than two conversations of each.
     """
     rows = []
     for one in conversations:
         answers = [exchange.answer for exchange in one.exchanges()]
         cluster = one.meta.get("pair") or one.conversation_id
-        for turn in judged_turns(jury, one):
-            text = answers[turn - 1] if jury.scope == "turn" else "\n".join(answers[:turn])
+        for turn in judged_turns(scope, one):
+            text = answers[turn - 1] if scope == "turn" else "\n".join(answers[:turn])
             rows.append((text, one.source == "human", cluster, turn))
     frame = pd.DataFrame(rows, columns=["text", "human", "cluster", "turn"])
     if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
@@ -194,13 +191,15 @@ def first_attempts(records: pd.DataFrame, table: pd.DataFrame, **options) -> pd.
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
-def conclusions(table: pd.DataFrame, base: pd.DataFrame | None = None) -> list[str]:
-    """Return a sentence per question that the data can answer: can the jury tell, and what does debating change?"""
+def conclusions(table: pd.DataFrame) -> list[str]:
+    """Return a sentence per question that the data can answer: can the jury tell, and what does debating change?
+
+    table: of `jury_table`, with or without `baselines`.
+    """
     areas = default_rows(table, "auc").query("evaluator == ''")
-    found = [f"{row.task}: {_told_apart(row)}." for row in areas.itertuples()]
-    if base is not None and len(base):
-        for row in default_rows(base, "auc").dropna(subset=["estimate"]).itertuples():
-            found.append(f"Content-blind baseline {row.task}: AUC {_tested(row)}.")
+    juries, others = areas[areas["task"].isin(ARMS)], areas[~areas["task"].isin(ARMS)].dropna(subset="estimate")
+    found = [f"{row.task}: {_told_apart(row)}." for row in juries.itertuples()]
+    found += [f"Content-blind baseline {row.task}: AUC {_tested(row)}." for row in others.itertuples()]
     effect = default_rows(table, "difference", "equivalence").query("author == '' and task == 'debate - reask'")
     if len(effect):
         equal = effect.loc[effect["statistic"] == "equivalence", "p"].lt(0.05).any()
@@ -241,8 +240,8 @@ def _tested(row) -> str:
     shown = _shown(row)
     if pd.isna(row.p):
         return shown
-    few = ", the least that exchanging so few can give" if f"least_p={row.p:.3g}" in row.note else ""
-    few = few or (", with so few to exchange" if "least_p" in row.note else "")
+    few = ", the least that so few conversations allow" if f"least_p={row.p:.3g}" in row.note else ""
+    few = few or (", with too few conversations for a small p" if "least_p" in row.note else "")
     return f"{shown}, p {equals(row.p)}{few}"
 
 

@@ -156,7 +156,7 @@ def _distinct(conversations: Iterable[Conversation]) -> list[Conversation]:
     return list(found.values())
 
 
-def read_verdicts(paths: str | Path | Sequence[str | Path]) -> tuple[list[dict], list[Conversation]]:
+def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[Conversation]]:
     """Return the statements of files, as in `jury`, and the conversations that stand beside them in output files.
 
     A file is a `verdicts.jsonl`, or an output of `selfeval roleplay` or `selfeval compare`. A published one says the
@@ -181,14 +181,14 @@ def _need(met: object, where: str, sentence: str) -> None:
         raise InputError(f"{where}: {sentence}.")
 
 
-def _records(paths: str | Path | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
+def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
     """Yield where each record of the files stands, and the record; an output file that has no id is named by its file.
 
     A file holds JSON lines, one list, or one object over many lines, as the commands write it. Rows are records, too.
     """
     if not are_files(paths):
         for number, row in enumerate(rows_of(paths), 1):
-            yield f"record {number}", {name: value for name, value in row.items() if value is not None}
+            yield f"record {number}", row
         return
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     for path in dict.fromkeys(data_path(path).resolve() for path in paths):
@@ -204,11 +204,12 @@ def _records(paths: str | Path | Sequence[str | Path]) -> Iterator[tuple[str, di
 
 def _is_output(row: dict) -> bool:
     """Tell whether a record is an output of `selfeval roleplay` or `selfeval compare`, also a published one."""
-    return "interaction" in row or isinstance(row.get("config"), dict)
+    return row.get("interaction") is not None or isinstance(row.get("config"), dict)
 
 
 def _conversation(where: str, row: dict) -> Conversation:
-    row = _as_row(where, row) if _is_output(row) else dict(row)
+    row = _as_row(where, row) if _is_output(row) else row
+    row = {name: value for name, value in row.items() if value is not None}  # in a table, what others have
     name, turns, source = (row.pop(field, None) for field in ("conversation_id", "turns", "source"))
     _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns`; see data/README.md")
     _need(type(name) in (str, int) and name != "", where, f"a conversation needs a `conversation_id`, got {name!r}")
@@ -283,7 +284,8 @@ def _statement(where: str, row: dict) -> dict:
     known = {"pair": None, "scope": "turn", "role": "juror", "round": 1, "blind": False, "position": None,
              "persona": None, "agent": "", "same_family": False, "status": "no_answer" if score is None else "ok",
              "dimensions": {}, "statement": "", "repair_reply": None} | dict.fromkeys(UNKNOWN)  # fmt: skip
-    return known | row | {"conversation_id": str(row["conversation_id"])}
+    missing = {name: value for name, value in known.items() if row.get(name) is None}
+    return row | missing | {"conversation_id": str(row["conversation_id"])}
 
 
 def _scored(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:

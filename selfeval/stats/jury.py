@@ -41,6 +41,13 @@ CONTRASTS = (
     ("reask", "personas"), ("personas", "independent"), ("simultaneous", "reask"), ("simultaneous_summary", "reask"),
 )  # fmt: skip
 CONTROLS = ("sham", "reask")  # arms whose conformity is no answer to peers
+STATISTICS = (
+    "no_answer_rate", "mean_score", "mean_score_if_0", "mean_score_if_1", "difference", "equivalence", "alpha",
+    "icc_a1", "effective_votes", "shift", "absolute_shift", "crossing", "conformity", "conformity_minus_sham",
+    "conformity_minus_reask", "leniency", "discrimination", "auc", "paired_accuracy", "brier_skill",
+    "calibration_slope", "prompt_tokens_per_verdict", "completion_tokens_per_verdict", "cost_per_verdict",
+    "statements_per_verdict", "critical_seconds_per_verdict",
+)  # fmt: skip
 JUROR = ("juror", "served_model", "served_by")  # who made a statement, and who served it
 SHARE = (0.0, 1.0)
 MARGIN = 0.05  # differences within +-MARGIN count as none
