@@ -53,7 +53,7 @@ test: .venv/.ready
 faults: .venv/.ready
 	@$(BIN)/python tests/faults.py
 
-# The answers of evaluators that are not told who they are, which 03 compares with those of 02.
+# The answers of evaluators that are not told who they are, which 11 compares with those of 02.
 UNTOLD := SELFEVAL_REPLACE_SAMPLES=1 TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \
           data/runs/untold.ipynb -p told False -p out predictions/sample-untold --no-progress-bar --log-level ERROR
 

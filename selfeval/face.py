@@ -18,14 +18,14 @@ import yaml
 from selfeval import HOME, figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
-from selfeval.asking.client import Client
+from selfeval.asking.client import Client, Tally
 from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
-from selfeval.recognition import answers, design, existence, texts
+from selfeval.recognition import answers, correctness, design, existence, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
 from selfeval.roleplay import cast, conversation, humans, jury
@@ -38,6 +38,7 @@ Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
 FIRST_ATTEMPTS = ["claim_discrimination", "accept_true", "accept_false", "error_rate"]
 COMMON = {"concurrency": 16, "again": "", "max_cost": None, "dry_run": False}
+PRINTED = ["self_accuracy", "false_claim_rate", "advantage", "discrimination"]
 ASKED = """
 
     concurrency: calls in flight per provider. again: replies to ask for once more, stored ones too: "empty", "filtered"
@@ -68,7 +69,8 @@ def asks(*expanded: Callable) -> Callable:
                     found = await function(client, *given.args, **given.kwargs)
                 if folder:
                     return pd.DataFrame(dryrun.prices(folder))
-            print(client.tally)
+            if client.tally != Tally():
+                print(client.tally)
             return found
 
         @wraps(function)
@@ -261,14 +263,38 @@ def measure_recognition(
     predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". method: of the
     intervals, "bca" or "percentile" for the bootstrap over prompts. policy: "all" (no answer claims nothing) or
     "answered". level: of the intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw
-    replies anew (`yes`), keep those on record (`no`), or `auto`. columns: {their name of a field: ours}.
+    replies anew (`yes`), keep those on record (`no`), or `auto`; what that takes back is printed. columns: {their name
+    of a field: ours}. The frame's `tables` also have what `compare` shows, and `changes`: what reading changed.
     """
-    frame, _ = answers.rescore(records.read_predictions(predictions, columns), reread)
+    frame, changes = answers.rescore(records.read_predictions(predictions, columns), reread)
+    several = serving.of_predictions(frame)
+    _tell_served(several)
+    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
+    names = serving.marked(names, several)
+    for sentence in [*tables.reading(frame, changes, names), *tables.two_authors(frame)]:
+        print(sentence)
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
-    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
-    return _estimates("recognition", table, more, frame, names, statistics, method, policy)
+    more["paired"] = stats.paired_models(frame, level=level)
+    more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
+    found = _estimates("recognition", table, more, frame, names, statistics, method, policy)
+    found.endpoints = serving.sentences(names, several)
+    return found
+
+
+@asks()
+async def check_rules(client: Client, result: Estimates, judge: Ids = "") -> pd.DataFrame:
+    """Set other people's rules for calling a reply right beside ours: shares of replies per evaluator.
+
+    result: of `measure_recognition`; of its records those of the exact task that hold a raw reply. judge: a model that
+    also says which replies name the author; "" for none.
+    """
+    ruled = correctness.correct_by(result.records)
+    if judge:
+        [asked] = get_all(judge)
+        ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
+    return correctness.compared(ruled)
 
 
 def _estimates(kind, table, more, frame, names, statistics=(), method="", policy="", author="") -> Estimates:
@@ -593,23 +619,25 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     or hard for all cancels.
     """
     check_one_of("by", by, ["evaluator", "condition"])
-    if result.kind == "recognition":
-        found = stats.paired_models(result.records) if by == "evaluator" else result.tables["contrasts"]
-    elif "paired" in result.tables and by == "evaluator":
-        found = result.tables["paired"]
-    else:
+    kept = (result.tables or {}).get("paired" if by == "evaluator" else "contrasts")
+    if kept is None:
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
-    return _estimates(result.kind, found, {}, result.records, result.names)
+    return _estimates(result.kind, kept, {}, result.records, result.names)
 
 
-def table(result: Estimates, statistics: str | Sequence[str], **options) -> pd.DataFrame:
+def table(
+    result: Estimates, statistics: str | Sequence[str], otherwise: str = "", **options
+) -> pd.DataFrame | Sentences:
     """Return statistics side by side as "estimate [low, high]", one row per evaluator; of a jury, per arm and source.
 
+    otherwise: a sentence to return where none of them was measured; those of them that were not are then left out.
     options: of a jury, `jurors=True` for single jurors instead of the whole jury.
     """
     chosen = [statistics] if isinstance(statistics, str) else list(statistics)
+    if otherwise and not {*chosen} & {*result["statistic"]}:
+        return Sentences([otherwise])
     known = stats.jury.STATISTICS if result.kind == "jury" else ()  # of which the arms decide what there is
-    for name in chosen:
+    for name in [] if otherwise else chosen:
         check_one_of("statistics", name, [*result["statistic"].unique(), *known])
     shown = {"identity": identity_report.summary, "jury": jury_report.summary}.get(result.kind, tables.summary)
     return shown(pd.DataFrame(result), chosen, display=result.names, **options)
@@ -636,16 +664,22 @@ def notes(result: Estimates) -> Sentences:
     return Sentences([*filter(None, [tables.about_intervals(result.tables[result.kind])]), *result.endpoints])
 
 
-def save(result: Estimates, out: str | Path, settings: Mapping | None = None) -> Path:
+def save(result: Estimates, out: str | Path, settings: Mapping | None = None, notebook: str = "") -> Path:
     """Write a result to a folder below data/: estimates and figures, and what the paper's figures need.
 
     Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
-    here. settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
+    here. settings: what a reader has to know of how it was made. notebook: which one made it, where it is not the
+    first of its kind. Returns the folder of the set for `draw_paper`.
     """
     drawn = figures.draw(result.kind, result.tables, result.names)
     kept = result.records if result.kind in ("recognition", "jury") else records.rows_of(result.records)
     about = {**(result.settings or {}), **(settings or {})}
-    return results.save(out, result.kind, kept, result.tables, drawn, about, result.names)
+    if result.kind == "recognition":
+        shown = tables.summary(result.tables["recognition"], PRINTED, result.names)
+        p = shown.filter(regex="^p( of |$)")
+        shown[p.columns] = p.map(lambda cell: f"= {cell}" if cell[:1].isdigit() else cell)  # as files always had it
+        figures.save_table(shown, records.data_path(out) / "tables", "recognition", notes(result))
+    return results.save(out, result.kind, kept, result.tables, drawn, about, result.names, notebook)
 
 
 def _kept(folder: str | Path) -> Path:

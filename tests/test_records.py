@@ -386,3 +386,6 @@ def test_the_notebook_says_above_its_first_table_what_reading_took_back(tmp_path
     texts = ["".join(part.get("text", "") for part in of_cell) for of_cell in outputs]
     assert texts[0].startswith("30 records repeat others") and "60 of 60 answers on record (100%)" in texts[0]
     assert texts[0].count("on record, reply: 'It reads'") == 15
+    shown = [part.data for of_cell in outputs for part in of_cell if "data" in part]
+    assert "J = " in shown[0]["text/markdown"]  # what can be concluded comes before the tables
+    assert "unverified" in next(data["text/html"] for data in shown if "text/html" in data)

@@ -30,7 +30,9 @@ def test_a_mark_of_style_is_found_on_prompts_not_seen_and_stands_beside_the_auth
     row = by_style.query("statistic == 'discrimination' and author == 'x/two'").iloc[0]
     assert (row["low"] > 0.5) == found and (row["low"] < 0 < row["high"]) != found
     own = stats.recognition_table(records.assign(evaluator_model="x/two"), n_resamples=1)
-    shown = tables.ceiling(own, by_style, {"x/two": "Two"})
+    style = by_style.query("statistic == 'discrimination' and author != ''")
+    style = style.rename(columns={"estimate": "style", "low": "style_low", "high": "style_high"})
+    shown = tables.ceiling(own, style[["author", "style", "style_low", "style_high"]], {"x/two": "Two"})
     assert shown["evaluator"].tolist() == ["Two"] and shown["classifier"].tolist() == shown["itself"].tolist()
 
 

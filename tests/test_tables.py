@@ -96,6 +96,12 @@ def test_changes_and_models_in_general_are_readable_or_empty():
     assert {"these models", "models like these"} == set(general["about"])
 
 
+def test_with_two_authors_the_corrected_advantage_is_said_to_be_0_by_construction():
+    two = records(HABIT)
+    assert default(result(HABIT), "corrected_advantage")["estimate"] == 0 and len(tables.two_authors(two)) == 1
+    assert not tables.two_authors(two.assign(candidates=[["a", "b", "c"]] * len(two)))
+
+
 def test_planning_says_what_a_null_could_hide():
     [sentence] = tables.planning(result(HABIT))
     assert sentence.startswith("exact_model: with 50 prompts and a standard deviation of 0.")
@@ -161,7 +167,7 @@ def test_pairs_have_a_sentence_of_their_own(capsys):
     first = [row | {"predicted_self": row["position"] == 1} for row in rows]
     [sentence] = tables.conclusions(stats.recognition_table(pd.DataFrame(first), n_resamples=10))
     assert "no evidence that it tells them apart" in sentence
-    tables.show(pd.DataFrame(), "No pairs were asked.")
+    tables.show_table(pd.DataFrame(), "No pairs were asked.")
     assert capsys.readouterr().out == "No pairs were asked.\n"
 
 

@@ -56,7 +56,9 @@ def run_notebooks(out):
     run_notebook("02_collect_predictions", **asked, told=False, out=untold)
     results = out / "results"
     recognised = str(results / "recognition")
-    run_notebook("03_self_recognition", predictions=[told, untold], corpus=mixed, n_resamples=20, out=recognised)
+    run_notebook("03_self_recognition", predictions=told, n_resamples=20, out=recognised)
+    both = {"predictions": [told, untold], "corpus": mixed, "judge": "sim/chance"}
+    run_notebook("11_recognition_details", **both, n_resamples=20, out=str(results / "details"))
     fleet = {"models": ["sim/identity-wavers"], "simulated": ["sim/identity-refuses"]}
     run_notebook("04_identity", **fleet, limit=8, n_resamples=20, out=str(results / "identity"))
     people = out / "people.jsonl"

@@ -11,7 +11,10 @@ _HOME = {
     "printed": ("save_table", "set_tables"),
     "results": ("find",),
     "style": ("save", "show", "use_style"),
-    "tables": ("about_intervals", "overview", "statuses"),
+    "tables": tuple(
+        "about_intervals beside_bootstrap ceiling claims in_general leaking overview paired positions show_table "
+        "statuses which_interval".split()
+    ),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)

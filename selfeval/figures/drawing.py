@@ -39,7 +39,7 @@ def draw(
     parts, limits = {kind: tables}, None
     if kind == "recognition":
         rows = [default_rows(main, *words()["drawn"]["forest"]), default_rows(tables.get("contrasts", EMPTY), J)]
-        parts, limits = _designs(tables), scale(pd.concat([part for part in rows if len(part)]))
+        parts, limits = _designs(tables), scale(pd.concat([part for part in rows if len(part)] or rows))
     look = Look(display or {}, width, colours([*order, *sorted(authors)]), limits)
     found = {}
     for name, part in parts.items():

@@ -55,7 +55,7 @@ def _side_by_side(rows: pd.DataFrame, columns: dict, tested: str, one: ResultSet
     for name in reversed([name for name in columns if name in set(rows["statistic"])]):
         bounds = rows[rows["statistic"] == name].set_index(index)[["estimate", "low", "high"]]
         numbers = bounds.set_axis([name, f"{name}_low", f"{name}_high"], axis=1).reindex(shown.index).join(numbers)
-    shown["p"] = ["" if pd.isna(p) else p_text(p).removeprefix("= ") for p in main["p"]]
+    shown["p"] = ["" if pd.isna(p) else p_text(p) for p in main["p"]]
     sizes = main[["n", "clusters"]].map(lambda number: "" if pd.isna(number) else f"{number:.0f}")
     shown[["n", f"{rows['cluster_unit'].iloc[0]}s"]] = sizes
     shown = shown.reset_index()

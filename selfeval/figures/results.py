@@ -67,16 +67,18 @@ def save(
     figures: Figures,
     settings: Mapping,
     display: Mapping[str, str] | None = None,
+    notebook: str = "",
 ) -> Path:
     """Write a result to a folder (below data/, or absolute), and return where its set for the paper's figures is.
 
     records: a list of those made here is written as JSON lines. tables: {name: rows}, those of `KINDS` and others;
     each with estimates becomes a CSV of its own. settings: what a reader of the figures has to know, as plain values.
-    A set that holds the same already keeps its date.
+    notebook: which one makes it, where that is not the first of its kind. A set that holds the same already keeps its
+    date.
     """
     from selfeval.figures import style  # matplotlib
 
-    folder, (names, notebook) = data_path(out), KINDS[kind]
+    folder, (names, first) = data_path(out), KINDS[kind]
     if isinstance(records, list) and records:
         write_jsonl(folder / f"{FILES.get(f'{kind}_records', kind)}.jsonl", records)
     records = pd.DataFrame(records)
@@ -85,7 +87,8 @@ def save(
             write_csv(folder / f"{FILES.get(name, name)}.csv", renamed(table))
     for name, figure in figures.items():
         style.save(figure, folder, name)
-    about = {"kind": kind, "notebook": notebook, "settings": dict(settings), "models": _models(records, display or {})}
+    made = {"kind": kind, "notebook": notebook or first}
+    about = made | {"settings": dict(settings), "models": _models(records, display or {})}
     texts = {name: for_spreadsheet(_for_a_set(tables[name])) for name in names}
     files = {f"{name}.csv": rows.to_csv(index=False, float_format=f"%.{DIGITS}g") for name, rows in texts.items()}
     where = folder / "paper"

@@ -100,6 +100,14 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
     return lines
 
 
+def two_authors(records: pd.DataFrame) -> list[str]:
+    """Say that with two authors to name the corrected advantage is 0 by construction; nothing with more."""
+    named = records[records["task_type"].isin(NAMING)]
+    shown = named["candidates"].dropna() if "candidates" in named else []
+    two = named["true_model"].nunique() == 2 and all(len(names) == 2 for names in shown)
+    return [words()["sentences"]["two_authors"]] * two
+
+
 def positions(records: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Return how often each place of the shown list was chosen, as shares of the answers, per design and evaluator."""
     shown = records["candidates"].notna() if "candidates" in records else False
@@ -194,13 +202,15 @@ def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd
     return _readable(both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True), display)
 
 
-def ceiling(table: pd.DataFrame, style_table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Set each author's own discrimination beside that of a style classifier for the author's name, in naming tasks."""
-    style = default_rows(style_table, "discrimination", author=None)
-    style = style[style["author"] != ""].assign(evaluator=lambda rows: rows["author"], statistic="classifier")
-    own = default_rows(table, "discrimination").assign(statistic="itself")
-    own = own[own["task"].isin(NAMING) & own["evaluator"].isin(style["author"])]
-    style = own[ROW].merge(style.drop(columns=DESIGN), on="evaluator")
+def ceiling(table: pd.DataFrame, style: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set each author's own discrimination beside that of a style classifier (`selfeval.controls`), in naming tasks."""
+    if "style" not in style:
+        return pd.DataFrame()
+    bounds = {"style": "estimate", "style_low": "low", "style_high": "high", "author": "evaluator"}
+    style = style.rename(columns=bounds).assign(statistic="classifier")
+    own = default_rows(table, J).assign(statistic="itself")
+    own = own[own["task"].isin(NAMING) & own["evaluator"].isin(style["evaluator"])]
+    style = own[ROW].merge(style, on="evaluator")
     both = side_by_side(pd.concat([own, style]), ROW, ["classifier", "itself"])
     return _readable(both.reset_index(), display)
 
@@ -213,7 +223,7 @@ def in_general(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns={"evaluator": "about"})
 
 
-def show(table: pd.DataFrame, otherwise: str) -> None:
+def show_table(table: pd.DataFrame, otherwise: str) -> None:
     """Display a table in a notebook, or say in a sentence why there is none."""
     from IPython.display import display
 
@@ -330,7 +340,7 @@ def _tested(row) -> str:
 def _p(row) -> str:
     """Return p; where so few prompts allow no smaller one, say so."""
     few = f"least_p={row.p:.3g}" in str(row.note).split("; ")
-    return p_text(row.p) + f", the least that so few {row.cluster_unit}s allow" * few
+    return equals(row.p) + f", the least that so few {row.cluster_unit}s allow" * few
 
 
 def _side(row, null: float, above: str, below: str, neither: str) -> str:
@@ -399,8 +409,13 @@ def estimate_text(estimate: float, low: float, high: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """Return "= 0.034" or "< 0.001"."""
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    """Return "0.034" or "< 0.001", for a table."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def equals(p: float) -> str:
+    """Return "= 0.034" or "< 0.001", for a sentence."""
+    return p_text(p) if p < 0.001 else f"= {p_text(p)}"
 
 
 def _where(row: Mapping) -> str:

@@ -8,7 +8,7 @@ from scipy import stats as sps
 
 from selfeval.errors import InputError
 from selfeval.figures.frames import Records
-from selfeval.figures.tables import estimate_text, p_text, side_by_side
+from selfeval.figures.tables import equals, estimate_text, side_by_side
 from selfeval.records import Rows, are_files, data_path, is_file
 from selfeval.roleplay.jury import Jury, judged_turns, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
@@ -243,7 +243,7 @@ def _tested(row) -> str:
         return shown
     few = ", the least that so few conversations allow" if f"least_p={row.p:.3g}" in row.note else ""
     few = few or (", with too few conversations for a small p" if "least_p" in row.note else "")
-    return f"{shown}, p {p_text(row.p)}{few}"
+    return f"{shown}, p {equals(row.p)}{few}"
 
 
 def _changed(row, equal: bool) -> str:
