@@ -28,9 +28,12 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("SELFEVAL_DATA") or ROOT / "data")  # a dry run has a shadow of it
-FIGURES = ROOT / "figures"
+_PACKAGE = Path(__file__).resolve().parent
+INSTALLED = (_PACKAGE / "data").is_dir()  # from a wheel, which holds what a clone has beside the package
+ROOT = _PACKAGE if INSTALLED else _PACKAGE.parent
+HOME = Path.cwd() if INSTALLED else ROOT  # of what is the user's own
+DATA = Path(os.environ.get("SELFEVAL_DATA") or HOME / "data").absolute()  # a dry run has a shadow of it
+FIGURES = HOME / "figures"
 
 ASKING = (
     "generate_texts", "collect_predictions", "ask_identity", "compare_scorers", "converse", "judge", "ask_existence",
@@ -80,6 +83,12 @@ _CARDS = {  # classes that a notebook shows as cards
 }
 
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
+
+
+def shipped(name: Path | str) -> Path:
+    """Return a file or folder to read below data/: the user's own, or where there is none that of the package."""
+    installed = ROOT / "data" / name
+    return installed if INSTALLED and installed.exists() and not (DATA / name).exists() else DATA / name
 
 
 def __getattr__(name: str):

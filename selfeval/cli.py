@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib.metadata
+import os
 import signal
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import click
 import yaml
 
-from selfeval import DATA, ROOT
+from selfeval import DATA, ROOT, shipped
 from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
@@ -40,11 +41,40 @@ class _OneSentence(click.Group):
             signal.signal(signal.SIGTERM, before)
 
 
+class _Ids(click.ParamType):
+    """Ids or names, split by commas."""
+
+    name = "ids"
+
+    def convert(self, value, param, ctx):
+        return value if isinstance(value, list) else [part.strip() for part in value.split(",") if part.strip()]
+
+
+class _Pair(click.ParamType):
+    """NAME=VALUE as (name, value); read: makes a value of the text."""
+
+    def __init__(self, read=str):
+        self.name, self.read = "pair", read
+
+    def convert(self, value, param, ctx):
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = value.partition("=")
+        try:
+            if name.strip() and equals:
+                return name.strip(), self.read(text)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            pass
+        self.fail(f"{value!r} is not of the form {param.metavar}.", param, ctx)
+
+
 _Path = functools.partial(click.Path, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
+WIDTH = 120  # of a table
+VARIABLE = _Pair(yaml.safe_load)
 ENGINES = click.Choice(["auto", "forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
@@ -53,27 +83,31 @@ FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True,
 @click.version_option(importlib.metadata.version("selfeval"))
 def main() -> None:
     """Measure what a language model knows about itself."""
+    if own := os.environ.get("SELFEVAL_MODELS"):  # notebooks run in another folder
+        os.environ["SELFEVAL_MODELS"] = str(Path(own).absolute())
 
 
 @main.command()
 @click.argument("file", type=_Path())
 @click.option("--workers", type=COUNT, help="Notebooks at a time; by default 2, or all a cluster takes.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
-@click.option("--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A variable of FILE: models=[a,b].")
+@click.option(
+    "--set", "chosen", multiple=True, type=VARIABLE, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
+)
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
 @click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 @click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (README, cluster).")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
-def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple[str, ...], **options) -> None:
-    """Run the notebooks of a sweep FILE over their grids of parameters; run it again to do what is missing.
+def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
+    """Run the notebooks of a sweep FILE over their parameters.
 
     --only: what they need must be done. --engine: `forked` from one process that has the imports done, `ordinary`
     starts each anew, `auto` forks from four runs on.
 
-    A run that ended ok is skipped while nothing that it depends on has changed; if one fails, only what needs it is not
-    started. A run is incomplete when its notebook ended but calls failed: their answers are null, later stages use it,
-    and the next time it makes only these calls again.
+    Run it again to do what is missing: a run that ended ok is skipped while nothing that it depends on has changed; if
+    one fails, only what needs it is not started. A run is incomplete when its notebook ended but calls failed: their
+    answers are null, later stages use it, and the next time it makes only these calls again.
 
     \b
     Exit status:
@@ -86,20 +120,10 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple[str, 
     """
     from selfeval.sweep import run_file
 
-    variables = {name: yaml.safe_load(value) for name, _, value in (each.partition("=") for each in chosen)}
-    sys.exit(run_file(file, workers, out, variables=variables, **options))
+    sys.exit(run_file(file, workers, out, variables=dict(chosen), **options))
 
 
 # a study in one command -----------------------------------------------------------------------------------------------
-
-
-class _Ids(click.ParamType):
-    """Ids of models, split by commas."""
-
-    name = "ids"
-
-    def convert(self, value, param, ctx):
-        return value if isinstance(value, list) else [part.strip() for part in value.split(",") if part.strip()]
 
 
 def _study(command):
@@ -107,80 +131,108 @@ def _study(command):
     for option in (
         click.option("--yes", is_flag=True, help="Do not ask before calls are made."),
         click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it."),
-        click.option("--out", type=_Path(file_okay=False), help="Folder for everything; by default data/runs/COMMAND."),
+        click.option("--out", "--output", "out", type=_Path(), help="Folder; by default data/runs/COMMAND."),
     ):
         command = option(command)
     return command
 
 
-MODELS = click.option("--models", required=True, type=_Ids(), metavar="ID,ID,...", help="Models, split by commas.")
-
-
 @main.command()
 @click.argument("texts", required=False, type=_Path(exists=True), metavar="[TEXTS]")
-@MODELS
+@click.option("--models", required=True, type=_Ids(), metavar="ID,ID,...", help="Models, split by commas.")
+@click.option("--authors", multiple=True, type=_Pair(), metavar="AUTHOR=ID", help="Who wrote as AUTHOR in TEXTS.")
 @click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", default=20, show_default=True, type=COUNT, help="Number of writing prompts.")
 @_study
-def recognise(texts: Path | None, models: list[str], prompts: Path | None, limit: int, out: Path | None, **how) -> None:
-    """Test whether models recognise their own texts: those of the CSV TEXTS, or texts that they write first.
+def recognise(
+    texts: Path | None, models: list[str], authors: tuple, prompts: Path | None, limit: int, out: Path | None, **how
+) -> None:
+    """Test whether models recognise their own texts.
 
-    TEXTS has the columns author, prompt and text.
+    TEXTS is a CSV with the columns author, prompt and text; without it the models write texts first.
     """
+    from selfeval.models import get_all
+    from selfeval.recognition.design import match_authors
+    from selfeval.records import read_prompts, read_texts
+
     out = (out or DATA / "runs" / "recognise").absolute()
     variables = {"models": models, "corpus": str(texts.absolute() if texts else out / "texts")}
-    if not texts:
+    if texts:
+        match_authors(read_texts(texts.absolute()), get_all(models), dict(authors))  # raises before anything runs
+        variables |= {"authors": dict(authors)}
+    else:
+        read_prompts(prompts.absolute() if prompts else shipped("prompts.jsonl"), limit)
         variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit}
-    _run_study("texts" if texts else "recognition", RECOGNITION, variables, out, **how)
+    _run_study("texts" if texts else "recognition", variables, models, out, **how)
 
 
 main.add_command(click.Command("recognize", hidden=True, callback=recognise.callback, params=recognise.params))
 
 
 @main.command()
-@click.option("--models", required=True, metavar="ID", help="The model that answers in people's place.")
+@click.option("--models", "--agent", "agent", required=True, metavar="ID", help="Who answers in people's place.")
 @click.option("--jurors", required=True, type=_Ids(), metavar="ID,ID,...", help="Who judges; one takes all personas.")
 @click.option("--people", default=20, show_default=True, type=COUNT, help="Chats between people, each with a twin.")
 @_study
-def jury(models: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
-    """Test whether a jury tells a model from people, alone, at a second look, and in a debate."""
-    variables = {"agent": models, "jurors": jurors, "people": people}
-    _run_study("jury", ["auc", "paired_accuracy", "difference"], variables, out or DATA / "runs" / "jury", **how)
+def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
+    """Test whether a jury tells a model from people.
+
+    It judges alone, after a second look, and in a debate.
+    """
+    variables = {"agent": agent, "jurors": jurors, "people": people}
+    _run_study("jury", variables, [agent, *jurors], out or DATA / "runs" / "jury", **how)
 
 
-RECOGNITION = ["self_accuracy", "false_claim_rate", "advantage", "discrimination"]
-IDENTITY = ["claim_discrimination", "accept_true", "accept_false"]
+SHOWN = {  # of each kind of result, in the order of the columns
+    "recognition": ["self_accuracy", "false_claim_rate", "advantage", "discrimination"],
+    "identity": ["claim_discrimination", "accept_true", "accept_false"],
+    "jury": ["auc", "paired_accuracy", "difference"],
+}
 
 
-def _run_study(name: str, statistics: list[str], variables: dict, out: Path, *, yes: bool, max_cost: float | None):
-    """Run a ready study after a question, then print one table, the path of its figure and of its report."""
+def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bool, max_cost: float | None) -> None:
+    """Run a ready study after a question, then print one table, and the paths of its figure and of its report.
+
+    Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
+    """
     from selfeval import face
+    from selfeval import models as registry
+    from selfeval.asking.client import require
     from selfeval.report import build
-    from selfeval.sweep import run_file
+    from selfeval.sweep import load, run_file
+    from selfeval.sweep.show import main_figure
 
+    for model in ids:
+        require(registry.get(model))
     file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", out.absolute()
-    how = {"out": out, "variables": variables, "max_cost": max_cost}
-    if run_file(file, dry_run=True, **how):
+    how = {"out": out, "engine": "forked", "variables": variables, "max_cost": max_cost}
+    if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
         sys.exit(1)
-    if not yes:
-        click.confirm("Run this?", abort=True)
-    status = run_file(file, **how)
+    status = run_file(file, pointers=False, **how)
     if status in (0, 3):
-        for result in face.read_results(out):
-            shown = [statistic for statistic in statistics if statistic in set(result["statistic"])]
-            click.echo("\n" + visible(face.table(result, shown).to_string(index=False)) + "\n")
+        analysis = load(file, out, variables).runs[-1].folder
+        [result] = face.read_results(analysis)
+        rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
+        shown = face.table(rows, [one for one in SHOWN[result.kind] if one in set(rows["statistic"])])
+        click.echo(f"\n{visible(shown.to_string(index=False, line_width=WIDTH))}\n")
+        click.echo(f"figure: {main_figure(analysis.glob('*.png'))}")
         click.echo(f"report: {build([out], out / 'report')}")
     sys.exit(status)
 
 
+def _confirm(calls: int) -> None:
+    click.confirm(f"Make {calls:,} calls? (--yes leaves out this question)", abort=True)
+
+
 @main.command()
-def models() -> None:
-    """List the registry, and whether each model can be asked from here."""
+@click.option("--ready", "only_ready", is_flag=True, help="Only those that can be asked now.")
+def models(only_ready: bool) -> None:
+    """List the registry, models that can be asked now first."""
     from selfeval import models as registry
     from selfeval.asking.client import require
     from selfeval.errors import ProviderError
 
-    rows = [("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY")]
+    head, rows = ("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY"), []
     for model in registry.models().values():
         provider, ready = model.provider, "yes"
         try:
@@ -190,7 +242,8 @@ def models() -> None:
         free = bool(provider.embedded) or provider.name == "sim"
         price = "0" if free else "{input:g}/{output:g}".format(**model.price) if model.price else "?"
         rows.append((model.id, model.display, provider.name, price, ready))
-    click.echo(columns(rows))
+    rows.sort(key=lambda row: row[-1] != "yes")
+    click.echo(columns([head, *(row for row in rows if row[-1] == "yes" or not only_ready)]))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
@@ -209,7 +262,7 @@ def _opened():
 
 @store.command()
 def stats() -> None:
-    """Count the stored replies with their tokens and cost per model, and what went wrong."""
+    """Count stored replies, their tokens and cost, and failures."""
     rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
     with _opened() as replies:
         for row in replies.statistics():
@@ -241,7 +294,10 @@ def import_(files: tuple[Path, ...]) -> None:
 @store.command()
 @FILES
 def merge(files: tuple[Path, ...]) -> None:
-    """Add the replies of other hosts' stores, FILES, to the store; a second time adds nothing."""
+    """Add the replies of other hosts' stores, FILES, to the store.
+
+    A second time adds nothing.
+    """
     _add(files, "merge")
 
 
@@ -258,30 +314,27 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 
 @main.command()
 @click.argument("config", required=False, type=_Path())
-@click.option(
-    "--models", "--model", "ids", multiple=True, required=True, type=_Ids(), metavar="ID,ID,...", help="Models."
-)
-@click.option("--out", "--output", "out", type=_Path(), help="Folder, by default data/runs/identity; of CONFIG a file.")
+@click.option("--models", "--model", "ids", multiple=True, required=True, type=_Ids(), metavar="ID,ID,...")
 @click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that judges, for --scoring judge.")
-@click.option("--temperature", default=0.7, show_default=True, type=AMOUNT, help="Of the models asked.")
+@click.option("--temperature", type=AMOUNT, default=0.7, show_default=True, help="Of the models asked, with a CONFIG.")
 @click.option("--limit", default=18, show_default=True, type=click.IntRange(0), help="Templates of the suite; 0 = all.")
-@click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend on the suite.")
-@click.option("--yes", is_flag=True, help="Do not ask before calls are made.")
+@_study
 @SEED
 @IN_FLIGHT
-def identity(
-    config: Path | None, ids, out: Path | None, limit: int, max_cost: float | None, yes: bool, **options
-) -> None:
-    """Ask models who they are: by the wide suite, or by a CONFIG of the form of data/identity/published.json.
+def identity(config: Path | None, ids, out: Path | None, limit: int, max_cost: float | None, yes: bool, **options):
+    """Ask models who they are, by the wide suite or a CONFIG.
 
-    Of a CONFIG it writes the result object of one model, or a list with one for each of several.
+    CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the result object of one
+    model, or a list with one for each of several.
     """
     ids = [model for part in ids for model in part]
     if config is None:
-        variables = {"models": ids, "limit": limit, "repeats": options["repeats"]}
-        _run_study("identity", IDENTITY, variables, out or DATA / "runs" / "identity", yes=yes, max_cost=max_cost)
+        named = ("repeats", "seed", "concurrency")
+        variables = {"models": ids, "limit": limit} | {name: options[name] for name in named}
+        variables |= {"scoring": options["scoring"] or "claims", "judge": options["judge"] or ""}
+        _run_study("identity", variables, ids, out or DATA / "runs" / "identity", yes=yes, max_cost=max_cost)
     if out is None:
         raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
     from selfeval.asking.client import require
@@ -302,9 +355,10 @@ def identity(
 @main.command()
 @click.argument("paths", nargs=-1, required=True, type=_Path())
 def scan(paths: tuple[Path, ...]) -> None:
-    """Find API keys in files and folders: those of this environment by value, well-known ones by their shape.
+    """Find API keys in files and folders.
 
-    Left out are .git, .venv, the project's .env, and what is compressed.
+    Those of this environment are found by value, well-known ones by their shape. Left out are .git, .venv, the
+    project's .env, and what is compressed.
 
     Exit status 0: clean; 1: keys found; 2: something could not be read.
     """
@@ -321,10 +375,10 @@ def scan(paths: tuple[Path, ...]) -> None:
 @click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
-    """Write one folder of HTML pages about FOLDER, such as data/runs/mine: figures and estimates, notebooks, records.
+    """Write HTML pages about FOLDER, such as data/runs/mine.
 
-    Without FOLDER, about all sweeps of data/runs, or the committed results where there is none. It opens from disk and
-    loads nothing; keys and paths of this machine are taken out.
+    They hold figures and estimates, notebooks and records; without FOLDER, of all sweeps of data/runs, or the committed
+    results where there is none. They open from disk and load nothing; keys and paths of this machine are taken out.
     """
     from selfeval.report import build
 
@@ -351,7 +405,8 @@ def doctor() -> None:
 def _other_packages() -> list[str]:
     """Return which packages are not there in the version of requirements.txt."""
     there = {each.name.lower().replace("_", "-"): each.version for each in importlib.metadata.distributions()}
-    lines = (line.partition("==") for line in (ROOT / "requirements.txt").read_text().splitlines())
+    pinned = ROOT / "requirements.txt"  # of a clone
+    lines = (line.partition("==") for line in (pinned.read_text().splitlines() if pinned.is_file() else ()))
     wanted = {name.partition("[")[0].lower(): version for name, _, version in lines if version}
     return [f"{n} {there.get(n, 'missing')} instead of {v}" for n, v in wanted.items() if there.get(n) != v]
 
@@ -361,7 +416,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 
 
 @main.command(context_settings={"show_default": True})
-@click.option("--output_file_path", "--output-file-path", "out", required=True, type=_Path())
+@click.option("--out", "--output_file_path", "--output-file-path", "out", required=True, type=_Path(), help="A file.")
 @click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
 @click.option("--interrogator-llm-model", default="openai/gpt-4o")
 @click.option("--jury-llm-models", "jury", default=JURY, help="Split by commas; k times takes k seats.")
@@ -372,19 +427,27 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
+@click.option("--personas", default="linguist,psychologist,manager", type=_Ids(), help="Of jurors; see data/roleplay/.")
+@click.option("--scope", default="turn", help="What is judged: a turn, the prefix up to it, or the conversation.")
+@click.option("--context", default="rolling", help="Shown with a turn: all so far (rolling), or itself (isolated).")
+@click.option("--blind", is_flag=True, help="A debate ends with one more round whose votes nobody sees.")
+@click.option("--aggregation", default="mean", help="Of the last round: mean or majority.")
+@click.option("--dimensions", default="", type=_Ids(), help="Further scores of data/roleplay/rubrics.yaml.")
+@click.option("--judge", default="", metavar="ID", help="A model that decides after the jury.")
 @SEED
 @IN_FLIGHT
 @click.option("--force", is_flag=True, help="Overwrite an output file of another set-up.")
 def roleplay(**options) -> None:
-    """Let an agent pass for a human before an interrogator, and have a jury debate every answer.
+    """Let an agent pass for a human, and have a jury debate it.
 
-    Run it again to go on where it was stopped. The persona or the strategy `person` lets you type that side.
+    The jury hears every answer to an interrogator. Run it again to go on where it was stopped. The persona or the
+    strategy `person` lets you type that side.
     """
     _play(("debate",), **options)
 
 
 def _compare(**options) -> None:
-    """Judge one conversation by independent jurors and by a debate, and write both beside each other."""
+    """Judge one conversation by single jurors and by a debate."""
     _play(("independent", "debate"), **options)
 
 
@@ -402,7 +465,8 @@ def _play(arms: tuple[str, ...], *, out: Path, jury: str, concurrency: int, forc
     from selfeval.roleplay.jury import Jury, warnings
 
     jurors = [name.strip() for name in jury.split(",") if name.strip()]
-    judges = Jury(jurors, rounds=config["debate_rounds"], seed=config["seed"])
+    judging = {name: config.pop(name) for name in commands.JUDGING}
+    judges = Jury(jurors, rounds=config["debate_rounds"], seed=config["seed"], **judging)
     play = commands.Play(out, judges, arms, config | {"jury_llm_models": jurors}, force)
     for warning in warnings(jurors, [play.agent.id], arms):
         click.echo(f"selfeval: {warning}", err=True)

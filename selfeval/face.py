@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from selfeval import figures, records, stats
+from selfeval import HOME, figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client
@@ -183,7 +183,7 @@ def _tell(sentences: Sequence[str]) -> None:
 def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
     """Return (prompts, texts that people wrote on them)."""
     if isinstance(prompts, int):
-        found = records.read_prompts(records.DATA / "prompts.jsonl", prompts)
+        found = records.read_prompts(records.data_path("prompts.jsonl"), prompts)
         if len(found) < prompts:
             raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {prompts}; ask for fewer.")
         return found, []
@@ -224,7 +224,7 @@ async def collect_predictions(
     evaluator which candidate it is. labels: call candidates by `names`, `ids` or `anonymous` letters. hints: say that
     the author is one of the candidates. show_prompt: show the writing prompt. temperature: of the evaluator. score:
     P(self) from `logprobs`, as `stated`, or `none`. prevalence: `natural`, or `balanced` (one other text for each of
-    one's own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
+    its own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
     """
     rows = records.read_texts(texts, limit)
@@ -648,10 +648,16 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
     return results.save(out, result.kind, kept, result.tables, drawn, about, result.names)
 
 
+def _kept(folder: str | Path) -> Path:
+    """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine)."""
+    below = records.data_path(folder)
+    return next((path for path in (below, Path(folder).absolute(), HOME / folder) if path.is_dir()), below)
+
+
 def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
     found = []
-    for one in results.find(str(folder)):
+    for one in results.find(str(_kept(folder))):
         if one.kind == "validation":
             found.append(measure_validation(**one.tables))
             continue
@@ -664,15 +670,16 @@ def read_results(folder: str | Path) -> list[Estimates]:
 def runs(folder: str | Path) -> pd.DataFrame:
     """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
     parts = []
-    for about in sorted(records.data_path(folder).rglob("paper/about.json")):
+    for about in sorted(_kept(folder).rglob("paper/about.json")):
         [one] = results.find(str(about.parent.parent))
         if one.kind == "validation":
             continue
         file = about.parent.parent / "parameters.yaml"
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
         frame = tables.default_rows(one.tables[one.kind], author=None)
-        texts = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
-        parts.append(frame.assign(result=one.name, kind=one.kind, **texts))
+        plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
+        plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
+        parts.append(frame.assign(result=one.name, kind=one.kind, **plain))
     if not parts:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from selfeval import ROOT
+from selfeval import HOME
 
 SHORTEST = 8  # letters of a value that can be searched for; shorter ones stand in every file
 READ: dict[str, str] = {}  # variable: the key that a provider of the registry read there, whatever it is called
@@ -83,7 +83,7 @@ def redact(text: str, shapes: bool = True) -> str:
 
 
 def guard_kernel(shell) -> None:
-    """Keep keys out of whatever this notebook kernel sends: outputs, tracebacks, the reply to a cell.
+    """Keep keys out of all that this notebook kernel sends: outputs, tracebacks, the reply to a cell.
 
     shell: IPython's; in a terminal nothing is done. A verbose traceback shows local variables, and with them headers or
     the environment. A lone surrogate in an output ends the kernel's channel, so it is written as an escape; in tables
@@ -160,7 +160,7 @@ def _files(path: Path, report: Report) -> Iterator[Path]:
     for folder, folders, names in os.walk(path, onerror=lambda error: report.unreadable.append(str(error))):
         folders[:] = sorted(name for name in folders if name not in SKIPPED)
         for file in (Path(folder) / name for name in sorted(names)):
-            if file.is_file() and file.resolve() != ROOT / ".env":  # a pipe would be waited for
+            if file.is_file() and file.resolve() != HOME / ".env":  # a pipe would be waited for
                 yield file
 
 

@@ -4,9 +4,11 @@ import inspect
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,17 +16,18 @@ import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import load_dotenv
 
-from selfeval import DATA, ROOT
+from selfeval import HOME, shipped
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import READ, redact
 
 DEFAULT_PROVIDER = "openrouter"
+PYTHON = "python"  # the provider of functions; no id can name it
 STRANGERS = {"extra": "forbid"}  # fields that a class does not have, where a registry is read
 Text = Annotated[str, MinLen(1)]
 Count = Annotated[int, Gt(0)]
 Amount = Annotated[float, Gt(0)]
 Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
-load_dotenv(ROOT / ".env")  # keys; what the environment already has stays
+load_dotenv(HOME / ".env")  # keys; what the environment already has stays
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class Model:
     price: Annotated[dict[Literal["input", "output"], Price], MinLen(2)] | None = None
     simulation: dict | None = None
     call: Callable | None = None
+    stored: bool = False  # the replies of `call` are
     listed: bool = True
     __pydantic_config__ = STRANGERS
 
@@ -132,7 +136,29 @@ class _Registry:
 def registry_files() -> tuple[Path, ...]:
     """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""
     own = os.environ.get("SELFEVAL_MODELS")
-    return (DATA / "models.yaml", *([Path(own)] if own else []))
+    return (shipped("models.yaml"), *([Path(own)] if own else []))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A Python function by its name, `package.module:function`, which is imported when it is first asked."""
+
+    name: str
+    folder: Path  # of the registry that names it, where it may lie
+
+    def __call__(self, messages: list[dict], **parameters):
+        return self._ask(messages, **parameters)
+
+    @cached_property
+    def _ask(self) -> Callable:
+        module, _, function = self.name.partition(":")
+        if str(self.folder) not in sys.path:
+            sys.path.append(str(self.folder))
+        try:
+            return _asking(getattr(import_module(module), function))
+        except Exception as error:  # whatever a module does when it is imported
+            why = f"{type(error).__name__}: {error}"
+            raise InputError(f"The function {self.name!r} cannot be imported ({why}); correct its `model`.") from error
 
 
 @cache
@@ -140,7 +166,7 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     providers: dict[str, Provider] = {}
     models: dict[str, Model] = {}
     for path in files:
-        file = f"The registry {path}"
+        file, folder = f"The registry {path}", path.absolute().parent if path in files[1:] else None
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
@@ -148,26 +174,32 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
         registry = decode(_Registry, content, file)
         for name, entry in (registry.providers or {}).items():
             providers[name] = decode(Provider, {"name": name, **(entry or {})}, file, "providers", name)
-        own = [_model(entry, providers, file, number) for number, entry in enumerate(registry.models or ())]
+        own = [_model(entry, providers, file, number, folder) for number, entry in enumerate(registry.models or ())]
         for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
             if twice := _twice(names):
                 raise InputError(f"{file} gives the {what} {twice!r} to two models; each needs its own.")
         models |= {model.id: model for model in own}
     _ = [provider.key for provider in providers.values()]  # from now on they are not shown
     # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
-    return providers, {i: replace(model, provider=providers[model.provider.name]) for i, model in models.items()}
+    return providers, {i: replace(m, provider=providers.get(m.provider.name, m.provider)) for i, m in models.items()}
 
 
 def _twice(names: list[str]) -> str | None:
     return next((name for name in names if names.count(name) > 1), None)
 
 
-def _model(entry: dict, providers: dict[str, Provider], file: str, number: int) -> Model:
+def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, folder: Path | None) -> Model:
     provider, api_name = _split(str(entry.get("id")), providers)
     if "provider" in entry:
         provider, api_name = providers.get(str(entry["provider"])), entry.get("id")
     rest = {name: value for name, value in entry.items() if name not in ("provider", "model")}
     rest |= {"provider": provider, "api_name": entry.get("model", api_name)}
+    if entry.get("provider") == PYTHON and provider is None:
+        name = str(entry.get("model"))
+        if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
+            rule = "a function is named as `package.module:function`, in the file of SELFEVAL_MODELS alone"
+            raise InputError(f"{file} is wrong at models.{entry.get('id')}.model: {rule}, got {name!r:.80}.")
+        rest |= {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": Function(name, folder)}
     return decode(Model, rest, file, "models", str(entry.get("id", number)))
 
 
@@ -242,7 +274,7 @@ def get(model_id: str) -> Model:
     if twin.provider == provider:
         return twin
     # The same model from another provider: its names hold, its price need not.
-    return replace(twin, id=model_id, provider=provider, api_name=api_name, price=None)
+    return replace(twin, id=model_id, provider=provider, api_name=api_name, price=None, call=None)
 
 
 def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:
@@ -252,13 +284,18 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
     changes.
     """
+    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_asking(call), listed=False)
+
+
+def _asking(call: Callable) -> Callable:
+    """Return a callable that takes all parameters and hands on those that `call` takes."""
     takes = inspect.signature(call).parameters
     every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
 
     def ask(messages: list[dict], **parameters):
         return call(messages, **{name: value for name, value in parameters.items() if every or name in takes})
 
-    return Model(model_id, Provider("python"), model_id, display or model_id, call=ask, listed=False)
+    return ask
 
 
 def get_all(ids: str | Model | list[str | Model]) -> list[Model]:

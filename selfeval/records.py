@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 import pandas as pd
 import yaml
 
-from selfeval import DATA
+from selfeval import DATA, shipped
 from selfeval.asking.messages import blocks
 from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
@@ -53,7 +53,7 @@ MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = _below(DATA, path)
+    path = shipped(_below(Path(), path))
     if path.is_file():
         tell_sweep("read", path)
     return path
@@ -73,7 +73,7 @@ def _below(folder: Path, name: str | Path) -> Path:
 
 
 def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
-    """Return what every text record begins with; the id is the same whatever else the corpus holds (52 bits)."""
+    """Return what every text record begins with; the id (52 bits) does not depend on the rest of the corpus."""
     identity = json.dumps([author, prompt_id, sample, text])
     return {
         "text_id": int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16),

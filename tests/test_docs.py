@@ -130,7 +130,8 @@ def hold_inputs(dictionary):
             hold_file(dictionary, section, path)
     registry = content_of(DATA / "models.yaml")
     played = {"identity": "identity-model", "roleplay": "role-player", None: "evaluator"}
-    for model in registry["models"]:
+    function = {"id": "my/model", "provider": "python", "model": "mine:answer", "display": "Mine", "stored": True}
+    for model in [*registry["models"], function]:
         dictionary.hold("modelsyaml-models", model)
         if "simulation" in model:
             dictionary.hold(played[model["simulation"].get("role")], model["simulation"])

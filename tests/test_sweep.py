@@ -187,9 +187,9 @@ def test_the_live_line_counts_calls_and_is_safe_to_print(folder):
 
 
 def test_a_sweep_names_the_figure_that_answers_its_question(tmp_path):
-    drawn = [["log.txt", "accuracy.png", "advantage_exact_model.pdf", "advantage_exact_model.png"], ["claims.png"], []]
-    made = [runs.Run("s", tmp_path, tmp_path / str(k), {}, "", manifest={"outputs": o}) for k, o in enumerate(drawn)]
-    assert main_figure(made) == tmp_path / "0" / "advantage_exact_model.png" and main_figure(made[2:]) is None
+    drawn = "log.txt accuracy.png advantage_binary_self.png advantage_exact_model.pdf advantage_exact_model.png".split()
+    files = [tmp_path / name for name in (*drawn, "claims.png")]
+    assert main_figure(files).name == "advantage_exact_model.png" and main_figure(files[:1]) is None
 
 
 # What is executed, in which order, and how it ends: with a launcher that only says how each run ended

@@ -81,7 +81,9 @@ def run_command(*arguments):
 def run_commands(out):
     """Run the commands that write a file."""
     parts = ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", "sim/talker", "--max-turns", 2]
-    parts += ["--jury-llm-models", ",".join(JURORS)]
+    parts += ["--jury-llm-models", ",".join(JURORS), "--personas", "linguist,manager", "--scope", "prefix", "--blind"]
+    parts += ["--context", "isolated", "--aggregation", "majority", "--dimensions", "identity"]
+    parts += ["--judge", "sim/juror-blind"]
     run_command("roleplay", "--output_file_path", out / "play.json", *parts, "--feedback")
     run_command("compare", "--output_file_path", out / "both.json", *parts)
     run_command("identity", "data/identity/published.json", "--model", "sim/identity-correct", "--output",

@@ -160,7 +160,7 @@ class Client:
     async def _answer(self, request: Request) -> Response:
         """Return the response to a request that is not stored."""
         model = request.model
-        if is_computed(model):
+        if is_computed(model) and not (model.call and dryrun.folder()):
             self.tally.simulated += 1
             messages, parameters = request.full()
             function = model.call or simulated.Simulated(model, request.sample, request.seed)
@@ -169,7 +169,8 @@ class Client:
             return response
         if dryrun.folder():
             text = dryrun.stand_in(*request.full(), request.key)
-            dryrun.note(request, stored=False, text=text)
+            if not is_computed(model):
+                dryrun.note(request, stored=False, text=text)
             return Response(text, finish_reason="stop", usage={"prompt": 0, "completion": 0}, cost=0.0)
         while True:
             earlier: list[str] = []
@@ -245,7 +246,7 @@ class Client:
 def require(model: Model) -> None:
     """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
     provider = model.provider
-    if is_computed(model) or dryrun.folder():  # a dry run asks nobody
+    if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
         return
     if provider.embedded:
         embedded.model_file(provider)
@@ -290,7 +291,7 @@ async def gather(coroutines: Iterable[Coroutine]) -> list:
 
 
 class Progress:
-    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; silent for label None.
+    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; none of it for label None.
 
     The file counts what all clients of this process did: a notebook may use several, one after the other.
     """

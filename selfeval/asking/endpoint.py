@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from selfeval.asking import embedded
 from selfeval.asking.http import Failure, adaptation, read_reply
-from selfeval.asking.request import Response, estimate
+from selfeval.asking.request import Response, ask_callable, estimate
 from selfeval.asking.sharing import Pace
 from selfeval.models import Model, Provider
 
@@ -145,6 +145,8 @@ class Endpoint:
         The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
         does not count. allowed: the parameters with room for thinking. note: told of every failed attempt.
         """
+        if model.call:
+            return await self._call(model, messages, parameters, note)
         await self._connect()  # imports and the start of our own server are not the reply's latency
         known, given = self.known[model.id], allowed
         spent, attempts, failures = 0.0, 0, Counter()
@@ -187,6 +189,16 @@ class Endpoint:
         self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
         self.pace.settle(response.tokens() - tokens if response.usage else 0)
         known.learn(None)
+        return response
+
+    async def _call(self, model: Model, messages: list[dict], parameters: dict, note: Callable) -> Response:
+        """Return the response of the user's function."""
+        response = await ask_callable(model.call, messages, parameters)
+        if response.status == "error":
+            failure = Failure("rejected", response.error)
+            note(failure)
+            raise failure
+        self.known[model.id].learn(None)
         return response
 
     async def _post(self, body: dict, seconds: float):

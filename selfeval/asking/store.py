@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from selfeval import DATA, ROOT
+from selfeval import DATA, HOME
 from selfeval.asking import recordings
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.ledger import Ledger, in_flight, is_left, own_name, say
@@ -284,4 +284,4 @@ def place(path: Path | str | None = None) -> Path:
         raise InputError(
             f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
         )
-    return ROOT / Path(given).expanduser()
+    return HOME / Path(given).expanduser()

@@ -258,7 +258,7 @@ def planning(table: pd.DataFrame) -> list[str]:
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
-    """Say for each design and evaluator what discrimination, AUC and advantage (of pairs: choices) allow to say."""
+    """Say for each design and evaluator what discrimination, AUC and advantage (of pairs: choices) show."""
     sentences = {}
     for key, group in default_rows(table).groupby(ROW, sort=False):
         found = {row.statistic: row for row in group.itertuples()}

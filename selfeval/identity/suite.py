@@ -16,7 +16,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from selfeval import DATA, models
+from selfeval import models, shipped
 from selfeval.errors import InputError, check_whole
 from selfeval.files import tell_sweep
 from selfeval.identity.names import Entity, compare, entity, fold, mentions
@@ -90,7 +90,7 @@ def readouts() -> dict[str, str]:
 
 def check_form(where: object, content: object, kind: str) -> None:
     """Raise `InputError` that names place and rule where content breaks the schema `kind` of `schema.yaml`."""
-    schema = yaml.safe_load((DATA / "identity" / "schema.yaml").read_text(encoding="utf-8"))[kind]
+    schema = yaml.safe_load(data_path("identity/schema.yaml").read_text(encoding="utf-8"))[kind]
     if error := best_match(Draft202012Validator(schema).iter_errors(content)):
         place = error.json_path.lstrip("$.")
         shown = repr(error.instance)[:200]
@@ -104,7 +104,7 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
     Raises `InputError` that names file, place and the rule it breaks.
     """
     where = Path(path).expanduser()
-    where = where if where.exists() else DATA / "identity" / path
+    where = where if where.exists() else shipped(Path("identity", path))
     files = sorted(where.glob("*.yaml")) if where.is_dir() else [where]
     templates: dict[str, Template] = {}
     for file in files:

@@ -11,7 +11,7 @@ from itertools import product
 
 import yaml
 
-from selfeval import DATA, scoring
+from selfeval import scoring, shipped
 from selfeval.asking.client import Client
 from selfeval.asking.messages import choice_format, user
 from selfeval.asking.request import Request, Response
@@ -73,7 +73,7 @@ def templates(limit: int = 0) -> list[dict]:
 
 
 def _data() -> dict:
-    return yaml.safe_load((DATA / "existence.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(shipped("existence.yaml").read_text(encoding="utf-8"))
 
 
 def question(statement: str, answer_type: str, reasoning: bool) -> str:

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from selfeval import ROOT
+from selfeval import HOME
 from selfeval.errors import InputError
 from selfeval.figures.cards import short
 from selfeval.keys import SECRET_VALUE, values, visible
@@ -61,7 +61,7 @@ def cleaner(sources: Sequence[Source]) -> Callable:
     Paths lose what is above the project, the home or the sweep, also as they were on the machine that made a run.
     Pictures, which stand under their type (`image/png`), stay as they are.
     """
-    above = {f"{ROOT}/", f"{Path.home()}/"}
+    above = {f"{HOME}/", f"{Path.home()}/"}
     for one in sources:
         out, end = str(one.manifest.get("parameters", {}).get("out")), "/".join(one.folder.parts[-5:])
         above |= {f"{one.folder.parents[2 * bool(one.manifest)]}/", out.removesuffix(end) * out.endswith(end)}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from selfeval import DATA
+from selfeval import shipped
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, did_you_mean
 from selfeval.models import Model, from_callable, get
@@ -33,22 +33,22 @@ class Role:
 
 def personas() -> dict[str, Role]:
     """Return the agents' personas by name."""
-    return _roles(DATA, "agents")
+    return _roles(_file("agents"))
 
 
 def strategies() -> dict[str, Role]:
     """Return the interrogators' strategies by name."""
-    return _roles(DATA, "interrogators")
+    return _roles(_file("interrogators"))
 
 
 def jurors() -> dict[str, dict]:
     """Return the jurors' personas: {name: {title, persona}}."""
-    return _entries(DATA, "jurors", ("title", "persona"))
+    return _entries(_file("jurors"), ("title", "persona"))
 
 
 def rubrics() -> dict[str, dict]:
     """Return what a juror decides: {name: {tag, asks, zero, one}}; `human` is the verdict."""
-    return _entries(DATA, "rubrics", ("tag", "asks", "zero", "one"))
+    return _entries(_file("rubrics"), ("tag", "asks", "zero", "one"))
 
 
 def role(name: str, known: dict[str, Role], parameter: str) -> Role:
@@ -60,9 +60,8 @@ def role(name: str, known: dict[str, Role], parameter: str) -> Role:
 
 
 @cache
-def _entries(data: Path, file: str, texts: tuple[str, ...]) -> dict[str, dict]:
-    """Return the entries of a file of `roleplay/` by name, each with these texts; raise `InputError` for any other."""
-    path = data / "roleplay" / f"{file}.yaml"
+def _entries(path: Path, texts: tuple[str, ...]) -> dict[str, dict]:
+    """Return the entries of a file by name, each with these texts; raise `InputError` for any other."""
     try:
         entries = {str(name): dict(entry) for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
@@ -73,14 +72,18 @@ def _entries(data: Path, file: str, texts: tuple[str, ...]) -> dict[str, dict]:
     return entries
 
 
+def _file(name: str) -> Path:
+    return shipped(f"roleplay/{name}.yaml")
+
+
 @cache
-def _roles(data: Path, file: str) -> dict[str, Role]:
+def _roles(path: Path) -> dict[str, Role]:
     roles = {}
-    for name, entry in _entries(data, file, ("title",)).items():
+    for name, entry in _entries(path, ("title",)).items():
         played = entry.keys() - {"title"}
         if len(played) != 1 or not played <= {*PLAYED} or entry.get("script", "eliza") not in SCRIPTS:
             known = f"one of {', '.join(PLAYED)} (script: {', '.join(SCRIPTS)})"
-            raise InputError(f"{file}.yaml must give {name!r} a `title` and {known}, got {entry!r:.120}.")
+            raise InputError(f"{path.name} must give {name!r} a `title` and {known}, got {entry!r:.120}.")
         roles[name] = Role(name, **entry)
     return roles
 
@@ -157,7 +160,7 @@ def eliza(seed: int) -> Callable:
     script stands in `data/roleplay/eliza.yaml`; the same messages and seed have the same answer.
     """
 
-    script = yaml.safe_load((DATA / "roleplay" / "eliza.yaml").read_text(encoding="utf-8"))
+    script = yaml.safe_load(_file("eliza").read_text(encoding="utf-8"))
 
     def reply(messages: list[dict], **_) -> str:
         heard = [message["content"] for message in messages if message["role"] == "user"]

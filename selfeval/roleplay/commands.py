@@ -20,6 +20,7 @@ from selfeval.roleplay.jury import Jury, verdict
 from selfeval.roleplay.transcripts import TYPED, Conversation, Exchange, render
 from selfeval.roleplay.verdicts import decide, last_round
 
+JUDGING = ("personas", "scope", "context", "blind", "aggregation", "dimensions", "judge")  # of the jury
 METHODS = {"independent": "independent", "debate": "chateval_debate_one_by_one"}  # arms, as published files call them
 RARE = ("served_by", "reasoning", "adapted", "asked_again")  # of statements: in the file where there is one
 
@@ -29,8 +30,8 @@ class Play:
     """One run of a command, and what it has brought so far.
 
     out: the file. arms: the juries that judge every answer. config: what was asked for, by the names of the published
-    file and then ours; the ids of who plays are set here. force: also overwrite a file of another set-up. verdicts: the
-    statements by turn and arm.
+    file and then ours; the ids of who plays are set here, and how the jury judges, where that is not the default.
+    force: also overwrite a file of another set-up. verdicts: the statements by turn and arm.
     """
 
     out: Path
@@ -48,6 +49,12 @@ class Play:
         self.interrogator = cast.player(strategy, get(self.config["interrogator_llm_model"]), self.config["seed"])
         self.config["role_play_llm_model"] = self.agent.id
         self.config["interrogator_llm_model"] = self.interrogator.id
+        usual = _judging(Jury)
+        self.config |= {name: value for name, value in _judging(self.jury).items() if value != usual[name]}
+        if self.config["feedback"] and self.jury.scope == "conversation":
+            raise InputError(
+                "`feedback` tells verdicts on the way, and `scope` is conversation; leave out one of them."
+            )
 
     def seats(self, arm: str) -> list[dict]:
         """Return the jurors of an arm in the order in which they and their personas are named."""
@@ -71,7 +78,7 @@ class Play:
             "method": METHODS[arm],
             **({"debate_rounds": self.jury.rounds} if arm == "debate" else {}),
             "per_juror_scores": [found.get((seat["juror"], seat["persona"])) for seat in self.seats(arm)],
-            "avg_human_score": decide(rows),
+            "avg_human_score": decide(rows, self.jury.aggregation),
             "rounds": [list(part) for _, part in groupby(kept, lambda row: row["round"])],
         }
 
@@ -104,6 +111,12 @@ class Play:
         return said | {"old_eval": found[0], "new_eval": found[1], "score_delta": delta, "status": status}
 
 
+def _judging(jury: Jury | type[Jury]) -> dict:
+    """Return how a jury judges as plain values, or how it usually does."""
+    values = {name: getattr(jury, name) for name in JUDGING}
+    return {n: list(v) if isinstance(v, list | tuple) else getattr(v, "id", v) for n, v in values.items()}
+
+
 def _summary(turns: Sequence[dict]) -> dict:
     """Return the averages over the turns that have that jury's score; the overall delta over those that have both."""
     deltas = [turn["score_delta"] for turn in turns]
@@ -133,7 +146,7 @@ async def run(client: Client, play: Play, tell: Callable[[str], None]) -> Conver
     async def judge(conversation: Conversation, turn: int, arm: str) -> None:
         play.verdicts[turn, arm] = await verdict(client, play.jury, conversation, arm, turn)
         write()
-        score = decide(play.verdicts[turn, arm])
+        score = decide(play.verdicts[turn, arm], play.jury.aggregation)
         tell(f"turn {turn}  {METHODS[arm]}: {'no score' if score is None else f'{score:.2f}'}")
 
     async with Tasks() as group:
@@ -141,6 +154,10 @@ async def run(client: Client, play: Play, tell: Callable[[str], None]) -> Conver
         def on_exchange(conversation: Conversation) -> None:
             play.conversation = conversation
             write()
+            if play.jury.scope != "conversation":
+                hear(conversation)
+
+        def hear(conversation: Conversation) -> None:
             turn = len(conversation.exchanges())
             for arm in play.arms:
                 judging[turn, arm] = group.create_task(judge(conversation, turn, arm))
@@ -148,7 +165,7 @@ async def run(client: Client, play: Play, tell: Callable[[str], None]) -> Conver
         async def feedback(conversation: Conversation) -> str:
             turn = len(conversation.exchanges())
             await judging[turn, play.arms[-1]]
-            score = decide(play.verdicts[turn, play.arms[-1]])
+            score = decide(play.verdicts[turn, play.arms[-1]], play.jury.aggregation)
             said = "gave no score" if score is None else f"gave the last answer {score:.2f}"
             return f"The jury that reads along {said}, on a scale from 0, surely a program, to 1, surely a human being."
 
@@ -158,6 +175,8 @@ async def run(client: Client, play: Play, tell: Callable[[str], None]) -> Conver
             seed=config["seed"], on_exchange=on_exchange, feedback=feedback if config["feedback"] else None,
             also=play.jury.jurors, label=None,
         )  # fmt: skip
+        if play.jury.scope == "conversation":
+            hear(play.conversation)
     write()
     tell(str(render(play.conversation, [row for rows in play.verdicts.values() for row in rows])))
     return play.conversation
@@ -173,10 +192,11 @@ def _reader(play: Play) -> tuple[Model, int]:
     check_writable(play.out)
     if not play.out.exists():
         return cast.person(), 0
-    now = play.config
+    default = dict.fromkeys(JUDGING)
+    now = default | play.config
     try:
         found = json.loads(play.out.read_text(encoding="utf-8"))
-        before = found.get("config") or {"jury_llm_models": found["jury"]} | found
+        before = default | (found.get("config") or {"jury_llm_models": found["jury"]} | found)
         differs = [f"`{n}` {before[n]!r} there and {now[n]!r} here" for n in now if before[n] != now[n]]
         differs += ["the other command"] * (("config" in found) != (len(play.arms) > 1))
         messages = [turn for turn in found["messages"] if turn["status"] != "error"]

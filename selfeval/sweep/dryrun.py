@@ -20,14 +20,19 @@ from selfeval.figures.cards import columns
 from selfeval.sweep.execute import Work, choose
 from selfeval.sweep.show import Line
 
-ASKS = re.compile(r"\b(Client|EvalRunner|await|asyncio|generate_texts|collect_predictions|ask_\w+|converse|judge)\b")
+ASKS = re.compile(
+    r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge)\("
+)
 HEAD = ("MODEL", "STORED", "TO BUY", "TOKENS IN", "TOKENS OUT", "USD")
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 APART = ("runs", "store", "report")  # of data/
 
 
-def dry_run(read, sweep, workers, launcher, only=(), max_cost=None):
-    """Print what `execute.run` would do and what it would take; return 0, 1 where that cannot be told for a run."""
+def dry_run(read, sweep, workers, launcher, only=(), max_cost=None, confirm=None):
+    """Print what `execute.run` would do and what it would take; return 0, 1 where that cannot be told for a run.
+
+    confirm: called with the number of replies to buy, where there are any and all is told.
+    """
     chosen = choose(sweep, only)
     for run in sweep.runs:
         sweep.decide(run, chosen)
@@ -38,14 +43,18 @@ def dry_run(read, sweep, workers, launcher, only=(), max_cost=None):
         planned = shadow(read, sweep, base)
         with contextlib.closing(launcher()) as launch:
             Work(planned, launch, {run.name for run in planned.runs}, workers).execute([], Line(planned))
-        return report(sweep, planned, read_calls(base), max_cost)
+        calls = read_calls(base)
+    status, calls_to_make = report(sweep, planned, calls, max_cost), sum(count["buy"] for count in calls.values())
+    if confirm and calls_to_make and not status:
+        confirm(calls_to_make)
+    return status
 
 
 def shadow(read, sweep, base):
     """Return the sweep of the runs to look through, on a shadow of data/ in the folder `base`; read: its file anew."""
     data, wanted = base / "data", to_plan(sweep)
     (base / "tmp").mkdir()
-    for each in sorted(DATA.iterdir()) if wanted else ():
+    for each in sorted(DATA.iterdir()) if wanted and DATA.is_dir() else ():
         if each.name not in APART:
             _mirror(each, data / each.name)
     keys = [key for provider in models.providers().values() for key in provider.keys]

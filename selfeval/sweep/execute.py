@@ -16,7 +16,7 @@ import uuid
 from collections import Counter
 from fnmatch import fnmatchcase
 
-from selfeval import ROOT
+from selfeval import DATA, HOME
 from selfeval.errors import InputError, check_at_least
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import COUNTS, relative
@@ -27,12 +27,12 @@ FAILED, INCOMPLETE, CEILING = 1, 3, 4  # exit statuses; 2 is click's, for a comm
 GRACE = 1.0  # seconds between TERM and KILL
 
 
-def run(sweep, workers, launcher, *, only=(), max_cost=None):
+def run(sweep, workers, launcher, *, only=(), max_cost=None, pointers=True):
     """Execute what is missing, `workers` notebooks at a time (None: as many as there are places); return exit status.
 
     0: all ok. 1: a run failed or could not start. 3: calls failed, in runs that ended. 4: `max_cost`, in US dollars, is
     reached. 128 + n: stopped by signal n. launcher: what makes one. only: patterns of runs, as in `selfeval sweep
-    --help`.
+    --help`. pointers: end with where figure and pages are.
     """
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
@@ -45,7 +45,7 @@ def run(sweep, workers, launcher, *, only=(), max_cost=None):
     with lock(sweep.folder), contextlib.closing(launcher()) as launch, signals() as stop:
         work = Work(sweep, launch, chosen, workers or launch.places(), max_cost)
         work.execute(stop, Line(sweep, max_cost))
-    report(sweep, time.monotonic() - began, stop, work)
+    report(sweep, time.monotonic() - began, stop, work, pointers)
     statuses = {run.status for run in sweep.runs}
     if stop:
         return 128 + stop[0]
@@ -145,8 +145,8 @@ class Notebook(threading.Thread):
         self.execution, self.forked, self.kernel, self.status = run, forked, None, None
         told = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
         env = os.environ | {f"SELFEVAL_{name}": str(run.folder / file) for name, file in told.items()}
-        env |= {"TQDM_DISABLE": "1"} | run.variables
-        self.options = {"env": env, "cwd": ROOT}
+        env |= {"TQDM_DISABLE": "1", "SELFEVAL_DATA": str(DATA)} | run.variables
+        self.options = {"env": env, "cwd": HOME}
 
     def run(self):
         """Execute the notebook; the log ends with what went wrong."""

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import yaml
 
-from selfeval import DATA, ROOT, models
+from selfeval import DATA, INSTALLED, ROOT, models
 from selfeval.errors import InputError
-from selfeval.files import write_whole
+from selfeval.files import below_root, write_whole
 from selfeval.keys import redact
 
 USABLE = ("ok", "incomplete", "skipped", "to do")  # what later stages may run on; `to do`: of a dry run
@@ -235,10 +235,11 @@ def code_version():
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip() or None
     inputs = [f"{folder}*.{kind}" for folder in ("", "identity/**/", "roleplay/") for kind in ("json", "jsonl", "yaml")]
-    files = {*ROOT.glob("selfeval/**/*.py"), *(file for pattern in inputs for file in DATA.glob(pattern))}
+    files = {*ROOT.glob("**/*.py" if INSTALLED else "selfeval/**/*.py")}
+    files |= {file for folder in (ROOT / "data", DATA) for pattern in inputs for file in folder.glob(pattern)}
     found = hashlib.sha256()
     for file in sorted(files):
-        found.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+        found.update(f"{below_root(file)}\0".encode() + file.read_bytes())
     return {"commit": commit, "hash": found.hexdigest()[:16]}
 
 

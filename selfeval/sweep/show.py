@@ -69,16 +69,21 @@ def money(total, ceiling=None):
 MAIN = ("advantage", "claims", "arms", "discrimination", "coverage")  # figures, the one that says most first
 
 
-def main_figure(runs):
-    """Return the picture that answers the question of these runs, None where they drew none."""
-    files = [run.folder / name for run in runs for name in run.manifest.get("outputs") or ()]
-    files += [Path(name) for run in runs for name in run.manifest.get("written") or ()]
-    pictures = [file for file in files if file.suffix == ".png"]
-    return min(pictures, key=lambda file: [not file.name.startswith(kind) for kind in MAIN], default=None)
+def main_figure(files):
+    """Return the picture among these files that answers their question, None where there is none."""
+    pictures = sorted(file for file in files if file.suffix == ".png")
+
+    def rank(file):
+        return [*(not file.name.startswith(kind) for kind in MAIN), "exact_model" not in file.name]
+
+    return min(pictures, key=rank, default=None)
 
 
-def report(sweep, seconds, stop, work):
-    """Print what ran, what it cost, where it lies, what is not ok and why, and how to go on."""
+def report(sweep, seconds, stop, work, pointers=True):
+    """Print what ran, what it cost, where it lies, what is not ok and why, and how to go on.
+
+    pointers: also name the main figure, and the command that writes pages.
+    """
     width = max(len(stage.name) for stage in sweep.stages)
     for stage in sweep.stages:
         statuses = [run.status for run in stage.runs]
@@ -87,7 +92,8 @@ def report(sweep, seconds, stop, work):
     total = totals(sweep.runs)
     minutes, rest = divmod(round(seconds), 60)
     bought = f"{total['calls']} calls ({total['tokens']:,} tokens), {money(total, work.max_cost)}"
-    print(f"{bought}, {total['stored']} replies from the store, {minutes}:{rest:02}")
+    computed = f"{total['simulated']} simulated replies, " * bool(total["simulated"])
+    print(f"{bought}, {computed}{total['stored']} replies from the store, {minutes}:{rest:02}")
     print(f"outputs: {relative(sweep.folder)}")
     for run in (run for run in sweep.runs if run.cause):
         print(f"{run.status}: {run.name}: {run.cause}")
@@ -95,7 +101,10 @@ def report(sweep, seconds, stop, work):
             print(f"  see {relative(run.folder / 'notebook.ipynb')}")
     if remedy := _remedy(sweep.runs, stop, work):
         print(remedy)
-    figure = main_figure(sweep.runs)
+    if not pointers:
+        return
+    files = [run.folder / name for run in sweep.runs for name in run.manifest.get("outputs") or ()]
+    figure = main_figure(files + [Path(name) for run in sweep.runs for name in run.manifest.get("written") or ()])
     seen = f"{relative(figure)} has the main figure; " if figure else ""
     print(f"{seen}selfeval report {relative(sweep.folder)} writes pages with all figures, estimates and records")
 

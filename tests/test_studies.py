@@ -1,0 +1,262 @@
+"""The three jobs in one command each, sweeps over lists of models, and functions of one's own as models."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from fake_server import default_reply, instance
+from sweep_files import make_notebook, write
+
+import selfeval as se
+from selfeval import DATA, ROOT, cli, sweep
+from selfeval.errors import InputError, ProviderError
+from selfeval.models import get
+
+SWEEPS = ROOT / "notebooks" / "sweeps"
+
+
+def selfeval(*arguments, typed=None):
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], input=typed)
+
+
+def reply(body):
+    form = (body.get("response_format") or {}).get("json_schema")
+    return json.dumps(instance(form["schema"])) if form else f"{body['model']} {default_reply(body)}"
+
+
+@pytest.fixture
+def own_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """A CSV of one's own: two authors on two prompts each."""
+    path = tmp_path / "my.csv"
+    rows = [(author, prompt, f"{author} on {prompt}") for author in ("Anna", "Bert") for prompt in ("rain", "snow")]
+    pd.DataFrame(rows, columns=["author", "prompt", "text"]).to_csv(path, index=False)
+    return path
+
+
+# commands -------------------------------------------------------------------------------------------------------------
+
+
+def test_texts_of_ones_own_are_priced_asked_about_and_shown(server, registry, texts, own_store, tmp_path):
+    price = "price: {input: 1.0, output: 4.0}"
+    registry(f"models: [{{id: 'openai:a', display: Anna, {price}}}, {{id: 'openai:b', display: Bert, {price}}}]")
+    fake, out = server(reply=reply), tmp_path / "out"
+    command = ["recognise", texts, "--models", "openai:a,openai:b", "--out", out]
+    refused = selfeval(*command, typed="n\n")
+    assert refused.exit_code == 1 and "Make 16 calls?" in refused.stdout and not fake.ledger
+    assert re.search(r"openai:a +0 +8 +\S+ +\S+ +0\.\d+-0\.\d+\n", refused.stdout)
+    done = selfeval(*command, typed="y\n")
+    assert done.exit_code == 0 and len(fake.ledger) == 16, done.output
+    *_, table, paths = done.stdout.split("\n\n")
+    assert table.split()[:4] == ["task", "evaluator", "self_accuracy", "false_claim_rate"] and "Anna" in table
+    assert max(map(len, table.splitlines())) <= 120 and not re.search("[0-9a-f]{10}", table)
+    figure, report = re.fullmatch("figure: (.+/advantage_exact_model.png)\nreport: (.+/index.html)\n", paths).groups()
+    assert (tmp_path / figure).is_file() and (tmp_path / report).is_file()
+
+
+def test_where_nothing_is_to_buy_nothing_is_asked_and_results_are_read_again(tmp_path):
+    models = ["sim/identity-wavers", "sim/identity-susceptible"]
+    done = selfeval("identity", "--models", ",".join(models), "--limit", 6, "--out", tmp_path)
+    assert done.exit_code == 0 and "Make" not in done.stdout and " simulated replies, " in done.stdout, done.output
+    assert "Wavers" in done.stdout and "/claims" in done.stdout.split("figure: ")[1]
+    [result] = se.read_results(tmp_path)
+    assert result.kind == "identity" and set(result["evaluator"]) == set(models) and len(se.plot(result))
+    told = se.runs(os.path.relpath(tmp_path))  # as a command names it, from here
+    assert set(told["limit"]) == {6} and set(told["models"]) == {", ".join(models)}
+    same = told.merge(result, on=["evaluator", "statistic", "task", "condition"], suffixes=("", "_read"))
+    assert len(same) >= len(result) and same["estimate"].equals(same["estimate_read"])
+
+
+def test_runs_have_their_parameters_as_columns(tmp_path):
+    result = se.measure_recognition("predictions/sample", n_resamples=9)
+    for words in (20, 60):
+        folder = se.save(result, tmp_path / "03" / str(words)).parent
+        (folder / "parameters.yaml").write_text(f"words: {words}\nmodels: [a, b]\ncolumns: {{a: b}}\n")
+    found = se.runs(tmp_path)
+    means = found.query("statistic == 'discrimination' and task == 'binary_self'").groupby("words")["estimate"].mean()
+    assert list(means.index) == [20, 60] and means[20] == means[60] and set(found["models"]) == {"a, b"}
+
+
+def test_a_folder_without_results_is_said(tmp_path):
+    for read in (se.runs, se.read_results):
+        with pytest.raises(InputError, match="There are no results"):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    (["recognise", "{texts}", "--models", "sim/good"], "say in `authors` who is who"),
+    (["recognise", "{texts}", "--models", "sim/good", "--authors", "Cora=sim/good"], "`authors` names 'Cora'"),
+    (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
+    (["recognize", "{broken}", "--models", "sim/good"], "a text needs `author` (or `model`), `prompt` and `text`"),
+    (["recognise", "--models", "sim/good", "--prompts", "{broken}"], "`prompt`"),
+    (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
+    (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
+    (["identity", "--models", "sim/good,openai/nosuch"], "set OPENROUTER_API_KEY"),
+    (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),
+    (["sweep", SWEEPS / "jury.yaml", "--set", "model=sim/good"], "has no variable 'model'; it has agent, jurors"),
+    (["sweep", SWEEPS / "jury.yaml", "--set", "jurors=[a"], "'jurors=[a' is not of the form NAME=VALUE"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sentence, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "run_file", lambda *_, **given: sweep.load(_[0], tmp_path / "out", given["variables"]))
+    (tmp_path / "broken.csv").write_text("writer,topic,text\na,b,c\n")
+    named = {"{texts}": texts, "{broken}": tmp_path / "broken.csv"}
+    result = selfeval(*(named.get(each, each) for each in arguments))
+    assert result.exit_code in (1, 2) and sentence in " ".join(result.output.split()), result.output
+    assert "Traceback" not in result.output and {each.name for each in tmp_path.iterdir()} <= {"my.csv", "broken.csv"}
+
+
+def test_summaries_are_whole_and_ready_models_come_first():
+    for group in ([], ["store"]):
+        assert "..." not in selfeval(*group, "--help").output.partition("Commands:")[2]
+    head, *lines = selfeval("models").output.splitlines()
+    ready = [line.endswith(" yes") for line in lines]
+    assert head.endswith("READY") and ready == sorted(ready, reverse=True) and not all(ready)
+    listed = [line.split()[0] for line in selfeval("models", "--ready").output.splitlines()[1:]]
+    assert listed == [line.split()[0] for line in lines if line.endswith(" yes")]
+
+
+# sweeps over lists ----------------------------------------------------------------------------------------------------
+
+
+def test_a_list_of_models_replaces_a_variable(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(sweep, "run_file", lambda file, *_, variables, **options: seen.update(variables) or 0)
+    both = ["openai/gpt-4.1", "anthropic/claude-sonnet-4"]
+    assert selfeval("sweep", SWEEPS / "recognition.yaml", "--set", f"models=[{','.join(both)}]").exit_code == 0
+    assert seen == {"models": both}
+    texts, answers, analysis = sweep.load(SWEEPS / "recognition.yaml", tmp_path, seen).runs
+    assert texts.parameters["models"] == answers.parameters["evaluators"] == both
+    assert analysis.parameters["predictions"] == [str(answers.folder)]
+    for study in ("texts", "identity", "jury"):
+        loaded = sweep.load(SWEEPS / f"{study}.yaml", tmp_path)
+        assert "{" not in json.dumps([list(run.parameters.values()) for run in loaded.runs]).replace("{}", "")
+
+
+# functions as models --------------------------------------------------------------------------------------------------
+
+MODULE = """from pathlib import Path
+log = Path(__file__).with_name("log")
+log.open("a").write("imported\\n")
+def answer(messages, temperature=None):
+    log.open("a").write("asked\\n")
+    return "It rains."
+async def waits(messages, **parameters):
+    raise ValueError("no answer today")
+"""
+ENTRY = "{{id: {id}, provider: python, model: '{model}', display: {id}{more}}}"
+
+
+@pytest.fixture
+def functions(tmp_path, registry, own_store):
+    """A function that writes a registry of functions, and the log of the module that has them."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / f"{tmp_path.name}.py").write_text(MODULE)
+
+    def written(**models):
+        more = {"kept": ", stored: true"}
+        rows = [
+            ENTRY.format(id=f"my/{name}", model=model.format(f"mine.{tmp_path.name}"), more=more.get(name, ""))
+            for name, model in models.items()
+        ]
+        return registry(f"models: [{', '.join(rows)}]")
+
+    log = tmp_path / "mine" / "log"
+    return written, lambda: log.read_text().split() if log.exists() else []
+
+
+def test_a_function_is_a_model_in_a_sweep_that_is_stored_if_it_says_so(functions, tmp_path):
+    written, log = functions
+    written(kept="{}:answer", loose="{}:answer")
+    make_notebook(tmp_path / "texts.ipynb", "import selfeval as se", "rows = se.generate_texts(models, 2)",
+                  'assert set(rows["text"]) == {"It rains."} or "sim" in str(models)')  # fmt: skip
+    path = write(tmp_path, {"notebook": "texts", "parameters": {"models": ["my/kept", "my/loose", "sim/good"]}})
+    assert "my/kept" in selfeval("models", "--ready").output and len(se.list_models().query("model == 'my/kept'"))
+    plan = se.generate_texts(["my/kept", "my/loose"], 2, dry_run=True)
+    assert plan[["model", "to_buy"]].to_numpy().tolist() == [["my/kept", 2]]
+    assert sweep.run_file(path, 1, tmp_path / "out", dry_run=True) == 0
+    assert log() == [], "neither a list nor a dry run imports it"
+    assert sweep.run_file(path, 1, tmp_path / "out") == 0
+    assert log() == ["imported"] + ["asked"] * 4
+    again = se.generate_texts(["my/kept", "my/loose"], 2)
+    assert len(again) == 4 and log()[5:] == ["imported"] + ["asked"] * 2, "what is stored is not asked again"
+
+
+def test_what_a_function_raises_is_a_failed_call_and_one_that_is_missing_is_said(functions):
+    written, _ = functions
+    written(fails="{}:waits", kept="{}:waits", lost="{}:nobody", away="no.such:module")
+    with pytest.raises(ProviderError, match=r"no answer today.+my/kept wrote no text.+no answer today"):
+        se.generate_texts(["my/fails", "my/kept"], 1)
+    for name in ("my/lost", "my/away"):
+        with pytest.raises(InputError, match=r"The function '\S+' cannot be imported"):
+            se.generate_texts(name, 1)
+
+
+def test_nothing_but_ones_own_registry_can_name_a_function(functions, tmp_path, monkeypatch):
+    written, log = functions
+    named = f"python:mine.{tmp_path.name}:answer"
+    corpus = [{"author": named, "prompt": "p", "text": "t"}, {"author": "sim/good", "prompt": "p", "text": "u"}]
+    assert set(se.collect_predictions(corpus)["evaluator_model"]) == {"sim/good"}
+    for model in (named, "python:os.system", "python/x", ENTRY):
+        with pytest.raises((InputError, ProviderError)):
+            se.generate_texts(model, 1)
+    loaded = sweep.load(write(tmp_path, {"notebook": "01_generate_texts", "parameters": {"models": [named]}}))
+    assert loaded.runs[0].parameters["models"] == [named]
+    written(kept="{}:answer")
+    assert get("openrouter:my/kept").call is None
+    (tmp_path / "data").mkdir()
+    entry = ENTRY.format(id="my/kept", model=named.removeprefix("python:"), more="")
+    (tmp_path / "data" / "models.yaml").write_text(f"{(DATA / 'models.yaml').read_text()}\n  - {entry}\n")
+    monkeypatch.delenv("SELFEVAL_MODELS")
+    monkeypatch.setattr(se, "DATA", tmp_path / "data")
+    with pytest.raises(InputError, match="in the file of SELFEVAL_MODELS alone"):
+        get("my/kept")
+    assert log() == []
+
+
+# installed elsewhere --------------------------------------------------------------------------------------------------
+
+STUDY = """import selfeval as se
+texts = se.generate_texts(["sim/good", "sim/chance"], 2, corpus="mine")
+assert len(texts) == 4 and len(se.collect_predictions("mine", limit=1)) == 8
+assert len(se.ask_identity("sim/identity-wavers", limit=1)) and se.converse("sim/talker", people=1) is not None
+assert len(se.ask_existence("sim/chance")) and se.DATA.is_dir()
+"""
+
+
+def test_an_installed_package_reads_its_own_inputs_and_writes_to_the_users_folder(tmp_path):
+    """Laid out as the wheel is, by what `pyproject.toml` says of it."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    site, here = tmp_path / "site", tmp_path / "here"
+    here.mkdir()
+    for part in wheel["only-include"]:
+        top, *rest = part.split("/")
+        target = site.joinpath(wheel["sources"].get(top, top), *rest)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copyfile
+        copy(ROOT / part, target)
+    shutil.rmtree(site / "selfeval" / "__pycache__", ignore_errors=True)
+    env = {k: v for k, v in os.environ.items() if k not in ("SELFEVAL_DATA", "SELFEVAL_STORE")}
+    how = {"cwd": here, "env": env | {"PYTHONPATH": str(site)}, "capture_output": True, "text": True}
+    before = sorted(site.rglob("*.*"))
+    listed = subprocess.run([sys.executable, "-m", "selfeval", "models", "--ready"], **how)
+    assert "sim/good" in listed.stdout, listed.stderr
+    ran = subprocess.run([sys.executable, "-c", STUDY], **how)
+    assert ran.returncode == 0, ran.stderr
+    assert {file.name for file in (here / "data").rglob("*.*")} >= {"texts.jsonl", "responses.sqlite"}
+    assert [file for file in sorted(site.rglob("*.*")) if file.suffix != ".pyc"] == [
+        file for file in before if file.suffix != ".pyc"
+    ]
+    sweep_file = site / "selfeval" / "notebooks" / "sweeps" / "jury.yaml"
+    dry = subprocess.run([sys.executable, "-m", "selfeval", "sweep", sweep_file, "--dry-run"], **how)
+    assert "1 of 1 runs are to do" in dry.stdout, dry.stderr
