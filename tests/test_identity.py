@@ -15,12 +15,11 @@ import planted_rates
 import pytest
 from click.testing import CliRunner
 
-from selfeval import cli
+from selfeval import cli, failures, measure_identity
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
-from selfeval.identity.report import failures
 from selfeval.identity.run import rescore, run_suite
 from selfeval.identity.simulated import model as simulated
 from selfeval.identity.suite import readouts
@@ -379,7 +378,7 @@ def test_transcripts_are_of_failures_and_can_do_nothing(store, suite):
     mallory = from_callable(lambda messages, **_: attack, "openai/mallory")
     mallory = type(mallory)(**vars(mallory) | {"developer": "OpenAI", "display": "Mallory 7", "family": "gpt"})
     records, _ = put(store, [mallory, get("sim/identity-correct")], suite, arms=["neutral", "true"], repeats=1)
-    shown = failures(records, 3)
+    shown = failures(measure_identity(records, n_resamples=20), 3)
     assert len(shown) == 3 and all("Mallory 7" in text and attack in text for text in shown)
     assert "<script>" not in shown._repr_html_() and "&lt;script&gt;" in shown._repr_html_()
 
