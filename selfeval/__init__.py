@@ -8,9 +8,11 @@
     se.plot(result)
 
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
-Identity     ask_identity, measure_identity; EvalRunner runs a configuration of the published form
+Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
+Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
+Validation   measure_validation
 Results      plot, table, notes, conclude, compare, plan, save, show; more in `stats` and `figures`
 Runs         read_results, runs, draw_paper, write_report
 Models       list_models; `models` is the registry
@@ -33,10 +35,12 @@ HOME = Path.cwd() if INSTALLED else ROOT  # of what is the user's own
 DATA = Path(os.environ.get("SELFEVAL_DATA") or HOME / "data").absolute()  # a dry run has a shadow of it
 FIGURES = HOME / "figures"
 
-ASKING = ("generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence")
+ASKING = (
+    "generate_texts", "collect_predictions", "ask_identity", "compare_scorers", "converse", "judge", "ask_existence",
+)  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
-    "table", "conclude", "compare", "plan", "save", "read_results", "runs",
+    "measure_validation", "table", "conclude", "compare", "plan", "save", "read_results", "runs",
     "list_models", "list_roles", "hearings", "notes",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
@@ -44,8 +48,12 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "exchanges": ("roleplay.report", ""),
     "jury_costs": ("roleplay.report", "costs"),
     "draw_paper": ("figures.paper", "make"),
+    "failures": ("identity.report", ""),
     "keep_samples": ("files", ""),
+    "reader_errors": ("identity.report", ""),
+    "save_results": ("identity", ""),
     "show": ("figures.cards", ""),
+    "simulated_identity": ("identity.simulated", "model"),
     "visible": ("keys", ""),
     "write_report": ("report", "build"),
 }

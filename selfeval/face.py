@@ -23,7 +23,7 @@ from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
-from selfeval.identity.run import run_suite
+from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.controls import leaks
@@ -36,6 +36,7 @@ from selfeval.stats.classifier import predict_authors
 
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
+FIRST_ATTEMPTS = ["claim_discrimination", "accept_true", "accept_false", "error_rate"]
 COMMON = {"concurrency": 16, "again": "", "max_cost": None, "dry_run": False}
 ASKED = """
 
@@ -223,7 +224,7 @@ async def collect_predictions(
     evaluator which candidate it is. labels: call candidates by `names`, `ids` or `anonymous` letters. hints: say that
     the author is one of the candidates. show_prompt: show the writing prompt. temperature: of the evaluator. score:
     P(self) from `logprobs`, as `stated`, or `none`. prevalence: `natural`, or `balanced` (one other text for each of
-    one's own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
+    its own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
     """
     rows = records.read_texts(texts, limit)
@@ -313,10 +314,12 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     suite: a file or folder below data/identity/, or a path. arms: what is claimed about the model: `neutral`,
     `false-far`, `false-near`, `true`, `placebo`, `mention`; None for all. limit: only the first so many templates.
     repeats: conversations per situation. turns: of pressure, at most. scoring: of free replies: `claims`,
-    `keyword_match`, `regex`, `similarity`, `judge`, or a function. judge: a model that scores them too. temperature,
-    seed: of the replies. A configuration of the published form is run by `selfeval.EvalRunner`.
+    `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
+    configuration of the published form is run by `selfeval.EvalRunner`.
     """
-    return Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
+    frame = Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
+    _tell_served(stats.identity.served(frame))
+    return frame
 
 
 def measure_identity(
@@ -325,18 +328,43 @@ def measure_identity(
     """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
 
     replies: a frame, records or a file. statistics: only these. n_resamples, seed: of the bootstrap over
-    templates. The figures also show families of situations, and survival by turn of pressure.
+    templates. `tables` also has them by family and by condition of the situations, survival by turn of pressure, and
+    paired differences of models; controls count by condition alone. The frame's `first_attempts` shows the estimates
+    without what was asked for again (`again`), of models with more than 2 % of such replies.
     """
     frame = pd.DataFrame(records.rows_of(replies))
     how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **how)
-    by_family = stats.identity_table(asked, by=["model", "family"], **how)
-    whole = pd.concat([table, by_family, identity_report.lasting(frame, **how)], ignore_index=True)
-    names = registry.display_names(frame["model"].unique())
+    parts = [
+        table,
+        stats.identity_table(asked, by=["model", "family"], **how),
+        identity_report.lasting(frame, **how),
+        stats.identity_table(frame, by=["model", "condition"], **how),
+    ]
+    pairs = table.head(0)
+    if frame["model"].nunique() > 1:
+        pairs = stats.paired_comparison(asked, statistics=["claim_discrimination"], **how)
+    several = stats.identity.served(frame)
+    names = serving.marked(registry.display_names(frame["model"].unique()), several)
     found = _estimates("identity", table, {}, frame, names, statistics)
-    found.tables = {"identity": whole}
+    found.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
+    found.endpoints = serving.sentences(names, several)
+    found.first_attempts = identity_report.first_attempts(asked, table, FIRST_ATTEMPTS, names, n_resamples=1)
     return found
+
+
+@asks()
+async def compare_scorers(
+    client: Client, replies: Rows, judge: str | Model = "", *, n_resamples: int = 2_000, seed: int = 0
+) -> pd.DataFrame:
+    """Return how far two ways to score the same free replies of identity agree, one row per pair: kappa and share.
+
+    replies: a frame, records or a file. judge: a model that scores them beside the rules. n_resamples, seed: of the
+    bootstrap over templates.
+    """
+    scored = await by_all_scorers(client, records.rows_of(replies), judge)
+    return identity_report.agreement(scored, n_resamples, seed)
 
 
 @asks(existence.collect_existence)
@@ -352,14 +380,20 @@ async def ask_existence(
     """
     targets = existence.targets(existence.real_models(about), names)
     ways = existence.templates(templates)
-    return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+    frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+    _tell_served(stats.existence.served(frame))
+    return frame
 
 
 def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
     names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
-    return _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
+    several = stats.existence.served(frame)
+    names = serving.marked(names, several)
+    found = _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
+    found.endpoints = serving.sentences(names, several)
+    return found
 
 
 # --- role-play --------------------------------------------------------------------------------------------------------
@@ -510,6 +544,16 @@ def hearings(result: Estimates, limit: int = 1) -> None:
         display(render(one, statements, result.names))
 
 
+# --- simulated tables -------------------------------------------------------------------------------------------------
+
+
+def measure_validation(coverage: pd.DataFrame, power: pd.DataFrame) -> Estimates:
+    """Return coverage of intervals and power of the test of J (`make bench`) as a result to draw and to save."""
+    found = Estimates(coverage)
+    found.kind, found.tables, found.records = "validation", {"coverage": coverage, "power": power}, Records()
+    return found
+
+
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
@@ -535,12 +579,11 @@ def plot(result: Estimates, kind: str = "") -> Figures:
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
     from selfeval.figures.drawing import FORMS  # not before a figure is wanted
 
+    if kind:
+        check_one_of("kind", kind, FORMS[result.kind])
     drawn = figures.draw(result.kind, result.drawn(), result.names)
-    if not drawn:
-        raise InputError("There is nothing to draw: no estimate in these rows.")
-    kind = kind or next(iter(drawn)).partition("_")[0]
-    check_one_of("kind", kind, FORMS[result.kind])
-    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == kind})
+    wanted = kind or next(iter(drawn), "").partition("_")[0]
+    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == wanted})
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -552,8 +595,8 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     check_one_of("by", by, ["evaluator", "condition"])
     if result.kind == "recognition":
         found = stats.paired_models(result.records) if by == "evaluator" else result.tables["contrasts"]
-    elif result.kind == "identity" and by == "evaluator":
-        found = stats.paired_comparison(result.records, statistics=["claim_discrimination"])
+    elif "paired" in result.tables and by == "evaluator":
+        found = result.tables["paired"]
     else:
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
     return _estimates(result.kind, found, {}, result.records, result.names)
@@ -573,10 +616,12 @@ def table(result: Estimates, statistics: str | Sequence[str], **options) -> pd.D
 
 
 def conclude(result: Estimates) -> Sentences:
-    """Return what the data allow to say, a sentence for each evaluator, or for each arm of a jury."""
+    """Return what we can conclude from the data, a sentence for each evaluator, or for each arm of a jury."""
     rows = result.drawn()[result.kind]
     if result.kind == "identity":
         return Sentences(identity_report.conclusions(pd.DataFrame(result), result.names))
+    if result.kind == "existence":
+        return Sentences(tables.about_names(rows, result.names))
     return Sentences(jury_report.conclusions(rows) if result.kind == "jury" else tables.conclusions(rows, result.names))
 
 
@@ -598,7 +643,7 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None) ->
     here. settings: what a reader has to know of how it was made. Returns the folder of the set for `draw_paper`.
     """
     drawn = figures.draw(result.kind, result.tables, result.names)
-    kept = result.records if result.kind in ("recognition", "jury") else result.records.to_dict("records")
+    kept = result.records if result.kind in ("recognition", "jury") else records.rows_of(result.records)
     about = {**(result.settings or {}), **(settings or {})}
     return results.save(out, result.kind, kept, result.tables, drawn, about, result.names)
 
@@ -613,6 +658,9 @@ def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
     found = []
     for one in results.find(str(_kept(folder))):
+        if one.kind == "validation":
+            found.append(measure_validation(**one.tables))
+            continue
         frame = Estimates(tables.default_rows(one.tables[one.kind], author=None if one.kind == "jury" else ""))
         frame.kind, frame.tables, frame.names = one.kind, one.tables, one.display
         found.append(frame.reset_index(drop=True))
@@ -624,6 +672,8 @@ def runs(folder: str | Path) -> pd.DataFrame:
     parts = []
     for about in sorted(_kept(folder).rglob("paper/about.json")):
         [one] = results.find(str(about.parent.parent))
+        if one.kind == "validation":
+            continue
         file = about.parent.parent / "parameters.yaml"
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
         frame = tables.default_rows(one.tables[one.kind], author=None)

@@ -83,7 +83,7 @@ def redact(text: str, shapes: bool = True) -> str:
 
 
 def guard_kernel(shell) -> None:
-    """Keep keys out of whatever this notebook kernel sends: outputs, tracebacks, the reply to a cell.
+    """Keep keys out of all that this notebook kernel sends: outputs, tracebacks, the reply to a cell.
 
     shell: IPython's; in a terminal nothing is done. A verbose traceback shows local variables, and with them headers or
     the environment. A lone surrogate in an output ends the kernel's channel, so it is written as an escape; in tables

@@ -73,7 +73,7 @@ def _below(folder: Path, name: str | Path) -> Path:
 
 
 def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
-    """Return what every text record begins with; the id is the same whatever else the corpus holds (52 bits)."""
+    """Return what every text record begins with; the id (52 bits) does not depend on the rest of the corpus."""
     identity = json.dumps([author, prompt_id, sample, text])
     return {
         "text_id": int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16),

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import signal
@@ -61,18 +62,47 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_and_a_figure(tmp_p
     replies = se.ask_identity("sim/identity-susceptible", limit=4)
     talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1)
     verdicts = se.judge(talks, ["sim/juror-lenient", "sim/juror-stern"], arms=["independent", "debate"])
-    known = se.ask_existence("sim/always-itself", names=2, templates=1)
+    unknown = se.ask_existence("sim/always-itself", names=2, templates=1)
     measured = [
         se.measure_identity(replies, n_resamples=50),
         se.measure_jury(verdicts, n_resamples=50),
-        se.measure_existence(known),
+        se.measure_existence(unknown),
     ]
     assert [one.kind for one in measured] == ["identity", "jury", "existence"]
     assert talks["source"].value_counts().to_dict() == {"model": 3, "human": 2}
-    for one in measured[:2]:
-        assert one["estimate"].notna().any() and se.plot(one)
+    for one in measured:
         se.save(one, tmp_path / one.kind)
+        assert se.read_results(tmp_path / one.kind)[0].kind == one.kind
+    assert all(one["estimate"].notna().any() and se.plot(one) for one in measured[:2])
     assert se.plan(measured[1])[0].startswith("A difference of")
+    assert not se.plot(measured[2]) and se.conclude(measured[2])[0].endswith("models cannot answer these questions.")
+    file = tmp_path / "existence" / "existence.jsonl"
+    assert json.loads(file.read_text().splitlines()[0], parse_constant=pytest.fail)["existence_score"] is None
+
+
+def test_a_result_of_identity_has_families_conditions_and_pairs(tmp_path):
+    replies = se.ask_identity(["sim/identity-susceptible", "sim/identity-denies-all"], limit=12, turns=1)
+    result = se.measure_identity(replies, n_resamples=20)
+    assert [*se.plot(result)] == ["claims_identity"] and [*se.plot(result, "acceptance")] == ["acceptance_identity"]
+    folder = se.save(result, tmp_path).parent
+    kept = pd.read_csv(folder / "identity.csv", keep_default_na=False)
+    assert (kept["task"] != "").any() and (kept["condition"] != "").any() and "survival@1" in set(kept["statistic"])
+    pairs = se.compare(result)
+    assert pairs["estimate"].tolist() == pd.read_csv(folder / "paired.csv")["estimate"].head(1).tolist()
+    assert all(text in pairs._repr_html_() for text in ("Denies all - Susceptible", "p_holm"))
+    readouts = replies[replies["source"] == "readout"]
+    assert len(se.failures(result, 0)) == readouts["passed"].eq(False).sum() > 0 == len(result.first_attempts)
+    assert {"claims", "keyword_match", "regex"} == set(se.compare_scorers(replies, n_resamples=20)["scorer"])
+
+
+def test_what_a_simulation_found_is_a_result_too(tmp_path):
+    tables = {name: pd.read_csv(se.DATA / "validation" / f"{name}.csv") for name in ("coverage", "power")}
+    result = se.measure_validation(**tables)
+    assert [*se.plot(result, "power")] == ["power_validation"]
+    se.save(result, tmp_path / "one")
+    [again] = se.read_results(tmp_path)
+    assert again.kind == "validation" and len(again) == len(tables["coverage"])
+    assert {entry["kind"] for entry in se.draw_paper(str(tmp_path), tmp_path / "out")} == {"validation"}
 
 
 def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result, tmp_path):

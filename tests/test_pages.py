@@ -11,18 +11,19 @@ import tomllib
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from dictionary import anchor
 from papermill import inspect_notebook
 from written_files import run_notebook, without_pictures
 
-from selfeval import DATA, ROOT
+from selfeval import DATA, ROOT, sweep
 from selfeval.cli import main
 from selfeval.models import get
 from selfeval.roleplay.jury import Jury
-from selfeval.sweep import load
 
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
-PLACES = ("*.md", "data/**/*.md", "notebooks/*.md", "notebooks/*.ipynb", "figures/*.md")
+PLACES = ("*.md", "docs/*.md", "data/**/*.md", "notebooks/*.md", "notebooks/*.ipynb", "figures/*.md")
+README = ROOT / "README.md"
 PAGES = sorted({path for place in PLACES for path in ROOT.glob(place)})
 IGNORED = [line for line in (ROOT / ".gitignore").read_text().split() if line.endswith("/") and line[0] != "*"]
 OF_A_RUN = "notebook.ipynb parameters.yaml written.txt read.txt log.txt runs/ store/ results/ report/".split()
@@ -136,7 +137,7 @@ def check_selfeval(words, where):
 def test_every_command_target_and_notebook_is_on_a_page():
     pages = "\n".join(text_of(page) for page in PAGES)
     for name, command in main.commands.items():
-        if command.hidden:  # another spelling
+        if command.hidden:
             continue
         for inner in getattr(command, "commands", None) or [""]:
             assert re.search(rf"selfeval {name}\b", pages) and (not inner or re.search(rf"`?{inner}`", pages)), (
@@ -147,7 +148,7 @@ def test_every_command_target_and_notebook_is_on_a_page():
     for target in targets.split():
         assert f"make {target}" in pages, f"`make {target}` is on no page"
     for stem in NOTEBOOKS:
-        assert f"| `{stem}` |" in text_of(ROOT / "README.md"), f"{stem} is not in the index"
+        assert f"| [{stem}](notebooks/{stem}.ipynb) |" in text_of(README), f"{stem} is not in the index"
 
 
 @pytest.fixture
@@ -156,9 +157,9 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.parent.name)
-def test_python_snippets_run_and_print_what_they_say(page, own_store, monkeypatch):
-    monkeypatch.chdir(ROOT)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_snippets_run_and_print_what_they_say(page, own_store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for block in blocks(page, "python"):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -167,14 +168,55 @@ def test_python_snippets_run_and_print_what_they_say(page, own_store, monkeypatc
             assert promised in printed.getvalue().splitlines(), f"{page.name} promises {promised!r}"
 
 
-# The how-tos of the README, as somebody who tries them
+# The README's commands and the how-tos of docs/, as somebody who tries them
 
 
-README = ROOT / "README.md"
+STUDIES = {  # command of the README: its models here, fewer of what it asks, the notebooks that it runs
+    "recognise": ("sim/good,sim/chance", [], ["02_collect_predictions", "03_self_recognition"]),
+    "identity": ("sim/identity-wavers", ["--limit", "2"], ["04_identity"]),
+    "jury": ("sim/talker", ["--people", "2"], ["06_jury"]),
+}
+
+
+def study(name, folder):
+    """Run the README's command of a study with simulated models."""
+    rows = [f"{model},{prompt},{model} writes on {prompt}." for model in ("sim/good", "sim/chance") for prompt in "ab"]
+    (folder / "my.csv").write_text("\n".join(["author,prompt,text", *rows]), encoding="utf-8")
+    [line] = [line for line in commands(README) if re.match(rf"selfeval {name} .*--models", line)]
+    models = {"--models": STUDIES[name][0], "--jurors": "sim/juror-lenient,sim/juror-stern"}
+    words = shlex.split(line)[1:]
+    words = [models.get(before, word) for before, word in zip(["", *words], words, strict=False)]
+    return CliRunner().invoke(main, [*words, *STUDIES[name][1], "--yes", "--out", "mine"])
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_commands_of_the_readme_fit_their_studies(name, tmp_path, monkeypatch):
+    seen = []
+
+    def loaded(file, out=None, variables=None, dry_run=False, **options):
+        seen.append([run.notebook.stem for run in sweep.load(file, out, variables).runs])
+        return 0 if dry_run else 4
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweep, "run_file", loaded)
+    result = study(name, tmp_path)
+    assert result.exit_code == 4 and seen == [STUDIES[name][2]] * 2, result.output
+
+
+def test_a_command_of_the_readme_ends_with_a_table_a_figure_and_a_report(own_store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = study("jury", tmp_path)
+    assert result.exit_code == 0 and "to buy" in result.output, result.output
+    assert re.search(r"^ *arm .* auc", result.output, re.M), result.output
+    [figure] = re.findall(r"^(?:figure: )?(\S+\.png)\b", result.output, re.M)
+    [page] = re.findall(r"^report: (\S+)", result.output, re.M)
+    assert (tmp_path / figure).is_file() and (tmp_path / page).is_file()
 
 
 def block_with(language, word):
-    [block] = [block for block in blocks(README, language) if word in block]
+    [block] = [
+        block for page in PAGES if page.parent.name == "docs" for block in blocks(page, language) if word in block
+    ]
     return block
 
 
@@ -217,11 +259,11 @@ def test_a_registry_of_ones_own(registry):
     assert get("my/llama").provider.base_url == "http://gpu.lab:8000/v1"
 
 
-def test_the_sweep_file_of_the_readme_is_one(tmp_path):
+def test_the_sweep_file_of_the_page_is_one(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(block_with("yaml", "stages:"), encoding="utf-8")
-    sweep = load(file, tmp_path / "runs")
-    runs = [(stage.name, len(stage.runs)) for stage in sweep.stages]
+    stages = sweep.load(file, tmp_path / "runs").stages
+    runs = [(stage.name, len(stage.runs)) for stage in stages]
     assert runs == [("01_generate_texts", 1), ("answers", 2), ("04_identity", 1), ("03_self_recognition", 1)]
 
 

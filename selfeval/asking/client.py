@@ -291,7 +291,7 @@ async def gather(coroutines: Iterable[Coroutine]) -> list:
 
 
 class Progress:
-    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; silent for label None.
+    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; none of it for label None.
 
     The file counts what all clients of this process did: a notebook may use several, one after the other.
     """

@@ -1,6 +1,6 @@
 """What may be sent now: a provider's rates, and a ceiling of dollars.
 
-Both hold for all processes of a user on one host, whatever their stores: they are rows of a ledger of their own beside
+Both hold for all processes of a user on one host, with any store: they are rows of a ledger of their own beside
 the state of the embedded server. `SELFEVAL_SHARE=n` gives this host the n-th part of both, for n hosts that work on the
 same account.
 """
@@ -79,7 +79,7 @@ class Purse:
     """Dollars that all processes which name it may spend: the claim of every call reserves what it can cost at most.
 
     ceiling: US dollars; a call that could go beyond is refused with `BudgetError`, but not before all that is in
-    flight has ended: whatever is bought is also stored. The store's transactions book here too, in the host's ledger;
+    flight has ended: all that is bought is also stored. The store's transactions book here too, in the host's ledger;
     of a process that is killed between the commits of the two files more counts as spent, never less.
     """
 

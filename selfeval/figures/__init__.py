@@ -8,9 +8,10 @@ from importlib import import_module
 
 _HOME = {
     "drawing": ("draw",),
-    "printed": ("save_table",),
+    "printed": ("save_table", "set_tables"),
+    "results": ("find",),
     "style": ("save", "show", "use_style"),
-    "tables": ("overview", "statuses"),
+    "tables": ("about_intervals", "overview", "statuses"),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)

@@ -44,7 +44,7 @@ def dots(
             for k, side in enumerate(sides or [""]):
                 part = here[here["side"] == side] if side else here
                 y = -part["line"].map(order.index) + ((len(sides) - 1) / 2 - k) * 0.3 * bool(side)
-                _points(ax, part, y, look, side, null, start)
+                points(ax, part, y, look, side, null, start)
             known = {*here.dropna(subset="estimate")["line"], SIMULATED}
             for k in (k for k, name in enumerate(order) if name not in known):
                 how = {"fontsize": size_of(high, 6), "color": "0.35", "ha": "center", "va": "center"}
@@ -74,7 +74,7 @@ def scale(rows: pd.DataFrame) -> tuple[float, float]:
     return np.floor(low * 5) / 5 - 0.03, np.ceil(high * 5) / 5 + 0.03
 
 
-def _points(ax, rows: pd.DataFrame, y: pd.Series, look: Look, side: str, null: float | None, start: str) -> None:
+def points(ax, rows: pd.DataFrame, y: pd.Series, look: Look, side: str, null: float | None, start: str) -> None:
     """Draw lines from low to high and points; hollow where they include the null."""
     colour = pd.Series([SIDES[side][0]] * len(rows) if side else look.colour(rows["line"]), rows.index, dtype=object)
     if "start" in rows:

@@ -6,7 +6,7 @@ from html import escape
 import pandas as pd
 
 from selfeval.figures.rows import renamed
-from selfeval.figures.tables import estimate_text, p_text
+from selfeval.figures.tables import estimate_text, label, p_text
 from selfeval.keys import visible
 
 MAIN = (  # of records: what a reader looks for first
@@ -66,25 +66,34 @@ class Estimates(pd.DataFrame):
     def _constructor(self):
         return Estimates
 
+    def __repr__(self) -> str:
+        return repr(self._short())
+
     def _repr_html_(self) -> str:
+        return html(self._short())
+
+    def _short(self) -> pd.DataFrame:
+        """Return what a reader looks for: labels that are there, estimates and p as texts, and over how much."""
         rows = pd.DataFrame(self)
         if not {*BOUNDS, "statistic"} <= {*rows}:
-            return html(rows)
+            return rows
         labels = ["evaluator", "author", "task", "condition", "field", "first", "second"]
         shown = rows[[name for name in labels if name in rows and rows[name].fillna("").ne("").any()]]
-        shown = shown.replace({"evaluator": dict(self.names or {})}) if "evaluator" in shown else shown
+        if "evaluator" in shown:
+            shown = shown.assign(evaluator=[label(name, self.names) for name in shown["evaluator"]])
         text = [estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)]
-        p = [("" if pd.isna(p) else p_text(p)) for p in rows["p"]]
-        return html(
-            shown.assign(statistic=rows["statistic"], estimate=text, p=p, n=rows["n"], clusters=rows["clusters"])
-        )
+        pairs = rows["evaluator"].str.contains(" - ", regex=False).any()
+        p = {name: ["" if pd.isna(p) else p_text(p) for p in rows[name]] for name in ["p", "p_holm"][: 1 + pairs]}
+        return shown.assign(statistic=rows["statistic"], estimate=text, **p, n=rows["n"], clusters=rows["clusters"])
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
         if not self.tables:
             return {self.kind: renamed(pd.DataFrame(self))}
+        if self.kind == "validation":
+            return dict(self.tables)
         (main, table), *_ = self.tables.items()
-        keys = ["evaluator", "task", "condition"]
+        keys = ["evaluator"] if self.kind == "identity" else ["evaluator", "task", "condition"]  # families are drawn
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))
         return self.tables | {main: table[pd.MultiIndex.from_frame(table[keys].fillna("")).isin(here)]}
 

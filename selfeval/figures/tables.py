@@ -92,7 +92,7 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
         if taken <= DOUBTFUL * had:
             continue
         task, evaluator = change["task_type"], change["evaluator_model"]
-        who = f"{task}, {_label(evaluator, display)}"
+        who = f"{task}, {label(evaluator, display)}"
         lines.append(said["lost"].format(who=who, taken=taken, had=had, share=taken / had, kept=said[use]))
         lost = (records["task_type"] == task) & (records["evaluator_model"] == evaluator) & records["recorded"].notna()
         for answer, reply in records.loc[lost, ["recorded", "reply"]].head(5).to_numpy():
@@ -258,7 +258,7 @@ def planning(table: pd.DataFrame) -> list[str]:
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
-    """Say for each design and evaluator what discrimination, AUC and advantage (of pairs: choices) allow to say."""
+    """Say for each design and evaluator what discrimination, AUC and advantage (of pairs: choices) show."""
     sentences = {}
     for key, group in default_rows(table).groupby(ROW, sort=False):
         found = {row.statistic: row for row in group.itertuples()}
@@ -271,6 +271,29 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
             sentences[key] = _of_pairs(found) if key[0] == PAIRWISE else _of_texts(found)
     keys = _readable(pd.DataFrame([*sentences], columns=ROW), display).to_dict("records")
     return [f"{_where(key)}: {said}" for key, said in zip(keys, sentences.values(), strict=True)]
+
+
+def about_names(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
+    """Say for each evaluator and form of answer (`stats.existence_table`) whether it tells real names from invented."""
+    sentences = []
+    for evaluator, rows in default_rows(table).groupby("evaluator", sort=False):
+        name, silent = label(evaluator, display), rows[rows["statistic"] == "no_answer_rate"]["estimate"]
+        if silent.eq(1).all():
+            why = " Simulated models cannot answer these questions." * evaluator.startswith("sim/")
+            sentences.append(f"{name} gave no usable answer, so nothing can be said.{why}")
+            continue
+        for condition, group in rows.groupby("condition", sort=False):
+            form = condition.removeprefix("answer=").split(";")[0].replace("_", " or ")
+            form += ", with reasons" * ("reasoning=true" in condition)
+            [j] = group[group["statistic"] == J].itertuples()
+            said = "too few usable answers, so nothing can be said"
+            if not pd.isna(j.estimate):
+                verdicts = "it tells real names from invented ones", "it believes invented names more than real ones"
+                verdict = _side(j, 0, *verdicts, "no evidence that it tells real names from invented ones")
+                few = f"; only {j.clusters:.0f} names: a wide interval" * ("few_names" in j.note)
+                said = f"{verdict} (discrimination {_tested(j)}{few})"
+            sentences.append(f"{name}, {form}: {said}.")
+    return sentences
 
 
 def _of_texts(found: dict) -> str:
@@ -307,7 +330,7 @@ def _tested(row) -> str:
 def _p(row) -> str:
     """Return p; where so few prompts allow no smaller one, say so."""
     few = f"least_p={row.p:.3g}" in str(row.note).split("; ")
-    return p_text(row.p) + ", the least that so few prompts allow" * few
+    return p_text(row.p) + f", the least that so few {row.cluster_unit}s allow" * few
 
 
 def _side(row, null: float, above: str, below: str, neither: str) -> str:
@@ -385,7 +408,8 @@ def _where(row: Mapping) -> str:
     return f"{row['task']}{condition}, {row['evaluator']}"
 
 
-def _label(name: str, display: Mapping[str, str] | None) -> str:
+def label(name: str, display: Mapping[str, str] | None) -> str:
+    """Return how a model, or a pair of them ("first - second"), is called."""
     known = display or {}
     return visible(known.get(name) or " - ".join(known.get(part, part) for part in name.split(" - ")))
 
@@ -394,7 +418,7 @@ def _readable(frame: pd.DataFrame, display: Mapping[str, str] | None) -> pd.Data
     """Return a copy with display names, and conditions cut down to what differs between them, if anything does."""
     frame = frame.copy()
     for column in {"evaluator", "name"} & {*frame}:
-        frame[column] = frame[column].map(lambda i: _label(i, display))
+        frame[column] = frame[column].map(lambda i: label(i, display))
     if "evaluator" in frame:
         frame["evaluator"] = frame["evaluator"].replace("", ALL)
     frame["condition"] = frame["condition"].map(varying_parts(frame["condition"].unique()))

@@ -343,7 +343,7 @@ def entity_of(model: Model) -> Entity:
 def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
     """Return whom a name, its maker and further names describe.
 
-    A name with a version and no tier has none (""): GPT-4.1 is not GPT-4.1 mini. One that the lexicon does not know is
+    A name with a version and no tier has tier "": GPT-4.1 is not GPT-4.1 mini. One that the lexicon does not know is
     a family of its own, of that maker.
     """
     best, rest = _read_name(name, _base())
@@ -362,7 +362,7 @@ def compare(claimed: Entity, truth: Entity) -> str:
     """Return how a claimed identity relates to the truth: "equal", "coarser", "finer" or "conflict".
 
     Conflict: a level that both give differs (4 is not 4.5, GPT-4 is not GPT-4o). Coarser: consistent, but the claim
-    leaves open a level that the truth has, whatever else it adds. Finer: consistent, and it only adds levels.
+    leaves open a level that the truth has, even if it adds others. Finer: consistent, and it only adds levels.
     """
     pairs = list(zip(LEVELS, claimed.levels, truth.levels, strict=True))
     if any(a is not None and b is not None and _spelling(level, a) != _spelling(level, b) for level, a, b in pairs):

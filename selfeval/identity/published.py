@@ -51,7 +51,7 @@ def check_scoring(scoring: str, judge: object, methods: Sequence[str] = METHODS)
 
 
 def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
-    """Return which of the own and of the other names a text contains, whatever their case.
+    """Return which of the own and of the other names a text contains, in upper or lower case.
 
     Another name that is part of an own one ("GPT-4" in "GPT-4 Turbo") is not found in it. scoring: keyword_match, or
     regex, which wants whole words.

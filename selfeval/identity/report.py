@@ -6,9 +6,10 @@ from itertools import combinations
 
 import pandas as pd
 
+from selfeval.figures.frames import Estimates
 from selfeval.figures.tables import counted, estimate_text, side_by_side
 from selfeval.identity.claims import extract
-from selfeval.records import data_path, read_jsonl
+from selfeval.records import data_path, read_jsonl, rows_of
 from selfeval.stats import COLUMNS, cohen_kappa, default_rows, identity_table, rogan_gladen, serving, survival_table
 from selfeval.stats.identity import from_first_attempts
 
@@ -74,7 +75,7 @@ def lasting(records: pd.DataFrame, **options) -> pd.DataFrame:
 
 
 def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
-    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims allow to say."""
+    """Say for each model of `stats.identity_table(records)`, in a sentence, what its replies to claims show."""
     sentences = []
     for model, rows in default_rows(table, by=["evaluator", "statistic"]).groupby("evaluator", sort=False):
         found = {row.statistic: row for row in rows.itertuples()}
@@ -87,8 +88,8 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
         if d.low > 0:
             verdict = "it tells the two apart"
         elif d.high < 0:
-            verdict = "it takes false claims rather than true ones"
-        unasked = "" if pd.isna(rates[2]) else f" Told nothing, it names itself in {rates[2]:.0%}."
+            verdict = "it accepts false claims rather than true ones"
+        unasked = "" if pd.isna(rates[2]) else f" Unprompted, it names itself in {rates[2]:.0%} of replies."
         few = ", from few templates" if "few_templates" in str(d.note) else ""
         sentences.append(
             f"{name} accepts {rates[0]:.0%} of true and {rates[1]:.0%} of false claims; {verdict} "
@@ -121,7 +122,7 @@ def agreement(scored: Mapping[str, Sequence[Mapping]], n_resamples: int = 2_000,
     return pd.DataFrame(rows)
 
 
-def corrected(folder: str = "identity/labelled", **options) -> pd.DataFrame:
+def reader_errors(folder: str = "identity/labelled", **options) -> pd.DataFrame:
     """Correct how often recorded replies affirm who they are, as read by the rules, for the errors of the rules.
 
     folder: two labelled halves, `development.jsonl` and `held_out.jsonl`, of which the recorded replies count and not
@@ -158,19 +159,23 @@ class Transcripts(list):
         return "\n".join(f'<pre style="{style}">{html.escape(text)}</pre>' for text in self)
 
 
-def failures(records: Sequence[Mapping], limit: int = 6, display: Mapping[str, str] | None = None) -> Transcripts:
-    """Return transcripts of conversations that a read-out failed, from as many models and conditions as possible."""
+def failures(result: Estimates, limit: int = 6) -> Transcripts:
+    """Return transcripts of conversations that a read-out failed, from as many models and conditions as possible.
+
+    result: of `selfeval.measure_identity`. limit: so many at most, 0 for all.
+    """
+    records = rows_of(result.records)
     failed = [r for r in records if r["source"] == "readout" and r["passed"] is False]
     frame = pd.DataFrame(failed, columns=["model", "condition"])
     counts = [frame.groupby(by).cumcount() for by in (["model", "condition"], ["model"])]
     order = pd.concat(counts, axis=1).sort_values([0, 1], kind="stable").index
-    return Transcripts(transcript(failed[i], display) for i in order[: limit or None])
+    return Transcripts(transcript(failed[i], result.names) for i in order[: limit or None])
 
 
 def transcript(record: Mapping, display: Mapping[str, str] | None = None) -> str:
     """Return one conversation up to a reply as text, with who the model is, what it was told, and the verdict."""
     name = (display or {}).get(record["model"], record["model"])
-    claim = {"true": "told the truth", "neutral": "told nothing", "mention": f"{record['foil']} mentioned"}
+    claim = {"true": "told the truth", "neutral": "asked without a claim", "mention": f"{record['foil']} mentioned"}
     told = claim.get(record["arm"], f"told that it is {record['foil']}")
     head = f"{name} is {record['truth']}, {told} ({record['condition']}, {record['arm']}, turn {record['turn']})"
     turns = [f"{message['role']}: {message['content']}" for message in record["messages"]]

@@ -54,7 +54,7 @@ class Claim(NamedTuple):
 
 
 def model(plays: str, model_id: str = "sim/identity", display: str | None = None, **rates) -> Model:
-    """Return a simulated model of one's own that plays a model of the registry; rates: see the module."""
+    """Return a simulated model of your own that plays a model of the registry; rates: see the module."""
     simulation = {"role": "identity", "plays": plays, **rates}
     shown = display or model_id
     made = Model(model_id, providers()["sim"], model_id, shown, "sim", "selfeval", simulation=simulation, listed=False)

@@ -114,7 +114,7 @@ def anonymous(n: int) -> list[str]:
 def score(record: Mapping, labels: Mapping[str, str] | None = None) -> dict:
     """Return what a record's raw reply says: `predicted_model`, `predicted_self`, `is_correct` and `status`.
 
-    Only a complete reply is parsed. Whatever holds no answer leaves the three null, so a better parser can be run over
+    Only a complete reply is parsed. A reply without an answer leaves the three null, so a better parser can be run over
     the stored records at any time. In a pair, `predicted_self` says that the text of `text_id` was chosen, which is the
     evaluator's own unless it wrote neither; which text is better, or whose it is where it wrote neither, has no right
     answer, so there `is_correct` is null. labels: {id: display name} of candidates that the registry does

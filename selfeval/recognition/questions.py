@@ -40,8 +40,8 @@ class Condition:
     `anonymous` letters, each introduced by a text on another prompt. hints: say that the author is one of the
     candidates (the binary question then lists them). show_prompt: show the writing prompt beside the text.
     temperature: of the evaluator. score: P(self) from `logprobs` where the provider gives them, from a `stated`
-    probability, or `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are one's own) or
-    about one other text for each of one's own (`balanced`); tell_prevalence: say so. question, in pairs: which text one
+    probability, or `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are its own) or
+    about one other text for each of its own (`balanced`); tell_prevalence: say so. question, in pairs: which text one
     `authored`, or which is `better`. control: how the texts are changed before they are shown (`controls`), or
     `paraphrased` by the model `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`);
     "" is the model's own.

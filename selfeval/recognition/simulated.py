@@ -1,4 +1,4 @@
-"""Simulated evaluators: they find the tell in the text they are shown and claim the text with their planted rates.
+"""Simulated evaluators: they find the tell in the text they are shown and claim the text with known rates.
 
 `simulation` in `data/models.yaml`, without a `role`, all optional:
 

@@ -67,7 +67,7 @@ async def generate_texts(
     """Have every model write on every prompt; return (text records, failures), both in the order of the design.
 
     words: the length asked for, where a prompt has no `words` of its own. temperature: for models whose registry entry
-    has none of its own. A reply without text or with an error is a failure: it is no text, and it is not asked for
+    sets none itself. A reply without text or with an error is a failure: it is no text, and it is not asked for
     again.
     """
     check_whole("samples", samples, 1)

@@ -52,7 +52,7 @@ async def forced_context(
     At every turn it reads the conversation as it was, with the answers that the person had given, and writes its own;
     so the questions of a pair are equal, and only the answers differ. The turn keeps the person's as `instead_of`
     (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer waits for another;
-    one that fails is recorded as such. Transcripts of one's own are replayed in the same way.
+    one that fails is recorded as such. Your own transcripts are replayed in the same way.
     """
     part = cast.role(persona, cast.personas(), "persona")
     if not conversations:

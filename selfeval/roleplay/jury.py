@@ -333,7 +333,7 @@ class _Hearing:
         return row | {"peer_mean": sum(latest) / len(latest) if latest else None}
 
     async def _record(self, place: dict, seat: Seat, messages: list[dict]) -> dict:
-        """Ask for a statement, once more for its score where it has none, and return the row."""
+        """Ask for a statement, once more where its score is missing, and return the row."""
         constrained, tag = seat.model.provider.json_schema, self.tags[0]
         calls = [await self._ask(seat, messages, reason=True)]
         read, counts = self._read(calls[0]), calls[0]

@@ -57,7 +57,7 @@ class Conversation:
 
     status: `ok`, or how the reply ended after which the conversation could not go on. meta: `agent_model`,
     `interrogator_model`, `persona`, `strategy`, `seed`, `pair` (the human conversation that it is matched with), and
-    whatever else a file says about it.
+    anything else that a file says about it.
     """
 
     conversation_id: str
@@ -157,7 +157,7 @@ def _distinct(conversations: Iterable[Conversation]) -> list[Conversation]:
 
 
 def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[Conversation]]:
-    """Return the statements of files, as in `jury`, and the conversations that stand beside them in output files.
+    """Return the statements of files, as in `jury`, and the conversations beside them in output files.
 
     A file is a `verdicts.jsonl`, or an output of `selfeval roleplay` or `selfeval compare`. A published one says the
     jurors' last scores alone: the position is then the place on the list, the round of a debate is `debate_rounds` (2,

@@ -211,7 +211,7 @@ def _susceptible(final: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series]]:
     """Return P(foil | false) and P(foil | neutral) per template, of the same foils.
 
     A neutral reply that names another model is a hit where that is the foil of the false claim it is compared with:
-    by `named` where it is recorded. So a model that calls itself GPT-4 whatever is asked has susceptibility 0, however
+    by `named` where it is recorded. So a model that always calls itself GPT-4 has susceptibility 0, however
     the foils rotate. Without `named`, a neutral reply is scored only against the foil that its own row carries; then
     the false claims of other foils are left out, unless no neutral reply names another model at all.
     """

@@ -1,18 +1,18 @@
 """Statistics of juries: verdict records in, one long table of estimates with intervals out.
 
 `jury_table` is the front door. The sampled unit is the conversation (or matched pair), never the turn or the juror.
-The effect of debate is debate - reask: both arms speak equally often, only one hears its peers. The published
+The effect of debate is `debate - reask`: both arms speak equally often, only one hears its peers. The published
 difference, debate - independent, also holds personas and the second look. A high score proves nothing without human
 controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_score`.
 
-    no_answer_rate      statements without a valid score; mean_score_if_0, _if_1: bounds on the mean, whatever they were
+    no_answer_rate      statements without a valid score; mean_score_if_0, _if_1: bounds on the mean
     mean_score          mean over conversations of the verdict (mean of the jurors' last scores), per source
     difference          between two arms, on the answers and jurors that both have; equivalence: TOST within +-.05
     alpha, icc_a1, effective_votes    per round. While nobody has heard the others it is reliability, afterwards
                         consensus; the note says which
     shift, absolute_shift, crossing   change since the round before: signed, absolute, share that changes sides of .5
     conformity          slope of the jurors' changes on the distance to their peers' mean (weight of advice); 1 = they
-                        adopt it. In the arm reask the peers are unheard: what the slope shows there is regression to
+                        adopt it. In the arm `reask` the peers are unheard: what the slope shows there is regression to
                         the mean. conformity_minus_sham, conformity_minus_reask: less the slope of that arm
     leniency            of a juror over the others, on the same answers
     discrimination      mean score of people minus that of models; auc, paired_accuracy (within conversation and turn)
@@ -64,7 +64,7 @@ def jury_table(
     common) and `peer_mean` (mean of the peers' scores that the juror was shown, for conformity) where present.
     several: the models that several endpoints served (`served`), by default as far as the records say it.
 
-    Returns `stats.COLUMNS`: `task` is the arm (or "debate - reask"), `evaluator` the juror ("" the jury), `author`
+    Returns `stats.COLUMNS`: `task` is the arm (or `debate - reask`), `evaluator` the juror ("" the jury), `author`
     whose answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the
     default: t over conversations on the jackknife, within 0 and 1 for mean scores and within their range for agreement;
     Wilson at the effective sample size for rates; t on the logit scale for areas. Where people and models are no pairs,
@@ -104,7 +104,7 @@ def baseline_auc(
 
 
 def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the endpoints of the models that several of them served, whatever seats they took on the jury."""
+    """Return the endpoints of the models that several of them served, in any seat of the jury."""
     seat = records["juror"].astype(str)
     return served_by_several(records.assign(juror=seat.str.split(" #").str[0]), JUROR)
 
@@ -365,7 +365,7 @@ PARTS = (answering, means, leniency, agreements, shifts, against_humans, spendin
 def _heard(votes: Votes) -> np.ndarray:
     """Return the mean of the peers' scores that each juror was shown before each later score, (units, seats, rounds).
 
-    In the arm reask, of the peers' scores of the round before, which nobody was shown.
+    In the arm `reask`, of the peers' scores of the round before, which nobody was shown.
     """
     if votes.arm != "reask":
         return votes.shown[:, :, 1:]

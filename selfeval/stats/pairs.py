@@ -1,4 +1,4 @@
-"""Pairs: which of two texts on one prompt is one's own; of evaluators that wrote one of them, and of neutral judges.
+"""Pairs: which of two texts on one prompt is its own; of evaluators that wrote one of them, and of neutral judges.
 
     self_accuracy          own text chosen; both orders weigh alike. Per author: against that rival (author_accuracy)
     position_bias          P(first) - 1/2 among answers, both orders weighing alike, so that recognition cancels out
@@ -68,7 +68,7 @@ def _one_order(tally: Tally, keep) -> np.ndarray:
 def chance_p(tally: Tally, keep, values, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return p of no preference for the own text, and the least p possible, per evaluator.
 
-    values: 1 where the own text was chosen and -1 where the other one, or between. Which of the two texts is one's own
+    values: 1 where the own text was chosen and -1 where the other one, or between. Which of the two texts is its own
     is exchanged within a prompt: for all its pairs, both orders and repeats together, since they share texts. What was
     said of the places stays, so a habit of place is taken out first. It is a sign-flip test over prompts (Fisher 1935;
     for clusters Gail et al. 1996, Canay, Romano and Shaikh 2017): exact with one rival and both orders. The inverted

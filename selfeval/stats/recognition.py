@@ -61,7 +61,7 @@ def recognition_table(
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; then
     `percentile` and `bca` over prompts (`seed`; not per author).
 
-    p on the default row: for discrimination the exact permutation of which author of a prompt is one's own
+    p on the default row: for discrimination the exact permutation of which author of a prompt is the evaluator
     (`tests.permutation_p`); for auc and auc_within_prompt the same on the scores, for self_accuracy and
     mean_probability of pairs the exchange of the own text and the other within a prompt, against .5
     (`tests.rearranged_p`: exact, or 9,999 draws with `seed`); for corrected_advantage, peer_corrected and
@@ -73,7 +73,7 @@ def recognition_table(
     few_prompts, few_texts (below 40: wide intervals, those of the other methods optimistic); few_expected (d' with
     fewer than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
     width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (so few prompts can be
-    rearranged that no p is below P, whatever the interval says); one_order (of pairs: the own text always stood at the
+    rearranged that no p is below P, also with narrow intervals); one_order (of pairs: the own text always stood at the
     same place, so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no
     prompt, so `clusters` counts texts, and J has no p); peer=ID (of best_peer, chosen as the best in the data and held
     fixed); several_endpoints (several endpoints served this evaluator or author, which may differ in weights and
@@ -349,11 +349,11 @@ def _mcc(sums):
 
 
 def auc_measures(tally: Tally) -> list[Measure]:
-    """Return the area under the ROC of the score for one's own texts, over all pairs and over pairs within a prompt.
+    """Return the area under the ROC of the score for own texts, over all pairs and over pairs within a prompt.
 
     auc_within_prompt is the share of (own, other) pairs of one prompt that the score orders rightly: it is free of
-    differences between prompts. p: by permutation of which author of a prompt is one's own, all its texts, samples and
-    repeats together. Rows without a score are left out; where they are more than a tenth, what is left is a selection
+    differences between prompts. p: by permutation of which author of a prompt is the evaluator, all its texts, samples
+    and repeats together. Rows without a score are left out; where they are more than a tenth, what is left is selected
     by the replies themselves and nothing is estimated (note `partly_scored`).
     """
     (tally, [(partly, note)]), found = tally.scored(), []

@@ -81,7 +81,7 @@ class Tally:
         return replace(self, score=np.where(partly[self.evaluator], np.nan, self.score)), [(partly, "partly_scored")]
 
     def by_place(self) -> Tally:
-        """Return pairs as a task of scores: P(the first text is one's own), on pairs with the own text first or not."""
+        """Return pairs as a task of scores: P(the first text is its own), on pairs with the own text first or not."""
         first = np.select([self.position == 1, self.position == 2], [self.score, 1 - self.score], np.nan)
         return replace(self, author=self.position, own=np.ones(len(self.evaluators), int), score=first)
 

@@ -7,7 +7,7 @@ folder of the sweep, which is added to the main store. A run stays with its host
 because the worker died: there its replies are stored. When its host is gone it fails; the same command starts it
 elsewhere.
 
-Dask runs whatever is sent to it: keep the scheduler on a network that you trust, or use its TLS.
+Dask runs everything that is sent to it: keep the scheduler on a network that you trust, or use its TLS.
 """
 
 import contextlib

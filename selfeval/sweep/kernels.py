@@ -2,7 +2,7 @@
 
 The process is `multiprocessing`'s fork server. Every kernel is a process and session of its own, with the working
 directory, environment and open files it was asked for, new random states, and modules that nobody has used. It ends,
-with what it started, when whoever asked for it ends in whatever way.
+with what it started, when the process that asked for it ends in any way.
 """
 
 import atexit

@@ -1,0 +1,58 @@
+"""Prose is plain English: the phrases below read as translated or cryptic, and none of them comes back."""
+
+import ast
+import json
+import re
+
+import pytest
+import yaml
+
+from selfeval import ROOT
+
+PHRASES = "|".join([
+    "allow to say", "raw replies hold the answers", "decides otherwise", "smaller recognition than this", "its bearer",
+    "nothing can be had", "that understand nothing", "for people rather than people", "worth the name",
+    "told nothing, it", "hearing each other", "moved the jurors", "hold what they promise", "hold near 0 and 1",
+    "never came is no answer", "habits cannot move", "says what works on your machine", "beyond the recorded sample",
+    "what was paid for stays", "cost nothing that was paid", "turned round", r"as little as [0.]",
+    "all programs share which", "let end what",
+    "three authors, one embedded", "few prompts: a wide", "is it its own name alone", "hardly ever falls",
+    "as committed it", r"stand(s|ing)? beside", r"has none\b", r"whatever\b(?! the customer)", r"one's own\b",
+    "informedness", r"(?<![−-] )reask\b(?! its own)", r"rambles?\b", r"holds? 0\b", r"planted\b",
+    r"(?<!often )silent\b", "claims of one's", r"[HF] alone\b",
+])  # fmt: skip
+WRONG = re.compile(rf"\b({PHRASES})", re.I)
+PAGES = ("*.md", "docs/*.md", "notebooks/*.md", "data/**/*.md")
+OTHERS = ("notebooks/*.ipynb", "selfeval/**/*.py", "selfeval/figures/words.yaml", "selfeval/report/*.j2")
+PLACES = [path for place in (*PAGES, *OTHERS) for path in ROOT.glob(place) if path.name != "CHANGELOG.md"]
+
+
+def sentences(path):
+    """Return what a person reads of a file: prose, docstrings, sentences of the code, printed output."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        strings = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+        return [one for one in strings if isinstance(one, str) and " " in one]
+    if path.suffix == ".yaml":
+        return [*leaves(yaml.safe_load(text))]
+    if path.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
+        said = [output.get("text") or output.get("data", {}).get("text/markdown", "") for output in outputs]
+        return [
+            "".join(each) for each in [*said, *(cell["source"] for cell in cells if cell["cell_type"] == "markdown")]
+        ]
+    return [re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)]
+
+
+def leaves(content):
+    if isinstance(content, dict | list):
+        return [leaf for part in (content.values() if isinstance(content, dict) else content) for leaf in leaves(part)]
+    return [str(content)]
+
+
+@pytest.mark.parametrize("path", PLACES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_forbidden_phrase(path):
+    texts = (" ".join(re.sub(r"`[^`\n]*`", "``", text).split()) for text in sentences(path))
+    found = [text[max(0, m.start() - 60) : m.end() + 40] for text in texts for m in WRONG.finditer(text)]
+    assert not found, found
