@@ -144,15 +144,7 @@ def _study(command):
 @click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="Number of prompts; by default 20 to write on, of TEXTS all.")
 @_study
-def recognise(
-    texts: Path | None,
-    models: list[str],
-    authors: tuple,
-    prompts: Path | None,
-    limit: int | None,
-    out: Path | None,
-    **how,
-) -> None:
+def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Path | None, limit: int | None, **how):
     """Test whether models recognise their own texts.
 
     TEXTS is a CSV with the columns author, prompt and text; without it the models write texts first.
@@ -161,7 +153,7 @@ def recognise(
     from selfeval.recognition.design import match_authors
     from selfeval.records import read_prompts, read_texts
 
-    out = (out or DATA / "runs" / "recognise").absolute()
+    out = (how.pop("out") or DATA / "runs" / "recognise").absolute()
     variables = {"models": models, "corpus": str(texts.absolute() if texts else out / "texts")}
     if texts:
         match_authors(read_texts(texts.absolute()), get_all(models), dict(authors))  # raises before anything runs

@@ -100,7 +100,7 @@ def test_a_folder_without_results_is_said(tmp_path):
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
     (["recognize", "{broken}", "--models", "sim/good"], "a text needs `author` (or `model`), `prompt` and `text`"),
     (["recognise", "--models", "sim/good", "--prompts", "{broken}"], "`prompt`"),
-    (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna=sim/good", "--prompts", "{broken}"], "--prompts"),
+    (["recognise", "{texts}", "--models", "sim/good", "--authors=Anna=sim/good", "--prompts={broken}"], "--prompts"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
     (["identity", "--models", "sim/good,openai/nosuch"], "set OPENROUTER_API_KEY"),
@@ -112,7 +112,7 @@ def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sent
     monkeypatch.setattr(sweep, "run_file", lambda *_, **given: sweep.load(_[0], tmp_path / "out", given["variables"]))
     (tmp_path / "broken.csv").write_text("writer,topic,text\na,b,c\n")
     named = {"{texts}": texts, "{broken}": tmp_path / "broken.csv"}
-    result = selfeval(*(named.get(each, each) for each in arguments))
+    result = selfeval(*(re.sub(r"\{\w+\}", lambda part: str(named[part[0]]), str(each)) for each in arguments))
     assert result.exit_code in (1, 2) and sentence in " ".join(result.output.split()), result.output
     assert "Traceback" not in result.output and {each.name for each in tmp_path.iterdir()} <= {"my.csv", "broken.csv"}
 
