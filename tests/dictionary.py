@@ -95,7 +95,8 @@ class Dictionary:
         self.seen[name] |= set(table) & set(known)  # also of a table without rows
         for row in table.to_dict("records"):
             self.hold(name, {column: _cell(known.get(column), cell) for column, cell in row.items()})
-        if missing := sorted(set(known) ^ set(table)):
+        may_be_away = {column for column, promised in known.items() if promised.null == "left out"} - {*table}
+        if missing := sorted((set(known) ^ set(table)) - may_be_away):
             self.wrong.append(f"{name}: documented or a column, and not both: {', '.join(missing)}")
 
     def unseen(self, name):

@@ -89,6 +89,7 @@ def hold_written(dictionary, out):
     run_commands(out)
     for root, pattern in ((out, "{}/**/*"), (DATA, "{}/sample*/**/*"), (DATA, "{}/demo/**/*")):
         files = [file for folder in COLLECTIONS for file in sorted(root.glob(pattern.format(folder)))]
+        files = [file for file in files if "figures" not in file.parts]  # what 09 drew, if it was executed before
         for path in (file for file in files if file.suffix in (".csv", ".jsonl", ".json")):
             section = section_of(dictionary, path.relative_to(root))
             assert section, f"{path.relative_to(root)} is not documented"

@@ -113,7 +113,7 @@ def test_a_key_is_found_in_code_notebooks_records_stores_and_images(planted):
 
 def test_the_command_says_what_it_found_skipped_and_could_not_read(planted, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(keys, "ROOT", planted)
+    monkeypatch.setattr(keys, "HOME", planted)
     monkeypatch.chdir(planted)
     (planted / ".git").mkdir()
     (planted / ".git" / "object").write_text(KEY)

@@ -32,7 +32,7 @@ from selfeval.roleplay.transcripts import (
 )
 
 JURY = "openai:j1,openai:j2,openai:j3"
-NO_CALL = "0 model calls, 0 replies from the store, 0 failed"
+ASKED = "model calls"  # the line of a notebook that asked
 
 
 @pytest.fixture(autouse=True)
@@ -402,14 +402,14 @@ def test_what_the_commands_write_is_replayed_and_analysed_without_a_call(server,
         tmp_path / "same", agent="openai:a", interrogator="openai:q", turns=2, n_conversations=1
     )  # as the command held
     printed = play(tmp_path / "talks", transcripts=files, replay=True)
-    assert NO_CALL in printed and "conversations.jsonl: 2 conversations, 4 answers" in printed
+    assert ASKED not in printed and "conversations.jsonl: 2 conversations, 4 answers" in printed
     talks = rows_of(tmp_path / "talks" / "conversations.jsonl")
     assert rows_of(tmp_path / "same" / "conversations.jsonl") == talks[:1]
     assert [talk["source"] for talk in talks] == ["model"] * 2 and [talk["seed"] for talk in talks] == [0, 1]
     assert [turn["text"] for turn in talks[0]["turns"]] == ["Question 2", "Answer 2", "Question 4", "Answer 4"]
     for name, verdicts in (("both", files), ("again", [str(tmp_path / "both" / "verdicts.jsonl")])):
         printed = judge(tmp_path / name, verdicts=verdicts)
-        assert NO_CALL in printed and "30 statements, 6 verdicts" in printed
+        assert ASKED not in printed and "30 statements, 6 verdicts" in printed
         # debate: the first to speak has heard nobody in round 1, all have in round 2
         assert estimates(tmp_path / name, "mean_score") == {"independent": 0.2, "debate": 0.6}
         assert estimates(tmp_path / name, "difference") == {"debate - independent": 0.4}
@@ -423,7 +423,7 @@ def test_published_files_without_our_keys_mean_what_they_can(tmp_path):
     [talk] = read_conversations(path)
     assert (talk.conversation_id, talk.source, talk.agent_model) == ("pub", "model", "openai/gpt-4o")
     assert [turn.text for turn in talk.turns] == ["Who?", "Jenny.", "Where?", ""]
-    assert NO_CALL in judge(tmp_path / "one", verdicts=path)
+    assert ASKED not in judge(tmp_path / "one", verdicts=path)
     assert estimates(tmp_path / "one", "mean_score") == {"debate": 0.45}  # (.3 + .6) / 2, null is no vote and no 0
     alone = COMPARED | {"config": COMPARED["config"] | {"jury_llm_models": ["openai/gpt-4.1"]}}  # it took all seats
     rows, _ = read_verdicts([path, save(tmp_path / "both.json", [COMPARED, alone])])
@@ -450,7 +450,7 @@ def test_a_jury_judges_the_first_answers_of_the_first_conversations(server, tmp_
     assert part == [row for row in whole if row["conversation_id"] in names[:2] and row["turn"] == 1]
     assert [len(talk["turns"]) for talk in rows_of(tmp_path / "part" / "conversations.jsonl")] == [2, 2]
     cut = {"verdicts": [str(tmp_path / "whole" / "verdicts.jsonl")], "limit": 2, "max_turns": 1}
-    assert NO_CALL in judge(tmp_path / "cut", **cut) and rows_of(tmp_path / "cut" / "verdicts.jsonl") == part
+    assert ASKED not in judge(tmp_path / "cut", **cut) and rows_of(tmp_path / "cut" / "verdicts.jsonl") == part
     with pytest.raises(InputError, match="is a folder that is read here; choose another one"):
         judge(tmp_path / "whole", **cut)
     assert rows_of(tmp_path / "whole" / "verdicts.jsonl") == whole

@@ -45,6 +45,6 @@ def pages(file: Path, clean: Callable) -> Iterator[tuple[str, str, list[str]]]:
         cell.metadata = {"alt": (headings or ["A figure"])[-1]}
         for output in cell.get("outputs", []):
             output.get("metadata", {}).clear()  # which is not escaped where it becomes an attribute
-            if "conclusions(" in cell.source:
-                said += output.get("text", "").splitlines()
+            if "conclusions(" in cell.source or "conclude(" in cell.source:
+                said += (output.get("text") or output.get("data", {}).get("text/plain", "")).splitlines()
     yield (headings or [clean(file.stem)])[0], CLEANER.clean(EXPORTER.from_notebook_node(notebook)[0]), said
