@@ -46,3 +46,18 @@ def test_the_tour_shows_a_progress_bar_for_each_round_of_questions(monkeypatch):
     kinds = [kind for cell in code_cells(tour) for output in cell.outputs for kind in output.get("data", {})]
     assert kinds.count("text/html") >= 3 and kinds.count("image/png") == 1
     assert kinds.count("application/vnd.jupyter.widget-view+json") == 5
+
+
+LIBRARIES = {"selfeval", "pandas", "numpy", "scipy", "seaborn", "matplotlib", "IPython.display"}
+
+
+@by_name
+def test_a_notebook_uses_the_face_and_nothing_deeper_and_is_short(path):
+    cells = code_cells(nbformat.read(path, as_version=4))
+    code = "\n".join(cell.source for cell in cells)
+    assert set(re.findall(r"^(?:import|from) (\S+)", code, re.M)) <= LIBRARIES
+    assert not re.search(r"\bse\.\w+\.\w+\.\w", code) and not re.search(
+        r"\bse\.(?!stats|figures|models)\w+\.\w+\(", code
+    )
+    pictures = sum("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs)
+    assert len(cells) <= 20 and pictures <= 8 and path.stat().st_size < 300_000
