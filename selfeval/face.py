@@ -514,7 +514,8 @@ async def judge(
         cases, said = jury_report.existing(verdicts, conversations, limit=limit, max_turns=max_turns)
         _tell(jury_report.doubts_of(said))
     else:
-        panel, arms = jury.Jury(get_all(jurors), **how), [arms] if isinstance(arms, str) else list(arms)
+        seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
+        panel, arms = jury.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
         given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
         cases = [one.first(max_turns) for one in given]
         _tell(jury_report.doubts(panel, arms, cases))

@@ -143,6 +143,7 @@ WORKS = {
     "predictions as records": lambda c: se.measure_recognition(c.answers.to_dict("records"), n_resamples=20),
     "predictions as a file": lambda c: se.measure_recognition("predictions/sample", n_resamples=20),
     "one task of two": lambda c: se.plot(c.result[c.result["task"] == "binary_self"]),
+    "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
     "a jury of ids": lambda c: se.judge([CHAT | {"source": "human"}], "sim/juror-stern", ["independent"]),
 }
 REFUSED = {
