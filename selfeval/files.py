@@ -67,7 +67,8 @@ def keep_samples(notebook: str, given: dict) -> None:
     changed = [name for name, value in defaults.items() if given[name] != value]
     target, folder = ("out", DATA) if "out" in defaults else ("corpus", DATA / "corpora")
     place = (folder / Path(str(given[target])).expanduser()).resolve()
-    inside = place.is_relative_to(DATA.resolve()) and COMMITTED & {*place.relative_to(DATA.resolve()).parts}
+    parts = place.relative_to(DATA.resolve()).parts if place.is_relative_to(DATA.resolve()) else ()
+    inside = COMMITTED & {*parts} and parts[0] != "runs"  # nothing of a sweep is committed
     if inside and changed and os.environ.get("SELFEVAL_REPLACE_SAMPLES") != "1":
         differ = f"`{'`, `'.join(changed)}` {'differ' if len(changed) > 1 else 'differs'}"
         raise InputError(

@@ -74,6 +74,7 @@ def test_another_committed_place_is_refused_in_each_spelling(place, tmp_path):
             keep_samples("02_collect_predictions", out=target)
     for own in ("../elsewhere/sample", str(tmp_path / "sample"), "predictions/sample-of-mine"):
         keep_samples("02_collect_predictions", out=own)
+        keep_samples("02_collect_predictions", out="runs/demo/answers")
 
 
 def test_a_target_of_ones_own_is_written(tmp_path):
