@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
@@ -124,7 +124,11 @@ def run(coroutine):
     thread.start()
     loop = started.result()
     try:
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+        found, task = asyncio.run_coroutine_threadsafe(coroutine, loop), asyncio.current_task()
+        while not wait([found], 0.2).done:
+            if task and task.cancelling():  # `asyncio.run` takes the first interrupt for its own task, which waits here
+                raise KeyboardInterrupt
+        return found.result()
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

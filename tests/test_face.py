@@ -209,10 +209,14 @@ def test_a_ceiling_holds_for_one_call_and_keeps_what_was_bought(server, registry
 CALL = 'import selfeval as se; se.generate_texts("openai:slow", prompts=4, concurrency=2)'
 
 
-def test_an_interrupted_script_ends_and_buys_nothing_more(server, tmp_path, monkeypatch):
+INSIDE = f"import asyncio\nasync def cell():\n    {CALL}\nasyncio.run(cell())"
+
+
+@pytest.mark.parametrize("script", [CALL, INSIDE], ids=["plain", "in a loop"])
+def test_an_interrupted_script_ends_and_buys_nothing_more(script, server, tmp_path, monkeypatch):
     fake = server(latency=60)
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    process = subprocess.Popen([sys.executable, "-c", CALL], cwd=ROOT, stderr=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stderr=subprocess.PIPE)
     wait_for(lambda: fake.ledger or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
