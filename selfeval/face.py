@@ -12,9 +12,9 @@ import yaml
 from selfeval import HOME, figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
-from selfeval.asking.client import Client
+from selfeval.asking.client import Client, require
 from selfeval.asking.verbs import asks
-from selfeval.errors import InputError, check_one_of, check_whole
+from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
@@ -492,8 +492,9 @@ class Figures(dict):
             print("No figure of this kind: the records do not allow one.")
 
     def save(self, path: str | Path) -> list[Path]:
-        """Write PDF, PNG and SVG under a path without suffix; of several figures each under its name behind it."""
-        path = Path(path).with_suffix("")
+        """Write PDF, PNG and SVG, whichever of them the path ends in; of several figures each with its name behind."""
+        path = Path(path)
+        path = path.with_suffix("") if path.suffix in (".pdf", ".png", ".svg") else path
         names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
         return [file for name, figure in self.items() for file in figures.save(figure, path.parent, names[name])]
 
@@ -633,9 +634,17 @@ def list_models() -> pd.DataFrame:
             "model": model.id,
             "name": model.display,
             "provider": model.provider.name,
-            "ready": bool(not model.provider.keys or model.provider.key),
+            "ready": _is_ready(model),
             **{f"usd_{side}": (model.price or {}).get(side) for side in ("input", "output")},
         }
         for model in registry.models().values()
     ]
     return pd.DataFrame(rows).sort_values("ready", ascending=False, kind="stable", ignore_index=True)
+
+
+def _is_ready(model: Model) -> bool:
+    try:
+        require(model)
+    except ProviderError:
+        return False
+    return True

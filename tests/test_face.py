@@ -111,6 +111,7 @@ def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result, tmp_path):
     figures = se.plot(one, "forest")
     assert [*figures] == ["forest_exact_model"]
     assert {file.suffix for file in figures.save(tmp_path / "mine.pdf")} == {".pdf", ".png", ".svg"}
+    assert figures.save(tmp_path / "gpt-4.1")[0].name == "gpt-4.1.pdf"
     assert (tmp_path / "mine.png").exists()
     bca = se.measure_recognition(result.records, statistics="advantage", method="bca", n_resamples=200)
     assert set(bca["method"]) == {"bca"} and set(bca["statistic"]) == {"advantage"}
