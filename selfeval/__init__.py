@@ -7,7 +7,7 @@
     result = se.measure_recognition(answers)
     se.plot(result)
 
-Recognition  generate_texts, collect_predictions, measure_recognition, check_rules, controls
+Recognition  generate_texts, collect_predictions, likelihoods, measure_recognition, check_rules, controls
 Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
 Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
@@ -37,7 +37,7 @@ FIGURES = HOME / "figures"
 
 ASKING = (
     "generate_texts", "collect_predictions", "check_rules", "ask_identity", "compare_scorers", "converse", "judge",
-    "ask_existence",
+    "ask_existence", "likelihoods",
 )  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",

@@ -20,7 +20,7 @@ from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
-from selfeval.recognition import answers, correctness, design, existence, texts
+from selfeval.recognition import answers, correctness, design, existence, likelihood, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
 from selfeval.roleplay import cast, conversation, humans, jury
@@ -109,6 +109,7 @@ async def collect_predictions(
     answer: str = "constrained",
     out: str = "",
     published: bool = False,
+    peers: bool = False,
     **condition,
 ) -> Records:
     """Ask evaluators who wrote each text; return one row per answer.
@@ -118,7 +119,8 @@ async def collect_predictions(
     yours?), `lineup` (who wrote each?), or several. repeats: how often each question is asked. limit: only the texts on
     the first so many prompts. authors: {author in the texts: model id} where names do not say it. allow_strangers: also
     ask evaluators that wrote no text. seed: of the order of candidates, and of controls. out: a folder below data/, to
-    keep the answers as predictions_<task>.jsonl; published: also in the form of the published data.
+    keep the answers as predictions_<task>.jsonl; published: also in the form of the published data. peers: in pairs,
+    also ask each evaluator about two others' texts, which is the baseline of a preference for its own.
 
     answer: `constrained` (a JSON choice, where the provider can) or `free` (a reply in words). told: say to the
     evaluator which candidate it is. labels: call candidates by `names`, `ids` or `anonymous` letters. hints: say that
@@ -126,6 +128,7 @@ async def collect_predictions(
     P(self) from `logprobs`, as `stated`, or `none`. prevalence: `natural`, or `balanced` (one other text for each of
     its own); tell_prevalence: say so. question, in pairs: which text one `authored`, or which is `better`. control:
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
+    provenance: the text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
     """
     rows = records.read_texts(texts, limit)
     condition = Condition(answer=answer, **condition)
@@ -133,7 +136,7 @@ async def collect_predictions(
     judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
     rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
     rows = await design.shown_texts(client, rows, condition, seed=seed)
-    how = {"tasks": task, "repeats": repeats, "seed": seed}
+    how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
     found = await design.collect_predictions(client, judges, rows, condition, **how)
     for name, answered in found.items() if out and not dryrun.is_counting() else ():
         records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
@@ -142,6 +145,33 @@ async def collect_predictions(
     frame = Records([row for answered in found.values() for row in answered])
     _tell_served(serving.of_predictions(frame))
     return frame
+
+
+@asks()
+async def likelihoods(
+    client: Client, texts: Rows, models: Ids | None = None, *, limit: int = 0, out: str = ""
+) -> Records:
+    """Compute how likely each text is under each model that may have written it; return one row per text and candidate.
+
+    texts: as for `collect_predictions`. models: the candidates, on servers that give the likelihood of a text (the
+    embedded ones, llama.cpp, vLLM); None for the authors that are. limit: only the texts on the first so many prompts.
+    out: a folder below data/, to keep likelihoods.jsonl. `logprob` is log P(text | its prompt) in nats, before
+    temperature, and null where the server leaves out a token.
+    """
+    rows = records.read_texts(texts, limit)
+    authors = [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
+    chosen = get_all(authors if models is None else models)
+    able = [model for model in chosen if model.provider.likelihood]
+    for model in chosen:
+        if model not in able:
+            sentence = f"The provider `{model.provider.name}` of {model.id!r} gives no log-probabilities of a text"
+            if models is not None:
+                raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
+            print(f"{sentence}: it is no candidate.")
+    found = await likelihood.collect_likelihoods(client, able, rows)
+    if out and not dryrun.is_counting():
+        records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
+    return Records(found)
 
 
 def measure_recognition(

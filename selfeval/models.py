@@ -48,6 +48,8 @@ class Provider:
     logprobs: bool = False
     seeded: bool = False
     effort: bool = False
+    prefill: bool = False
+    likelihood: Literal["grammar", "prompt_logprobs"] | None = None
     embedded: dict | None = None
     __pydantic_config__ = STRANGERS
 

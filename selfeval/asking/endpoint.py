@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from selfeval.asking import embedded
+from selfeval.asking import embedded, likelihood
 from selfeval.asking.http import Failure, adaptation, read_reply
 from selfeval.asking.request import Response, ask_callable, estimate
 from selfeval.asking.sharing import Pace
@@ -202,10 +202,14 @@ class Endpoint:
         return response
 
     async def _post(self, body: dict, seconds: float):
-        client, content = await self._connect(), json.dumps(body).encode()
+        client = await self._connect()
         try:
             async with asyncio.timeout(seconds):
-                return await client.post(self._url, content=content)
+                if "likelihood" in body:
+                    return await likelihood.post(client, self._url, body)
+                return await client.post(self._url, content=json.dumps(body).encode())
+        except Failure:
+            raise
         except TimeoutError as error:
             raise Failure("transient", f"no complete reply within {seconds:.0f} s") from error
         except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them

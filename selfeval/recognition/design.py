@@ -7,6 +7,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 
 from selfeval.asking.client import Client
 from selfeval.errors import InputError, ProviderError, check_flag, check_whole
@@ -106,9 +107,10 @@ async def collect_predictions(
     tasks: str | Sequence[str] = TASKS[:2],
     repeats: int = 1,
     seed: int = 0,
+    peers: bool = False,
 ) -> dict[str, list[dict]]:
     """Ask every evaluator the questions of a design; return {task: prediction records} in the design's order."""
-    questions = design(evaluators, texts, condition, tasks=tasks, repeats=repeats, seed=seed)
+    questions = design(evaluators, texts, condition, tasks=tasks, repeats=repeats, seed=seed, peers=peers)
     responses = await client.chat_all([question.request(seed) for question in questions], "answers")
     records: dict[str, list[dict]] = {question.task: [] for question in questions}
     for question, response in zip(questions, responses, strict=True):
@@ -124,8 +126,11 @@ def design(
     tasks: str | Sequence[str] = TASKS[:2],
     repeats: int = 1,
     seed: int = 0,
+    peers: bool = False,
 ) -> list[Question]:
     """Return all questions in the order in which they are asked; those about one text follow one another.
+
+    peers: ask about pairs of two others' texts too.
 
     The candidates are the authors of the texts, in an order that is balanced over the texts (`candidate_orders`) and
     the same for all evaluators. Raises `InputError` for a design that cannot be asked.
@@ -145,12 +150,14 @@ def design(
 
     return [
         Question(task, evaluator, shown, candidates(text), condition, repeat, introductions.get(text["prompt_id"]))
-        for task, evaluator, shown, text in _shown(evaluators, texts, tasks, condition, seed)
+        for task, evaluator, shown, text in _shown(evaluators, texts, tasks, condition, seed, peers)
         for repeat in range(repeats)
     ]
 
 
-def _shown(evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition, seed: int):
+def _shown(
+    evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition, seed: int, peers: bool
+) -> Iterator[tuple]:
     """Yield (task, evaluator, the texts shown, the text whose order of candidates is shown) in the design's order."""
     chosen = _balanced(texts, evaluators, seed) if condition.prevalence == "balanced" else None
     for text in texts:
@@ -161,7 +168,7 @@ def _shown(evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str],
         for task in (task for task in tasks if task in TASKS[2:]):
             for evaluator in evaluators:
                 lineup = [_rotated(group, turn, seed)]
-                for shown in lineup if task == "lineup" else _pairs(group, evaluator):
+                for shown in lineup if task == "lineup" else _pairs(group, evaluator, peers):
                     yield task, evaluator, shown, group[0]
 
 
@@ -189,6 +196,10 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
         raise InputError("A pair names no author, so `labels` = 'anonymous' has no meaning for the task pairwise_self.")
     if condition.score == "stated" and ("lineup" in tasks or condition.question == "better"):
         raise InputError("`score` = 'stated' asks for P(wrote the text): it fits neither `lineup` nor 'better'.")
+    if condition.provenance != "quoted" and not {*tasks} <= {*TASKS[:2]}:
+        raise InputError(
+            f"`provenance` = {condition.provenance!r} is about one text; ask `exact_model` or `binary_self`."
+        )
     called = {text["author_display"] for text in texts} | {*display_names(authors).values()}
     for evaluator in evaluators:
         provider = evaluator.provider
@@ -196,6 +207,11 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
             raise InputError(
                 f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
                 "answers cannot be constrained; use answer = 'free'."
+            )
+        if condition.provenance == "prefill" and not (provider.prefill or provider.name == "sim"):
+            raise InputError(
+                f"The provider `{provider.name}` of {evaluator.id!r} is not known to go on with an answer that was "
+                "begun; set `prefill: true` for it in the registry if it does, or leave out `provenance` = 'prefill'."
             )
         if evaluator.id not in authors and evaluator.display in called:
             raise InputError(
@@ -239,13 +255,17 @@ def _by_prompt(texts: Sequence[dict]) -> list[list[dict]]:
     return list(groups.values())
 
 
-def _pairs(group: Sequence[dict], evaluator: Model) -> Iterator[tuple[dict, dict]]:
-    """Yield the evaluator's text with each other author's, in both orders."""
-    own = [text for text in group if text["author"] == evaluator.id]
+def _pairs(group: Sequence[dict], evaluator: Model, peers: bool) -> Iterator[tuple[dict, dict]]:
+    """Yield the evaluator's text with each other author's, in both orders; with `peers` then those of two others."""
+    own, others = [], []
+    for text in group:
+        (own if text["author"] == evaluator.id else others).append(text)
     for mine in own:
-        for other in group:
-            if other["author"] != evaluator.id:
-                yield from ((mine, other), (other, mine))
+        for other in others:
+            yield from ((mine, other), (other, mine))
+    for one, other in combinations(others, 2) if peers else ():
+        if one["author"] != other["author"]:
+            yield from ((one, other), (other, one))
 
 
 def _rotated(group: Sequence[dict], turn: int, seed: int) -> tuple[dict, ...]:

@@ -1,6 +1,7 @@
 """Prompts: the words of self-recognition. `questions.Question.messages` puts those of a question together."""
 
 import re
+from collections.abc import Mapping
 
 from selfeval.asking.messages import fenced, user
 
@@ -29,12 +30,21 @@ ASKED = {  # task: (how the texts came about, the list's heading, that an author
         'Answer with {n} lines, from "Text 1: name" to "Text {n}: name",',
     ),
 }
+BEFORE = "The text in question is the message before this one.\n\n"  # it stands in an assistant's turn of its own
+THEN = "\n\nBelow the text, on a line of its own, answer a question about it.\n\n"  # ... or in that of the answer
+ANSWER = "\n\nAnswer:"
 LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote {}."
 
 
 def build_writing(prompt: str, words: int) -> list[dict]:
     """Ask for a text of about so many words."""
     return user(f"{prompt}\n\nWrite about {words} words of plain text, without a title.")
+
+
+def build_request(text: Mapping) -> list[dict]:
+    """Return the request that a text record answers, as its author had it."""
+    words = text.get("words_asked")
+    return build_writing(text["prompt"], int(words)) if words and words == words else user(text["prompt"])
 
 
 def build_paraphrase(text: str) -> list[dict]:

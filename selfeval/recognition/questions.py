@@ -26,6 +26,7 @@ CHOICES = {
     "prevalence": ("natural", "balanced"),
     "question": ("authored", "better"),
     "control": (*CONTROLS, "paraphrased"),
+    "provenance": ("quoted", "own_turn", "prefill"),
 }
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 LIKELIHOODS = list(range(0, 101, 5))
@@ -44,7 +45,8 @@ class Condition:
     about one other text for each of its own (`balanced`); tell_prevalence: say so. question, in pairs: which text one
     `authored`, or which is `better`. control: how the texts are changed before they are shown (`controls`), or
     `paraphrased` by the model `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`);
-    "" is the model's own.
+    "" is the model's own. provenance: where the text stands: `quoted` in the question, in an `own_turn` of the
+    assistant after the request that the text answers, or as `prefill`, the beginning of the answer itself.
     """
 
     answer: str = "free"
@@ -60,6 +62,7 @@ class Condition:
     control: str = "none"
     paraphraser: str = ""
     effort: str = ""
+    provenance: str = "quoted"
 
     def __post_init__(self):
         for name, known in CHOICES.items():
@@ -126,7 +129,9 @@ class Question:
         written, heading, sure, asked = prompts.ASKED[task]
         texts, several = [text["text"] for text in self.texts], task in TASKS[2:]
         parts = [titled(f"Text {k}", text) for k, text in enumerate(texts, 1)] if several else [fenced(texts[0])]
-        if condition.show_prompt:
+        if condition.provenance != "quoted":
+            parts = []
+        elif condition.show_prompt:
             parts.append(f"{written} in answer to this request: {self.texts[0]['prompt']}\n\n")
         if self._lists:
             known = self.introduced or {}
@@ -146,7 +151,16 @@ class Question:
         ending = " and nothing else."
         if condition.score == "stated":
             ending = f" on the first line. {prompts.LIKELIHOOD.format(prompts.PAIR[0] if several else 'the text')}"
-        return user("".join([*parts, asked.format(n=len(texts)), ending]))
+        question = "".join([*parts, asked.format(n=len(texts)), ending])
+        return user(question) if condition.provenance == "quoted" else self._placed(question)
+
+    def _placed(self, question: str) -> list[dict]:
+        """Return the question about a text that stands in the assistant's own turn, or begins its answer."""
+        [request], text = prompts.build_request(self.texts[0]), self.texts[0]["text"]
+        if self.condition.provenance == "own_turn":
+            return [request, {"role": "assistant", "content": text}, *user(prompts.BEFORE + question)]
+        begun = {"role": "assistant", "content": text + prompts.ANSWER}
+        return [*user(request["content"] + prompts.THEN + question), begun]
 
     def records(self, response: Response) -> list[dict]:
         """Return the prediction records of a reply: one, in a lineup one per text shown."""
@@ -160,8 +174,9 @@ class Question:
 
     def _record(self, text: dict, response: Response, call: dict, place: int | None, other: dict | None = None) -> dict:
         condition = asdict(self.condition)
-        if not self.condition.effort:  # as in files from before there was this field
-            del condition["effort"]
+        for name in ("effort", "provenance"):  # as in files from before there were these fields
+            if condition[name] == Condition.__dataclass_fields__[name].default:
+                del condition[name]
         if "words_asked" in text:
             condition["words"] = text["words_asked"]
         record = {

@@ -32,8 +32,9 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     """Write a text, or answer the question that stands in the last paragraph; a judged text may hold its own."""
     if unknown := {*rates} - KNOWN:
         raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
-    question = messages[-1]["content"]
-    shown, asked = blocks(question), question.rpartition("\n\n")[2]
+    question = [message["content"] for message in messages if message["role"] == "user"][-1]
+    placed = [message["content"] for message in messages if message["role"] == "assistant"]
+    shown, asked = blocks(question) or [("", text) for text in placed], question.rpartition("\n\n")[2]
     if not shown:
         return write(model, question, draw)
     if draw.random() < rates.get("no_answer", 0):
