@@ -7,7 +7,8 @@
     result = se.measure_recognition(answers)
     se.plot(result)
 
-Recognition  generate_texts, collect_predictions, likelihoods, measure_recognition, check_rules, controls
+Recognition  generate_texts, collect_predictions, measure_recognition, check_rules, controls
+Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
 Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
@@ -40,8 +41,8 @@ ASKING = (
     "ask_existence", "likelihoods",
 )  # fmt: skip
 _FACE = (
-    *ASKING, "measure_recognition", "measure_identity", "measure_jury", "measure_existence", "controls", "plot",
-    "measure_validation", "table", "conclude", "compare", "plan", "save", "read_results", "runs",
+    *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
+    "controls", "plot", "measure_validation", "table", "conclude", "compare", "plan", "save", "read_results", "runs",
     "list_models", "list_roles", "hearings", "notes",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {

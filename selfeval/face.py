@@ -27,7 +27,7 @@ from selfeval.roleplay import cast, conversation, humans, jury
 from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
-from selfeval.stats.classifier import predict_authors
+from selfeval.stats.classifier import predict_authors, read_for_authors
 
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
@@ -209,6 +209,37 @@ def measure_recognition(
     found = _estimates("recognition", table, more, frame, names, statistics, method, policy)
     found.endpoints = serving.sentences(names, several)
     return found
+
+
+def measure_implicit(
+    likelihoods: Rows,
+    predictions: Rows,
+    texts: Rows = (),
+    *,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> Estimates:
+    """Return what weights know, words say and style shows of a model's own texts, one row per model and statistic.
+
+    likelihoods: of `se.likelihoods`, or a file. predictions: answers to the exact or yes/no question about the same
+    texts. texts: the corpus, for the reader of style; without, there is none. level: of the intervals. n_resamples,
+    seed: of the bootstrap over prompts. `condition` says the reading; `tables["gaps"]` and `compare(result,
+    by="condition")` have the weights' AUC within prompts and J minus those of the others.
+    """
+    answered, _ = answers.rescore(records.read_predictions(predictions))
+    weighed = likelihood.implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
+    parts = [weighed, stats.readings.as_readings(answered)]
+    if len(texts):
+        parts.append(read_for_authors(records.read_texts(texts)).assign(condition=f"reading={stats.readings.STYLE}"))
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame[frame["evaluator_model"].isin(weighed["evaluator_model"])]
+    table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
+    alone = table["condition"] == f"reading={stats.readings.ORDINARY}"  # it orders texts and names nobody
+    table = table[~alone | table["statistic"].str.startswith("auc")].reset_index(drop=True)
+    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
+    gaps = stats.reading_gaps(frame, level=level)
+    return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 
 
 @asks()
@@ -578,6 +609,8 @@ def conclude(result: Estimates) -> Sentences:
     rows = result.drawn()[result.kind]
     if result.kind == "identity":
         return Sentences(identity_report.conclusions(pd.DataFrame(result), result.names))
+    if result.kind == "implicit":
+        return Sentences(tables.about_readings(rows, result.tables["gaps"], result.names))
     if result.kind == "existence":
         return Sentences(tables.about_names(rows, result.names))
     return Sentences(jury_report.conclusions(rows) if result.kind == "jury" else tables.conclusions(rows, result.names))

@@ -34,7 +34,7 @@ def dots(
     down = -(-len(panels) // across)
     heads = 0.45 + 0.12 * max(title.count("\n") for title in panels)
     around = 0.6 if look.width >= DOUBLE else 0.95  # legend and label of the axis
-    high = min(LINE * (1 + bool(sides)), (PAGE - around - down * heads) / down / (len(order) + 1))
+    high = min(LINE * max(1 + bool(sides), 0.7 * len(sides)), (PAGE - around - down * heads) / down / (len(order) + 1))
     fig, axes = grid(panels, look, across, heads + high * max(len(order), 3), around)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
@@ -43,7 +43,7 @@ def dots(
                 ax.axvline(null, color="0.35", linewidth=0.8, zorder=1)
             for k, side in enumerate(sides or [""]):
                 part = here[here["side"] == side] if side else here
-                y = -part["line"].map(order.index) + ((len(sides) - 1) / 2 - k) * 0.3 * bool(side)
+                y = -part["line"].map(order.index) + ((len(sides) - 1) / 2 - k) * min(0.3, 0.8 / len(sides or [0]))
                 points(ax, part, y, look, side, null, start)
             known = {*here.dropna(subset="estimate")["line"], SIMULATED}
             for k in (k for k, name in enumerate(order) if name not in known):

@@ -275,12 +275,28 @@ def power(t: Tables, order: list[str], look: Look) -> Figure | None:
     return steps(rows, look, "true discrimination J (simulated)", "share of tables with p ≤ .05", drawn=".")
 
 
+def readings(t: Tables, order: list[str], look: Look) -> Figure | None:
+    """Draw how well each reading tells own texts from others': an evaluator's words, its weights, a reader of style."""
+    rows = default_rows(t["implicit"], "auc_within_prompt")
+    rows = rows.assign(line=rows["evaluator"], panel="", side=rows["condition"].str.removeprefix("reading="))
+    scaled = Look(look.display, look.width, look.colours, RATES)
+    return dots(rows, scaled, axis(rows, "readings"), order=_those(order, rows["line"]), null=0.5)
+
+
+def gaps(t: Tables, order: list[str], look: Look) -> Figure | None:
+    """Draw how much better the weights tell texts apart than each other reading, paired by prompt."""
+    rows = default_rows(t["gaps"], *words()["drawn"]["gaps"])
+    rows = rows.assign(line=rows["evaluator"], panel=rows["statistic"].map(words()["titles"]), side=rows["first"])
+    return dots(rows, look, axis(rows, "gaps"), order=_those(order, rows["line"]))
+
+
 def _named(*forms: Form) -> dict[str, Form]:
     return {form.__name__: form for form in forms}
 
 
 FORMS = {
     "recognition": _named(advantage, claimed, estimates("forest"), roc, matrix, predictions, contrasts),
+    "implicit": _named(readings, gaps),
     "identity": _named(estimates("claims"), acceptance, survival),
     "jury": _named(
         estimates("areas", "task", null=0.5),

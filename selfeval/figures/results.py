@@ -20,6 +20,7 @@ from selfeval.records import data_path, write_csv, write_jsonl, write_whole
 
 KINDS = {  # kind: (the tables of a set, the notebook that makes it)
     "recognition": (("recognition", "counts", "roc", "contrasts"), "03_self_recognition"),
+    "implicit": (("implicit", "gaps"), "10_implicit_explicit"),
     "identity": (("identity",), "04_identity"),
     "jury": (("jury", "verdicts"), "06_jury"),
     "existence": (("existence",), "07_existence"),

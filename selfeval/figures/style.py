@@ -26,6 +26,13 @@ SIDES = {  # what is compared within a line of a figure: (colour, marker, label)
     "model": (PALETTE[1], "s", "models"),
     "score_real": (PALETTE[0], "o", "real names"),
     "score_invented": (PALETTE[1], "s", "invented names"),
+    "weights": (PALETTE[2], "D", "its weights: likelihood ratio"),
+    "own likelihood": (PALETTE[7], "d", "its weights: own likelihood alone"),
+    "style": ("0.45", "^", "a reader of style, no model"),
+    "names the author": (PALETTE[0], "o", "its words: who wrote this?"),
+    "names the author, told": (PALETTE[0], "o", "its words: who wrote this? (told who it is)"),
+    "names the author, untold": (PALETTE[8], "v", "its words: who wrote this? (not told)"),
+    "yes or no": (PALETTE[1], "s", "its words: did you write this?"),
 }
 SANS = "Arial,Helvetica,Liberation Sans,Nimbus Sans,DejaVu Sans"  # the first that is there; the rest fill its gaps
 ASIAN = "Noto Sans CJK JP,Noto Sans CJK SC,Source Han Sans,WenQuanYi Zen Hei,IPAGothic,Arial Unicode MS"

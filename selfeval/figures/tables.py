@@ -10,6 +10,7 @@ from selfeval.figures.rows import BESIDE, bootstrapped, default_rows, renamed, w
 from selfeval.keys import visible
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats import detectable_difference, recognition_table
+from selfeval.stats.readings import STYLE, WEIGHTS
 from selfeval.stats.records import NAMING, PAIRWISE, condition_label, varying_parts
 from selfeval.stats.serving import asked_again
 
@@ -18,7 +19,7 @@ ROW = [*DESIGN, "evaluator"]
 BOUNDS = ["estimate", "low", "high"]
 NO_PROMPTS = "; the file names no prompts, so each text is a cluster of its own"
 TESTED = ("discrimination", "self_accuracy", "own_minus_neutral", "mean_probability", "auc")  # p is shown beside these
-J = "discrimination"
+J, AUC = "discrimination", "auc_within_prompt"
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 ENOUGH = 40  # clusters, from which on planning takes the standard deviation from the data
 SD = 0.55  # of J per prompt with one text per prompt and author, as far as data do not say it
@@ -304,6 +305,30 @@ def about_names(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
                 said = f"{verdict} (discrimination {_tested(j)}{few})"
             sentences.append(f"{name}, {form}: {said}.")
     return sentences
+
+
+def about_readings(table: pd.DataFrame, gaps: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
+    """Say for each evaluator what its weights and its words tell apart (`stats.readings`), and how far they differ."""
+    sentences = []
+    for evaluator, rows in default_rows(table, AUC).groupby("evaluator", sort=False):
+        found = {row.condition.removeprefix("reading="): row for row in rows.itertuples()}
+        if WEIGHTS not in found or pd.isna(found[WEIGHTS].estimate):
+            continue
+        own = gaps[(gaps["evaluator"] == evaluator) & (gaps["statistic"] == AUC)].set_index("first")
+        said = [f"{label(evaluator, display)}: by its weights {_told_apart(found.pop(WEIGHTS))}"]
+        for name, row in found.items():
+            if name in own.index:
+                gap = next(own.loc[[name]].itertuples())
+                verdict = _side(gap, 0, "less than the weights", "more than the weights", "no evidence of a gap")
+                whose = "by style alone" if name == STYLE else f"in words ({name})"
+                said.append(f"{whose} {_told_apart(row)}: {verdict} (gap {_tested(gap)})")
+        sentences.append("; ".join(said) + ".")
+    return sentences
+
+
+def _told_apart(row) -> str:
+    verdicts = "its texts are told apart", "its texts are taken for the others'", "no evidence that they are told apart"
+    return f"{_side(row, 0.5, *verdicts)}, AUC within prompts {estimate_text(row.estimate, row.low, row.high)}"
 
 
 def _of_texts(found: dict) -> str:

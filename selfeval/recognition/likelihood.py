@@ -22,6 +22,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Request
 from selfeval.models import Model
 from selfeval.recognition.prompts import build_request
+from selfeval.stats.readings import ORDINARY, WEIGHTS
 
 
 async def collect_likelihoods(client: Client, models: Sequence[Model], texts: Sequence[dict]) -> list[dict]:
@@ -56,12 +57,12 @@ def implicit_predictions(likelihoods: pd.DataFrame) -> pd.DataFrame:
     values, length, parts = wide.to_numpy(), about["characters"].to_numpy(), []
     for place, candidate in enumerate(wide.columns):
         own, others = values[:, place], np.delete(values, place, axis=1)
-        scores = {"ratio": own - logsumexp(others, axis=1) + np.log(max(others.shape[1], 1)), "own": own}
+        scores = {WEIGHTS: own - logsumexp(others, axis=1) + np.log(max(others.shape[1], 1)), ORDINARY: own}
         for name, score in scores.items():
             rows = about[["prompt_id", "sample"]].assign(
                 true_model=about["author"], evaluator_model=candidate, task_type="exact_model",
                 score=expit(score / length),
-                predicted_model=wide.columns[values.argmax(1)], status="ok", condition=f"likelihood={name}",
+                predicted_model=wide.columns[values.argmax(1)], status="ok", condition=f"reading={name}",
             )  # fmt: skip
             parts.append(rows.reset_index())
     return pd.concat(parts, ignore_index=True)

@@ -43,7 +43,20 @@ def predict_authors(texts: Sequence[dict]) -> pd.DataFrame:
     texts: text records. It never sees another text on the same prompt. What it recognises is in the texts, so its J per
     author (`stats.recognition_table`) is a floor of what there is to know, and a ceiling for readers of style.
     """
+    frame, chances = _judged(texts)
+    return frame.assign(predicted_model=chances.idxmax(axis=1), evaluator_model="style")
+
+
+def read_for_authors(texts: Sequence[dict]) -> pd.DataFrame:
+    """Return prediction records of the classifier as a reader for each author: `score` is P(that author wrote it)."""
+    frame, chances = _judged(texts)
+    named = chances.idxmax(axis=1)
+    parts = [frame.assign(predicted_model=named, evaluator_model=name, score=chances[name]) for name in chances]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _judged(texts: Sequence[dict]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what records say of the texts, and P(author) of each."""
     frame = pd.DataFrame(texts)
-    named = out_of_fold(frame["text"], frame["author"], frame["prompt_id"]).idxmax(axis=1)
-    records = frame[["text_id", "prompt_id"]].assign(true_model=frame["author"], predicted_model=named)
-    return records.assign(evaluator_model="style", task_type="exact_model")
+    chances = out_of_fold(frame["text"], frame["author"], frame["prompt_id"])
+    return frame[["text_id", "prompt_id"]].assign(true_model=frame["author"], task_type="exact_model"), chances

@@ -58,7 +58,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
 
 def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
     sides = [frame[labels[frame.index] == label] for label in (first, second)]
-    common = _common(sides, ("unit", "evaluator_model"))
+    common = common_rows(sides, ("unit", "evaluator_model"))
     if any(side.empty for side in common):
         return []
     both = {t.condition: t for t in tallies(pd.concat(common))}
@@ -77,7 +77,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     return [table.assign(**dict(zip(FIELDS, [field, *values], strict=True)))]
 
 
-def _common(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
+def common_rows(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
     """Keep the rows whose value in each column both sides have; what one column leaves out may empty another."""
     size = -1
     while size != (size := sum(map(len, sides))):

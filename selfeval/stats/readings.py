@@ -1,0 +1,70 @@
+"""Readings of the same texts side by side: what a model says, what its weights know, what anyone can see.
+
+A reading is a way to tell an evaluator's own texts from others': its answers, the likelihoods under its weights, a
+classifier of style that knows no model. Each is a condition of prediction records, `reading=<name>`; each has J and an
+AUC within prompts. The gap is the weights' value minus another reading's, paired by prompt.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from selfeval.stats.contrasts import FIELDS, common_rows
+from selfeval.stats.engine import Settings, Statistic
+from selfeval.stats.recognition import measures_of
+from selfeval.stats.records import BINARY, conditions, prompts, tallies, varying_parts
+from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
+
+WEIGHTS, ORDINARY, STYLE = "weights", "own likelihood", "style"
+COMPARED = ("auc_within_prompt", "discrimination")
+TOLD = {"told=true": "told", "told=false": "untold"}
+SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
+
+
+def as_readings(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return prediction records of the exact and yes/no tasks with their reading as `condition`."""
+    frame = answers[answers["task_type"].isin(["exact_model", BINARY])]
+    labels, parts = conditions(frame).astype(object), []
+    for task, of_task in frame.groupby("task_type", sort=True):
+        varying = varying_parts(labels[of_task.index].unique())
+        said = labels[of_task.index].map(varying).replace(TOLD, regex=True)
+        name = SAID.get(task, "names the author")
+        parts.append(of_task.assign(condition="reading=" + name + said.where(said == "", ", " + said)))
+    return pd.concat(parts)
+
+
+def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Return the weights' AUC within prompts and J minus those of every other reading, per evaluator.
+
+    readings: prediction records with `reading=...` as condition, one of them `reading=weights`. Only prompts and
+    evaluators of both are compared (note `common_prompts`). Intervals are MOVER over the two with the correlation of
+    their prompts, p is its inversion, p_holm over evaluators. Returns `stats.COLUMNS`, `field` ("reading"), `first`
+    (the other reading) and `second`.
+    """
+    frame, parts = readings.reset_index(drop=True), []
+    frame = frame.assign(unit=prompts(frame)[0], reading=frame["condition"].str.removeprefix("reading="))
+    weights = frame[frame["reading"] == WEIGHTS]
+    for (task, name), other in frame.groupby(["task_type", "reading"], sort=False):
+        sides = common_rows([other, weights], ("unit", "evaluator_model"))
+        if name in (WEIGHTS, ORDINARY) or any(side.empty for side in sides):
+            continue
+        one, two = map(_by_evaluator, sides)
+        found = [
+            Measure(key[0], two[key] - one[key], {"evaluator": key[1], "policy": "all"}, test=INVERTED, resampled=False)
+            for key in one if key in two
+        ]  # fmt: skip
+        note = "common_prompts" * (sides[0]["unit"].nunique() < other["unit"].nunique())
+        table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"])
+        parts.append(table.assign(**dict(zip(FIELDS, ["reading", name, WEIGHTS], strict=True))))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
+
+
+def _by_evaluator(records: pd.DataFrame) -> dict[tuple[str, str], Statistic]:
+    """Return {(statistic, evaluator): its value} of the records of one reading."""
+    [tally], found = tallies(records), {}
+    for m in measures_of(tally, "all"):
+        if m.statistic in COMPARED and m.value.ndim < 2:
+            names = m.labels["evaluator"] if m.value.ndim else [m.labels["evaluator"]]
+            for place, name in enumerate(names):
+                found[m.statistic, name] = m.of.pick((place,)) if m.value.ndim else m.of
+    return found
