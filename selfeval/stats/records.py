@@ -107,6 +107,8 @@ def conditions(frame: pd.DataFrame) -> pd.Series:
 def varying_parts(conditions: Iterable[str]) -> dict[str, str]:
     """Return {condition label: what of it is not the same in all of them}."""
     parts = {condition: str(condition).split(";") for condition in conditions}
+    if any(part.startswith("provenance=") for of in parts.values() for part in of):  # conditions name it if not quoted
+        parts = {c: of if "provenance=" in c else [*of, "provenance=quoted"] for c, of in parts.items()}
     common = set.intersection(*map(set, parts.values())) if parts else set()
     return {condition: ";".join(p for p in of if p not in common) for condition, of in parts.items()}
 
