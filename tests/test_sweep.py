@@ -82,7 +82,7 @@ def test_the_documented_file_and_the_repositorys_own_pass_the_checks(tmp_path):
     text = file.__doc__
     (tmp_path / "x.yaml").write_text(text[text.index("name: demo") : text.index("Runs of one notebook")])
     assert [len(stage.runs) for stage in sweep.load(tmp_path / "x.yaml", tmp_path / "out").stages] == [1, 4, 2, 1]
-    assert len(sweep.load(ROOT / "notebooks/sweeps/demo.yaml", tmp_path / "out").runs) == 16
+    assert len(sweep.load(ROOT / "notebooks/sweeps/demo.yaml", tmp_path / "out").runs) == 15
 
 
 @pytest.mark.fault("model ids")
