@@ -279,7 +279,7 @@ def stats() -> None:
 @click.argument("file", type=_Path(dir_okay=False))
 @click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
 def export(file: Path, model: str) -> None:
-    """Write the stored replies to FILE as JSON lines."""
+    """Write the stored replies to FILE as JSON lines, compressed where it ends in .xz."""
     with _opened() as replies:
         click.echo(f"{replies.export_file(file, model)} replies written to {file}")
 
@@ -287,7 +287,7 @@ def export(file: Path, model: str) -> None:
 @store.command("import")
 @FILES
 def import_(files: tuple[Path, ...]) -> None:
-    """Add the replies of exported FILES to the store."""
+    """Add the replies of exported FILES (.jsonl, .jsonl.xz) to the store."""
     _add(files, "import_file")
 
 

@@ -343,12 +343,12 @@ def test_a_resume_after_a_change_runs_anew_and_never_mixes(asking, monkeypatch):
     (folder / "corpus.jsonl").write_text('{"a": 1}\n')
     [own] = folder.glob("models-*.yaml")
     own.write_text(REGISTRY.format(p=0.9))
-    assert reasons(path, out) == ["the models or their addresses have changed"]
+    assert reasons(path, out) == ["the models, their addresses or what is replayed have changed"]
     assert sweep.run_file(path, 1, out, "forked") == 0
     assert [entry["body"]["top_p"] for entry in server.ledger] == [0.5, 0.9], "no reply of the other parameters"
     assert reasons(path, out) == [""]
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    assert reasons(path, out) == ["the models or their addresses have changed"]
+    assert reasons(path, out) == ["the models, their addresses or what is replayed have changed"]
 
 
 def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(asking, capsys):
