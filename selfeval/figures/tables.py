@@ -215,6 +215,14 @@ def claims_by_developer(counts: pd.DataFrame, display: Mapping[str, str] | None 
     return found.rename(columns={"name": "developer"})
 
 
+def families(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set discrimination of its family's name beside that of its own, of each evaluator that has both; maybe empty."""
+    of_family = default_rows(table, "family_discrimination")
+    own = default_rows(table, J).merge(of_family[ROW])
+    shown = summary(pd.concat([own, of_family]), [J, "family_discrimination"], display)
+    return shown.rename(columns={"p": f"p of {J}"})
+
+
 def preference(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Show recognition beside own-preference and its baseline (`stats.recognition_and_preference`); maybe empty."""
     shown = ["recognition", "own_rate", "neutral_rate", "own_minus_neutral", "correlation"]
