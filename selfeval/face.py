@@ -201,7 +201,8 @@ def measure_recognition(
     names = serving.marked(names, several)
     for sentence in [*tables.reading(frame, changes, names), *tables.two_authors(frame)]:
         print(sentence)
-    table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
+    families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
+    table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed, families=families)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)

@@ -8,8 +8,9 @@ import scipy.stats as sps
 
 from selfeval.figures.rows import BESIDE, bootstrapped, default_rows, renamed, words
 from selfeval.keys import visible
+from selfeval.models import grouped
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats import detectable_difference, recognition_table
+from selfeval.stats import detectable_difference, recognition_and_preference, recognition_table
 from selfeval.stats.readings import STYLE, WEIGHTS
 from selfeval.stats.records import NAMING, PAIRWISE, condition_label, varying_parts
 from selfeval.stats.serving import asked_again
@@ -201,6 +202,32 @@ def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd
     }
     both = pd.DataFrame(sums).fillna(0).round(3).reset_index()
     return _readable(both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True), display)
+
+
+def claims_by_developer(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set, for each developer, the share of questions that got a name of its models beside the share that they wrote.
+
+    Developers are the registry's; empty where it lists fewer than two of the authors' ones.
+    """
+    made_by = grouped({*counts["author"], *counts["predicted"]}, "developer")
+    if counts["author"].map(made_by).nunique() < 2:
+        return pd.DataFrame()
+    found = claims(counts.replace({"author": made_by, "predicted": made_by}), display)
+    return found.rename(columns={"name": "developer"})
+
+
+def families(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set discrimination of its family's name beside that of its own, of each evaluator that has both; maybe empty."""
+    of_family = default_rows(table, "family_discrimination")
+    own = default_rows(table, J).merge(of_family[ROW])
+    shown = summary(pd.concat([own, of_family]), [J, "family_discrimination"], display)
+    return shown.rename(columns={"p": f"p of {J}"})
+
+
+def preference(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Show recognition beside own-preference and its baseline (`stats.recognition_and_preference`); maybe empty."""
+    shown = ["recognition", "own_rate", "neutral_rate", "own_minus_neutral", "correlation"]
+    return summary(recognition_and_preference(table), shown, display)
 
 
 def ceiling(table: pd.DataFrame, style: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
