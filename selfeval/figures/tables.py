@@ -344,7 +344,7 @@ def about_readings(table: pd.DataFrame, gaps: pd.DataFrame, display: Mapping[str
         own = gaps[(gaps["evaluator"] == evaluator) & (gaps["statistic"] == AUC)].set_index("first")
         said = [f"{label(evaluator, display)}: by its weights {_told_apart(found.pop(WEIGHTS))}"]
         for name, row in found.items():
-            if name in own.index:
+            if name in own.index and not pd.isna(row.estimate):
                 gap = next(own.loc[[name]].itertuples())
                 verdict = _side(gap, 0, "less than the weights", "more than the weights", "no evidence of a gap")
                 whose = "by style alone" if name == STYLE else f"in words ({name})"
