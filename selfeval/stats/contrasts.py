@@ -17,7 +17,7 @@ from scipy.special import stdtr, stdtrit
 
 from selfeval.stats.engine import BOUND, Difference, Rate, Settings, check_level, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import PAIRWISE, Tally, conditions, neutral_rows, prompts, reached, tallies
+from selfeval.stats.records import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, reached, tallies
 from selfeval.stats.serving import NOTE, flagged, of_predictions
 from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, default_rows, write
 
@@ -66,7 +66,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     both = {t.condition: t for t in tallies(pd.concat(common))}
     one, two = (_measures(both[label]) for label in (first, second))
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
-    values = [part.get(field, "not set") for part in parts]  # `effort` is there only where it was asked for
+    values = [part.get(field, LEFT_OUT.get(field, "not set")) for part in parts]
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
     note = "" if all(side["unit"].nunique() == common[0]["unit"].nunique() for side in sides) else "common_prompts"
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
