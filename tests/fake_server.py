@@ -46,6 +46,16 @@ def instance(schema):
     return {"string": "text", "integer": 1, "number": schema.get("minimum", 0.5), "boolean": True}.get(kind)
 
 
+def pieces(text):
+    """Return the tokens of a text: its words."""
+    return re.findall(r"\s*\S+", text)
+
+
+def chance(model, piece):
+    """Return the log-probability of a token, which every model has of its own."""
+    return -1 - int(hashlib.sha256(f"{model} {piece}".encode()).hexdigest()[:2], 16) / 100
+
+
 def logprobs(text, k):
     """Return OpenAI's logprobs object: one token per word, itself first, then YES, NO and fillers."""
 
@@ -53,7 +63,7 @@ def logprobs(text, k):
         return {"token": token, "logprob": value, "bytes": list(token.encode("utf-8", "replace"))}
 
     rows = []
-    for token in re.findall(r"\s*\S+", text):
+    for token in pieces(text):
         names = [token, *(name for name in ("YES", "NO") if name != token), *(f"t{i}" for i in range(k))]
         rows.append({**entry(token, -0.1), "top_logprobs": [entry(n, -0.1 - i) for i, n in enumerate(names[:k])]})
     return {"content": rows, "refusal": None}
@@ -68,7 +78,14 @@ def completion(body, text, cost=None):
     usage |= {"completion_tokens_details": {"reasoning_tokens": 0}} | ({} if cost is None else {"cost": cost})
     choice = {"index": 0, "message": {"role": "assistant", "content": text, "refusal": None}, "finish_reason": "stop"}
     choice["logprobs"] = logprobs(text, body.get("top_logprobs") or 0) if body.get("logprobs") else None
+    if "grammar" in body:
+        rows = [{"token": piece, "logprob": chance(body["model"], piece)} for piece in [*pieces(text), ""]]
+        choice["logprobs"] = {"content": rows}  # the last is the end of the turn
     head = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": body.get("model")}
+    if "prompt_logprobs" in body:
+        shown = pieces("\n".join(message["content"] for message in body["messages"]))
+        entries = ({"logprob": chance(body["model"], piece), "rank": 1, "decoded_token": piece} for piece in shown)
+        head["prompt_logprobs"] = [None, *({str(i): entry} for i, entry in enumerate(entries))]
     return {**head, "choices": [choice], "usage": usage}
 
 
@@ -146,6 +163,8 @@ class FakeServer:
         (i, body) -> name or None; else each attempt of each request draws a fault of `fault_names` with probability
         `fault_rate`, seeded by request and attempt, whatever the order of arrival. "400-temperature" and
         "400-max_tokens" strike only requests that have the parameter, like the models that refuse it.
+    Also llama.cpp's /tokenize, with a second token for a word that is not ASCII, and chat with a grammar of its tokens;
+    vLLM's `prompt_logprobs`.
     retry_after: seconds that a 429 asks for; hang: seconds until hang, and trickle, give up.
     """
 
@@ -156,7 +175,7 @@ class FakeServer:
         scripted = faults.values() if isinstance(faults, dict) else () if callable(faults) else faults
         if unknown := {*scripted, *fault_names} - {*FAULTS, None}:
             raise ValueError(f"unknown faults {sorted(unknown)}; known: {', '.join(FAULTS)}")
-        self.port, self.ledger, self.replies, self.attempts = port, [], 0, {}
+        self.port, self.ledger, self.replies, self.attempts, self.vocabulary = port, [], 0, {}, []
 
     @property
     def url(self):
@@ -204,10 +223,20 @@ class FakeServer:
             return self.reply[self.replies - 1]
         if self.reply is not None:
             return self.reply(body) if callable(self.reply) else self.reply
+        if "grammar" in body:
+            return "".join(self.vocabulary[int(i)] for i in re.findall(r"<\[(\d+)\]>", body["grammar"]))
         form = body.get("response_format") or {}
         return json.dumps(instance(form["json_schema"]["schema"])) if "json_schema" in form else default_reply(body)
 
+    def _tokens(self, text):
+        start = len(self.vocabulary)
+        for piece in pieces(text):
+            self.vocabulary += [piece] if piece.isascii() else [piece, ""]
+        return {"tokens": [*range(start, len(self.vocabulary))]}
+
     async def _handle(self, request):
+        if request.path == "/health":
+            return web.json_response({"status": "ok"})
         raw, headers = await request.read(), dict(request.headers)
         try:
             body = json.loads(raw)
@@ -216,7 +245,7 @@ class FakeServer:
         index, entry = len(self.ledger), {"time": time.time(), "path": request.path, "headers": headers}
         self.ledger.append(entry)
         entry.update(body=body, authorized="Authorization" in headers, fault=None, status=404)
-        if not isinstance(body, dict) or not request.path.endswith("/chat/completions"):
+        if not isinstance(body, dict) or not request.path.endswith(("/chat/completions", "/tokenize")):
             return web.json_response(error(f"No JSON object, or unknown URL {request.path}"), status=404)
         fault = self._fault(index, body)
         entry.update(fault=fault, status=200)
@@ -234,6 +263,8 @@ class FakeServer:
         elif fault in ANSWERS:
             entry["status"], data, wait = ANSWERS[fault]
             extra |= wait(self.retry_after) if wait else {}
+        elif request.path == "/tokenize":
+            data = self._tokens(body["content"])
         else:
             data = completion(body, self._text(body), self.cost)
             EDITS.get(fault, lambda data: None)(data)

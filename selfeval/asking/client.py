@@ -172,7 +172,9 @@ class Client:
             text = dryrun.stand_in(*request.full(), request.key)
             if not is_computed(model):
                 dryrun.note(request, stored=False, text=text)
-            return Response(text, finish_reason="stop", usage={"prompt": 0, "completion": 0}, cost=0.0)
+            chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in request.parameters else None
+            usage = {"prompt": 0, "completion": 0}
+            return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=chances)
         while True:
             earlier: list[str] = []
             if self._again and (stored := self.store.get(request.key)):

@@ -58,8 +58,10 @@ def model_file(provider: Provider) -> Path:
     install = INSTALL + wanted.get("requirements", "requirements-model.txt")
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         installed = importlib.metadata.version(engine)
-    path = _whole(provider) if wanted.get("parts") else _packaged(wanted["package"], wanted["file"])
-    if missing := [] if path and path.exists() else _missing(wanted):
+    parts = _parts(wanted)
+    path = _whole(wanted) if "parts" in wanted else parts[wanted["package"]]
+    missing = [package for package, file in parts.items() if file is None or not file.exists()]
+    if missing and not (path and path.exists()):
         raise ProviderError(
             f"The embedded model `{Path(wanted['file']).stem}` needs the package `{missing[0]}`; run: {install}"
         )
@@ -71,47 +73,42 @@ def model_file(provider: Provider) -> Path:
     return path
 
 
-def _packaged(package: str, file: str) -> Path | None:
-    """Return where a file of an installed package lies, None where there is no such package."""
-    spec = importlib.util.find_spec(package)
-    return Path(spec.origin).parent / file if spec else None
-
-
 def _parts(wanted: dict) -> dict[str, Path | None]:
-    """Return {package: its part of the weights} in order."""
-    names = {f"{wanted['package']}{n}": wanted["part"].format(n) for n in range(1, wanted["parts"] + 1)}
-    return {package: _packaged(package, file) for package, file in names.items()}
+    """Return {package: its part of the weights, or all of them}, in order; None where a package is not installed."""
+    files = {wanted["package"]: wanted["file"]}
+    if "parts" in wanted:
+        files = {f"{wanted['package']}{n}": wanted["part"].format(n) for n in range(1, wanted["parts"] + 1)}
+    specs = {package: importlib.util.find_spec(package) for package in files}
+    return {package: spec and Path(spec.origin).parent / files[package] for package, spec in specs.items()}
 
 
-def _missing(wanted: dict) -> list[str]:
-    files = _parts(wanted) if wanted.get("parts") else {wanted["package"]: _packaged(wanted["package"], wanted["file"])}
-    return [package for package, file in files.items() if file is None or not file.exists()]
-
-
-def _whole(provider: Provider) -> Path:
+def _whole(wanted: dict) -> Path:
     """Return where weights that come in parts lie once they are put together."""
-    return HOME / "data" / "weights" / provider.embedded["file"]
+    return HOME / "data" / "weights" / wanted["file"]
 
 
-def _put_together(provider: Provider) -> None:
+def _put_together(wanted: dict) -> None:
     """Write the weights from their parts, where that has not been done."""
-    path = _whole(provider)
+    path = _whole(wanted)
     if path.exists():
         return
-    with replacing(path) as part:
-        with part.open("wb") as out:
-            for file in _parts(provider.embedded).values():
-                with file.open("rb") as source:
-                    shutil.copyfileobj(source, out)
-        _check_hash(part, provider)
-        part.replace(path)
+    with replacing(path) as whole:
+        with whole.open("wb") as out:
+            for file in _parts(wanted).values():
+                with file.open("rb") as part:
+                    shutil.copyfileobj(part, out)
+        _check_hash(whole, wanted)
+        whole.replace(path)
 
 
-def _check_hash(path: Path, provider: Provider) -> None:
+def _check_hash(path: Path, wanted: dict) -> None:
     with path.open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
-    if digest != (named := provider.embedded["sha256"]):
-        raise ProviderError(f"{path} has the SHA-256 {digest} and the registry names {named}; it is not loaded.")
+    if digest != wanted["sha256"]:
+        raise ProviderError(
+            f"{path} has the SHA-256 {digest} and the registry names {wanted['sha256']}, so it is not loaded; remove "
+            "it and install its packages again."
+        )
 
 
 def host_folder() -> Path:
@@ -161,9 +158,9 @@ def serve(provider: Provider) -> None:
     import xllamacpp
 
     path, wanted = model_file(provider), provider.embedded
-    if wanted.get("parts"):
-        _put_together(provider)
-    _check_hash(path, provider)
+    if "parts" in wanted:
+        _put_together(wanted)
+    _check_hash(path, wanted)
     flash = "ENABLED" if wanted["settings"]["flash_attention"] else "DISABLED"
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)

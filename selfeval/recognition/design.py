@@ -130,12 +130,12 @@ def design(
 ) -> list[Question]:
     """Return all questions in the order in which they are asked; those about one text follow one another.
 
-    peers: ask about pairs of two others' texts too.
-
     The candidates are the authors of the texts, in an order that is balanced over the texts (`candidate_orders`) and
-    the same for all evaluators. Raises `InputError` for a design that cannot be asked.
+    the same for all evaluators. peers: in pairs, ask about those of two others too. Raises `InputError` for a design
+    that cannot be asked.
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
+    check_flag("peers", peers)
     check_whole("seed", seed, 0)
     check_whole("repeats", repeats, 1)
     _check_design(evaluators, texts, tasks, condition)

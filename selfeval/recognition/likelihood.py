@@ -20,6 +20,7 @@ from scipy.special import expit, logsumexp
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request
+from selfeval.errors import InputError
 from selfeval.models import Model
 from selfeval.recognition.prompts import build_request
 from selfeval.stats.readings import ORDINARY, WEIGHTS
@@ -49,15 +50,18 @@ async def collect_likelihoods(client: Client, models: Sequence[Model], texts: Se
 def implicit_predictions(likelihoods: pd.DataFrame) -> pd.DataFrame:
     """Return prediction records of the task `exact_model`, one per text, candidate and score (`condition`).
 
-    likelihoods: rows of `collect_likelihoods`. A text without the likelihood of a candidate is left out.
+    likelihoods: rows of `collect_likelihoods`. A text without the likelihood of a candidate is left out. Raises
+    `InputError` where none is left, and for a single candidate.
     """
     wide = likelihoods.pivot_table(index="text_id", columns="candidate", values="logprob", sort=False, dropna=False)
     wide = wide.astype(float).dropna()
+    if wide.empty or len(wide.columns) < 2:
+        raise InputError("No text has a likelihood under each of two candidates or more; ask more `models`.")
     about = likelihoods.drop_duplicates("text_id").set_index("text_id").loc[wide.index]
     values, length, parts = wide.to_numpy(), about["characters"].to_numpy(), []
     for place, candidate in enumerate(wide.columns):
         own, others = values[:, place], np.delete(values, place, axis=1)
-        scores = {WEIGHTS: own - logsumexp(others, axis=1) + np.log(max(others.shape[1], 1)), ORDINARY: own}
+        scores = {WEIGHTS: own - logsumexp(others, axis=1) + np.log(others.shape[1]), ORDINARY: own}
         for name, score in scores.items():
             rows = about[["prompt_id", "sample"]].assign(
                 true_model=about["author"], evaluator_model=candidate, task_type="exact_model",

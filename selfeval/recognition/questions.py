@@ -181,7 +181,7 @@ class Question:
     def _record(self, text: dict, response: Response, call: dict, place: int | None, other: dict | None = None) -> dict:
         condition = asdict(self.condition)
         for name in ("effort", "provenance"):  # as in files from before there were these fields
-            if condition[name] == Condition.__dataclass_fields__[name].default:
+            if condition[name] == getattr(Condition, name):
                 del condition[name]
         if "words_asked" in text:
             condition["words"] = text["words_asked"]

@@ -33,8 +33,9 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     if unknown := {*rates} - KNOWN:
         raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
-    placed = [message["content"] for message in messages if message["role"] == "assistant"]
-    shown, asked = blocks(question) or [("", text) for text in placed], question.rpartition("\n\n")[2]
+    shown, asked = blocks(question), question.rpartition("\n\n")[2]
+    if prompts.BEFORE in question or prompts.THEN in question:
+        shown += [("", message["content"]) for message in messages if message["role"] == "assistant"]
     if not shown:
         return write(model, question, draw)
     if draw.random() < rates.get("no_answer", 0):

@@ -12,12 +12,12 @@ import pandas as pd
 from selfeval.stats.contrasts import FIELDS, common_rows
 from selfeval.stats.engine import Settings, Statistic
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import BINARY, conditions, prompts, tallies, varying_parts
+from selfeval.stats.records import BINARY, Tally, conditions, prompts, tallies, varying_parts
 from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
 
 WEIGHTS, ORDINARY, STYLE = "weights", "own likelihood", "style"
 COMPARED = ("auc_within_prompt", "discrimination")
-TOLD = {"told=true": "told", "told=false": "untold"}
+TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
 
@@ -39,7 +39,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
     readings: prediction records with `reading=...` as condition, one of them `reading=weights`. Only prompts and
     evaluators of both are compared (note `common_prompts`). Intervals are MOVER over the two with the correlation of
     their prompts, p is its inversion, p_holm over evaluators. Returns `stats.COLUMNS`, `field` ("reading"), `first`
-    (the other reading) and `second`.
+    (the other reading) and `second`; empty where no other reading is of the same prompts.
     """
     frame, parts = readings.reset_index(drop=True), []
     frame = frame.assign(unit=prompts(frame)[0], reading=frame["condition"].str.removeprefix("reading="))
@@ -48,20 +48,22 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         sides = common_rows([other, weights], ("unit", "evaluator_model"))
         if name in (WEIGHTS, ORDINARY) or any(side.empty for side in sides):
             continue
-        one, two = map(_by_evaluator, sides)
+        both = {tally.condition: _by_evaluator(tally) for tally in tallies(pd.concat(sides))}  # which have one order
+        one, two = both[f"reading={name}"], both[f"reading={WEIGHTS}"]
         found = [
             Measure(key[0], two[key] - one[key], {"evaluator": key[1], "policy": "all"}, test=INVERTED, resampled=False)
             for key in one if key in two
         ]  # fmt: skip
-        note = "common_prompts" * (sides[0]["unit"].nunique() < other["unit"].nunique())
+        whole = max(side["unit"].nunique() for side in (other, weights))
+        note = "common_prompts" * (sides[0]["unit"].nunique() < whole)
         table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"])
         parts.append(table.assign(**dict(zip(FIELDS, ["reading", name, WEIGHTS], strict=True))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
 
 
-def _by_evaluator(records: pd.DataFrame) -> dict[tuple[str, str], Statistic]:
-    """Return {(statistic, evaluator): its value} of the records of one reading."""
-    [tally], found = tallies(records), {}
+def _by_evaluator(tally: Tally) -> dict[tuple[str, str], Statistic]:
+    """Return {(statistic, evaluator): its value} of one reading."""
+    found = {}
     for m in measures_of(tally, "all"):
         if m.statistic in COMPARED and m.value.ndim < 2:
             names = m.labels["evaluator"] if m.value.ndim else [m.labels["evaluator"]]

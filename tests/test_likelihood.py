@@ -1,0 +1,173 @@
+"""The likelihood of a given text, and what follows from it: requests, faults, scores and gaps, without a model."""
+
+import asyncio
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_server import FakeServer, chance, pieces
+
+import selfeval as se
+from selfeval.asking.client import Client
+from selfeval.asking.store import Store
+from selfeval.errors import InputError
+from selfeval.models import get_all
+from selfeval.recognition.likelihood import collect_likelihoods, implicit_predictions
+
+REGISTRY = """models:
+  - {id: mine/sailor, provider: llamacpp, model: sailor, display: Sailor, system: Ahoy., parameters: {temperature: 1.3}}
+"""
+
+
+def written(author, words, prompt="p0", text_id=0):
+    """Return a text record."""
+    return {"text_id": text_id, "prompt_id": prompt, "prompt": "Write.", "sample": 0, "author": author,
+            "author_display": author, "text": words, "words_asked": 5}  # fmt: skip
+
+
+@pytest.fixture
+def ask(monkeypatch, tmp_path, registry):
+    """A function that collects the likelihoods of texts under a model of a fake server; returns (rows, ledger)."""
+    registry(REGISTRY)
+
+    def asked(model, *texts, **faults):
+        async def run():
+            async with Client(1, Store(tmp_path / "store.sqlite")) as client:
+                return await collect_likelihoods(client, get_all(model), [written("a", text) for text in texts])
+
+        with FakeServer(**faults) as server:
+            monkeypatch.setenv("LLAMACPP_BASE_URL", server.url)
+            monkeypatch.setenv("VLLM_BASE_URL", server.url)
+            return asyncio.run(run()), server.ledger
+
+    return asked
+
+
+def of_text(model, text):
+    return pytest.approx(sum(chance(model, piece) for piece in pieces(text)))
+
+
+# asking ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_grammar_of_token_ids_forces_the_text(ask):
+    [row], [tokenized, chat] = ask("mine/sailor", "The rain fell.")
+    assert tokenized["path"] == "/tokenize"
+    assert tokenized["body"] == {"content": "The rain fell.", "add_special": False, "parse_special": False}
+    body = chat["body"]
+    assert body["grammar"] == "root ::= <[0]> <[1]> <[2]>" and body["max_tokens"] == 4 and body["logprobs"] is True
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert body["messages"][1]["content"].startswith("Write.\n\nWrite about 5 words")
+    assert body["cache_prompt"] is False and not {"temperature", "likelihood"} & {*body}
+    assert (row["candidate"], row["status"], row["tokens"], row["characters"]) == ("mine/sailor", "ok", 3, 14)
+    assert row["logprob"] == of_text("sailor", "The rain fell.")
+
+
+def test_log_probabilities_of_a_prompt_are_read_from_its_end(ask):
+    [row], [chat] = ask("vllm:tall", "Write. Rain fell.")  # its first word ends the request too
+    body = chat["body"]
+    assert body["messages"][-1] == {"role": "assistant", "content": "Write. Rain fell."}
+    assert body["prompt_logprobs"] == 0 and body["continue_final_message"] and not body["add_generation_prompt"]
+    assert row["tokens"] == 3 and row["logprob"] == pytest.approx(
+        chance("tall", "\nWrite.") + chance("tall", " Rain") + chance("tall", " fell.")
+    )
+
+
+def test_a_token_without_a_row_makes_the_likelihood_null_and_another_reply_is_an_error(ask):
+    rows, _ = ask("llamacpp:a", "Rain \u2614 fell.", "Rain fell.")
+    assert [(row["logprob"], row["tokens"], row["status"]) for row in rows] == [
+        (None, None, "ok"), (of_text("a", "Rain fell."), 2, "ok"),
+    ]  # fmt: skip
+    [row], ledger = ask("llamacpp:b", "Snow fell.", reply="Snow melts.")
+    assert (row["status"], row["logprob"], len(ledger)) == ("error", None, 2)
+    assert "wrote 'Snow melts.' instead of the text" in row["error"]
+
+
+@pytest.mark.parametrize("fault", ["500", "200-error", "empty"])
+@pytest.mark.parametrize("place", [1, 0])
+def test_a_failed_call_is_made_again_from_its_start(ask, place, fault):
+    if (place, fault) == (0, "200-error"):
+        pytest.skip("/tokenize has no such error")
+    [row], ledger = ask("llamacpp:a", "Rain fell.", faults={place: fault})
+    assert row["logprob"] == of_text("a", "Rain fell.")
+    paths = [entry["path"].rpartition("/")[2] for entry in ledger]
+    assert paths == ["tokenize", "completions"][: place + 1] + ["tokenize", "completions"]
+
+
+def test_who_gives_no_likelihood_is_named_or_left_out(capsys):
+    texts = [written("sim/good", "Rain.", text_id=0), written("sim/chance", "Snow.", text_id=1)]
+    with pytest.raises(InputError, match=r"The provider `sim` of 'sim/good' gives no log-probabilities .*llama\.cpp"):
+        se.likelihoods(texts, "sim/good")
+    assert se.likelihoods(texts).empty
+    assert "'sim/chance' gives no log-probabilities of a text: it is no candidate." in capsys.readouterr().out
+
+
+# scores ---------------------------------------------------------------------------------------------------------------
+
+LOGPROBS = {("p0", "a"): (-10, -20, -30), ("p0", "b"): (-40, -20, -30), ("p1", "a"): (-8, -8.5, -9)}
+
+
+def test_scores_are_the_ratio_to_the_others_mean_and_the_own_likelihood_per_character():
+    rows = [
+        {"text_id": i, "prompt_id": prompt, "sample": 0, "author": author, "candidate": name, "logprob": logprob,
+         "characters": 10 * (i + 1)}
+        for i, ((prompt, author), values) in enumerate(LOGPROBS.items())
+        for name, logprob in zip("abc", values, strict=True)
+    ]  # fmt: skip
+    rows += [{**rows[0], "text_id": 9, "candidate": name, "logprob": None if name == "c" else -1} for name in "abc"]
+    found = implicit_predictions(pd.DataFrame(rows)).set_index(["condition", "evaluator_model", "text_id"])
+    assert len(found) == 2 * 3 * 3, "a text without a likelihood is left out"
+    assert found.loc[("reading=weights", "a"), "predicted_model"].tolist() == ["a", "b", "a"]
+    assert found.loc[("reading=weights", "c"), "true_model"].tolist() == ["a", "b", "a"]
+    for i, values in enumerate(LOGPROBS.values()):
+        own, *others = values
+        ratio = own - math.log(sum(map(math.exp, others)) / 2)
+        for name, value in {"weights": ratio, "own likelihood": own}.items():
+            score = found.loc[(f"reading={name}", "a", i), "score"]
+            assert math.log(score / (1 - score)) == pytest.approx(value / (10 * (i + 1)))
+    with pytest.raises(InputError, match="under each of two candidates"):
+        implicit_predictions(pd.DataFrame(rows).query("candidate == 'a'"))
+
+
+def known(prompts=12):
+    """Return likelihoods that know all but one text of each author, and answers that say yes to every third text."""
+    draw, likelihoods, answers = np.random.default_rng(0), [], []
+    for i, (prompt, author) in enumerate((p, a) for p in range(prompts) for a in ("sim/good", "sim/chance")):
+        about = {"text_id": i, "prompt_id": f"p{prompt}", "sample": 0}
+        for name in ("sim/good", "sim/chance"):
+            likely = -20 - 10 * ((name != author) != (prompt == 3)) + draw.normal()
+            more = {"author": author, "candidate": name, "logprob": likely, "characters": 40}
+            likelihoods.append(about | more)
+            asked = {"true_model": author, "evaluator_model": name, "predicted_self": i % 3 == 0, "status": "ok"}
+            score = (i % 3 == 0) / 2 + draw.uniform(0, 0.5)
+            answers.append(about | asked | {"task_type": "binary_self", "score": score, "condition": {"told": True}})
+    return likelihoods, answers
+
+
+def test_weights_and_words_stand_side_by_side_with_their_gap():
+    likelihoods, answers = known()
+    result = se.measure_implicit(likelihoods, answers, n_resamples=20)
+    estimates = result[result["author"] == ""].drop_duplicates(["condition", "evaluator", "statistic"])
+    found = estimates.set_index(["condition", "evaluator", "statistic"])["estimate"]
+    assert found["reading=weights", "sim/good", "discrimination"] == pytest.approx(11 / 12 - 1 / 12)
+    assert {name for reading, _, name in found.index if reading == "reading=own likelihood"} == {
+        "auc", "auc_within_prompt",
+    }  # fmt: skip
+    gaps = result.tables["gaps"]
+    assert {*gaps["first"]} == {"yes or no"} and {*gaps["second"]} == {"weights"}
+    for gap in gaps.itertuples():
+        both = [found[f"reading={name}", gap.evaluator, gap.statistic] for name in ("weights", "yes or no")]
+        assert gap.estimate == pytest.approx(both[0] - both[1]) and gap.low < gap.estimate < gap.high
+    assert len(gaps) == 2 * 2 and (gaps["clusters"] == 12).all() and (gaps["note"] == "few_prompts").all()
+
+
+def test_a_gap_pairs_prompts_whatever_their_order_and_leaves_out_those_of_one_reading():
+    likelihoods, answers = known()
+    shuffled = pd.DataFrame(answers).sample(frac=1, random_state=1).to_dict("records")
+    straight, other = (
+        se.measure_implicit(likelihoods, each, n_resamples=1).tables["gaps"] for each in (answers, shuffled)
+    )
+    pd.testing.assert_frame_equal(straight, other)
+    some = se.measure_implicit(likelihoods, answers[:32], n_resamples=1).tables["gaps"]
+    assert (some["clusters"] == 8).all() and some["note"].str.contains("common_prompts").all()
