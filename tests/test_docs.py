@@ -14,6 +14,7 @@ from written_files import run_commands, run_notebooks, without_pictures
 
 from selfeval import DATA
 from selfeval.asking.http import _usage
+from selfeval.asking.recordings import opener
 from selfeval.asking.request import Response
 from selfeval.asking.store import Store
 from selfeval.identity import EvalRunner
@@ -50,8 +51,9 @@ FIELDS_OF = {  # section: the fields that the code reads
 
 
 def content_of(path):
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".jsonl":
+    with opener(path)(path, "rt", encoding="utf-8") as file:
+        text = file.read()
+    if ".jsonl" in path.suffixes:
         return [json.loads(line) for line in text.splitlines()]
     return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
 
@@ -129,6 +131,8 @@ def hold_inputs(dictionary):
     for section, pattern in inputs.items():
         for path in sorted(DATA.glob(pattern) if "*" in pattern else [DATA / pattern]):
             hold_file(dictionary, section, path)
+    for path in DATA.glob("recorded/*"):
+        hold_file(dictionary, "samplejsonl", path)
     registry = content_of(DATA / "models.yaml")
     played = {"identity": "identity-model", "roleplay": "role-player", None: "evaluator"}
     function = {"id": "my/model", "provider": "python", "model": "mine:answer", "display": "Mine", "stored": True}

@@ -347,6 +347,9 @@ def test_a_resume_after_a_change_runs_anew_and_never_mixes(asking, monkeypatch):
     assert sweep.run_file(path, 1, out, "forked") == 0
     assert [entry["body"]["top_p"] for entry in server.ledger] == [0.5, 0.9], "no reply of the other parameters"
     assert reasons(path, out) == [""]
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
+    assert reasons(path, out) == ["the models, their addresses or what is replayed have changed"]
+    monkeypatch.setenv("SELFEVAL_REPLAY", "")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert reasons(path, out) == ["the models, their addresses or what is replayed have changed"]
 
