@@ -38,8 +38,7 @@ async def post(client, url, body: dict):
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
     response = await _send(client, url, sent)
     if response.status_code == 500 and "grammar stack" in response.text:  # it would every time
-        response = type(response)(200, content=b'{"choices": [{"message": {"content": null}}]}')
-        return _rewritten(response, text, lambda *_: [("", None)])
+        return _said(response, {}, text, [])
     return _rewritten(response, text, partial(_of_reply, n=len(ids)))
 
 
@@ -50,7 +49,11 @@ async def _send(client, url, body: dict):
 def _rewritten(response, text: str, tokens_of):
     """Return a response whose reply is the text, with its tokens' log-probabilities where all are known."""
     body = read_body(response)
-    found = [{"token": token, "logprob": logprob} for token, logprob in tokens_of(body, text)]
+    return _said(response, body, text, tokens_of(body, text))
+
+
+def _said(response, body: dict, text: str, tokens: list[tuple[str, float]]):
+    found = [{"token": token, "logprob": logprob} for token, logprob in tokens]
     choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     if all(row["logprob"] is not None for row in found):
         choice["logprobs"] = {"content": found}
