@@ -153,6 +153,59 @@ def test_pairs_are_shown_in_both_orders_against_every_other_author():
     assert prompts.BETTER in better[0] and {r["is_correct"] for r in records["pairwise_self"]} == {None}
 
 
+def test_with_peers_each_pair_of_two_others_is_asked_about_in_both_orders():
+    texts = written("perfect", "good", "first")
+    fleet = get_all(["sim/perfect", "sim/good", "sim/first"])
+    rows = ask(fleet, texts, Condition(question="better"), "pairwise_self", peers=True)["pairwise_self"]
+    neutral = [r for r in rows if r["evaluator_model"] not in (r["true_model"], r["other_model"])]
+    assert len(rows) == 12 * 3 * 6 and len(neutral) == 12 * 3 * 2
+    assert {(r["text_id"], r["other_text_id"]) for r in neutral} == {
+        (r["other_text_id"], r["text_id"]) for r in neutral
+    }
+    table = stats.default_rows(stats.recognition_table(pd.DataFrame(rows), n_resamples=1), "own_minus_neutral")
+    found = table.set_index("evaluator")["estimate"]
+    assert found["sim/perfect"] > 0.3 and table["n"].min() > 0  # it takes its own for the better one
+
+
+@pytest.mark.parametrize("provenance", ["own_turn", "prefill"])
+def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
+    texts = written("perfect", "good", n_prompts=6)
+    condition = Condition(provenance=provenance)
+    seen = []
+
+    def spy(messages, **parameters):
+        seen.append(messages)
+        begun = messages[-1]["content"] if provenance == "prefill" else ""
+        return f"{begun} YES"  # as llama.cpp's server answers
+
+    records = ask([from_callable(spy, "sim/perfect", "Perfect")], texts, condition, "binary_self")["binary_self"]
+    assert {(r["reply"].strip(), r["predicted_self"], r["condition"]["provenance"]) for r in records} == {
+        ("YES", True, provenance)
+    }
+    request, text, *rest = [message["content"] for message in seen[0]]
+    asks = rest[0] if provenance == "own_turn" else request
+    assert request.startswith(texts[0]["prompt"]) and text.startswith(texts[0]["text"])
+    assert prompts.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
+    both = ask(get_all(["sim/perfect", "sim/good"]), texts, condition)
+    claimed = {
+        r["predicted_self"] for r in both["binary_self"] if r["evaluator_model"] == r["true_model"] == "sim/perfect"
+    }
+    assert claimed == {True}  # simulated models find their text there
+
+
+def test_provenance_is_of_one_text_and_a_begun_answer_needs_a_provider_that_goes_on_with_it():
+    texts = written("perfect", "good", n_prompts=2)
+    assert "provenance" not in ask(get_all(["sim/good"]), texts)["binary_self"][0]["condition"]
+    for given, tasks, message in (
+        ({"provenance": "own_turn"}, "pairwise_self", "is about one text"),
+        ({"provenance": "prefill", "answer": "constrained"}, BOTH, "use `answer` = 'free'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ask(get_all(["sim/good"]), texts, Condition(**given), tasks)
+    with pytest.raises(InputError, match="not known to go on with an answer"):
+        ask(get_all("openai/gpt-4.1"), texts, Condition(provenance="prefill"))
+
+
 def test_a_lineup_is_one_question_and_a_record_per_text():
     texts = written("perfect", "good", "first", n_prompts=1)
     seen, records = spied(texts, tasks="lineup", reply="1. Perfect\n2. Perfect\n3: nobody")
