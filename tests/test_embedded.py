@@ -106,22 +106,11 @@ def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(tmp_path
 
 @pytest.mark.model
 def test_the_likelihood_of_ten_texts_is_that_of_feeding_them_token_by_token(tmp_path):
-    texts = [
-        f"{who} {does} the old {what}."
-        for who in ("Rain", "Nobody")
-        for does, what in (
-            ("leaves", "harbour"),
-            ("is", "\u201chouse\u201d"),
-            ("asks", "2 x 3 = 6"),
-            ("sings", "song\n\nagain"),
-            ("opens", "door"),
-        )
-    ]
+    ends = ["leaves", "a \u201chouse\u201d", "2 x 3 = 6", "a song\n\nagain", "the door."]
+    texts = [f"{who} {end}" for who in ("Rain falls on", "Nobody sees") for end in ends]
     model, asked = get("local/smollm2-135m"), "Write a line."
-    requests = [
-        Request(model, [*user(asked), {"role": "assistant", "content": text}], {"likelihood": "grammar"})
-        for text in texts
-    ]
+    likelihood = {"likelihood": "grammar"}
+    requests = [Request(model, [*user(asked), {"role": "assistant", "content": text}], likelihood) for text in texts]
     found = ask(tmp_path / "a.sqlite", requests)
     assert [response.text for response in found] == texts
     for text, response in zip(texts, found, strict=True):
@@ -142,10 +131,8 @@ def fed(asked, text):
     total = 0.0
     for k, token in enumerate(ids := post("/tokenize", content=text, parse_special=False)["tokens"]):
         how = {"n_predict": 1, "n_probs": 1, "cache_prompt": k > 0, "temperature": 0}
-        [said] = post("/completion", prompt=before + ids[:k], grammar=f"root ::= <[{token}]>", **how)[
-            "completion_probabilities"
-        ]
-        total += said["logprob"]
+        reply = post("/completion", prompt=before + ids[:k], grammar=f"root ::= <[{token}]>", **how)
+        total += reply["completion_probabilities"][0]["logprob"]
     return total
 
 
@@ -218,17 +205,17 @@ def test_weights_in_parts_are_put_together_once_and_only_with_their_hash(registr
 
     wrong = provider(sha256="0" * 64)
     path = embedded.model_file(wrong)
-    with pytest.raises(ProviderError, match="the registry names 0000.*; it is not loaded"):
-        embedded._put_together(wrong)
+    with pytest.raises(ProviderError, match=r"the registry names 0000.*, so it is not loaded"):
+        embedded._put_together(wrong.embedded)
     assert not list(path.parent.iterdir())
     right = provider(sha256=hashlib.sha256(whole).hexdigest())
-    embedded._put_together(right)
+    embedded._put_together(right.embedded)
     assert embedded.model_file(right) == path == tmp_path / "data" / "weights" / "whole.gguf"
     assert path.read_bytes() == whole
     shutil.rmtree(tmp_path / "weights_part2")
     assert embedded.model_file(right) == path  # the parts may go then
     path.unlink()
-    with pytest.raises(ProviderError, match="needs the package `weights_part2`; run: .* -r requirements-qwen.txt"):
+    with pytest.raises(ProviderError, match=r"needs the package `weights_part2`; run: .* -r requirements-qwen\.txt"):
         embedded.model_file(right)
 
 
