@@ -636,7 +636,8 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None, no
     first of its kind. Returns the folder of the set for `draw_paper`.
     """
     drawn = figures.draw(result.kind, result.tables, result.names)
-    kept = result.records if result.kind in ("recognition", "jury") else records.rows_of(result.records)
+    kept_already = ("recognition", "implicit", "jury")
+    kept = result.records if result.kind in kept_already else records.rows_of(result.records)
     about = {**(result.settings or {}), **(settings or {})}
     if result.kind == "recognition":
         shown = tables.summary(result.tables["recognition"], PRINTED, result.names)
