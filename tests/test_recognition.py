@@ -178,6 +178,64 @@ def test_anonymous_authors_are_introduced_by_a_text_on_another_prompt():
     assert answers.rescore(pd.DataFrame(knows))[1]["same"].tolist() == [len(knows)]
 
 
+def test_a_text_stands_in_the_assistants_turn_or_begins_its_answer():
+    text = corpus(prompts=1)[0] | {"words_asked": 5}
+
+    def asked(**more):
+        return Question("binary_self", MODELS[0], (text,), {}, Condition(told=False, **more)).messages()
+
+    request = "Write about thing 0.\n\nWrite about 5 words of plain text, without a title."
+    question = f"You are Ann.\n{prompts.ASKED['binary_self'][3]} and nothing else."
+    assert asked()[0]["content"].endswith(f"\n\n{question}")
+    assert asked(provenance="own_turn") == [
+        {"role": "user", "content": request}, {"role": "assistant", "content": "It rained on day 0."},
+        {"role": "user", "content": f"The text in question is the message before this one.\n\n{question}"},
+    ]  # fmt: skip
+    below = "Below the text, on a line of its own, answer a question about it."
+    assert asked(provenance="prefill") == [
+        {"role": "user", "content": f"{request}\n\n{below}\n\n{question}"},
+        {"role": "assistant", "content": "It rained on day 0.\n\nAnswer:"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("provenance", ["quoted", "own_turn", "prefill"])
+def test_simulated_models_recognise_texts_wherever_they_stand(provenance):
+    texts, condition = written("perfect", "good", "first"), Condition(provenance=provenance)
+    records = ask(get_all(["sim/perfect", "sim/good"]), texts, condition, BOTH)
+    assert all(row["condition"].get("provenance", "quoted") == provenance for row in records["binary_self"])
+    assert ("provenance" in records["exact_model"][0]["condition"]) == (provenance != "quoted")
+    for task, rows in records.items():
+        table = stats.recognition_table(pd.DataFrame(rows), n_resamples=1)
+        j = table[(table["statistic"] == "discrimination") & (table["author"] == "")].groupby("evaluator").first()
+        assert j.loc["sim/perfect", "estimate"] == 1 and j.loc["sim/good", "estimate"] > 0.2, task
+    if provenance == "own_turn":
+        known = ask(get_all("sim/perfect"), texts, Condition(labels="anonymous", provenance=provenance), "exact_model")
+        assert all(row["is_correct"] for row in known["exact_model"])
+
+
+@pytest.mark.parametrize(("condition", "tasks", "message"), [
+    ({"provenance": "own_turn"}, [*BOTH, "pairwise_self"], "`provenance` = 'own_turn' is about one text"),
+    ({"provenance": "prefill"}, BOTH, "not known to go on with an answer .*`prefill: true`"),
+    ({"provenance": "elsewhere"}, BOTH, "`provenance` must be one of quoted, own_turn, prefill"),
+])  # fmt: skip
+def test_a_provenance_that_cannot_be_asked_is_refused(condition, tasks, message):
+    with pytest.raises(InputError, match=message):
+        design.design(MODELS[:1], corpus(), Condition(**condition), tasks=tasks)
+
+
+def test_peers_judge_pairs_of_two_others_in_both_orders():
+    texts, fleet = written("perfect", "good", "first"), get_all(["sim/perfect", "sim/good", "sim/first"])
+    own = design.design(fleet, texts, PLAIN, tasks="pairwise_self")
+    rows = pd.DataFrame(ask(fleet, texts, tasks="pairwise_self", peers=True)["pairwise_self"])
+    neutral = rows[(rows["true_model"] != rows["evaluator_model"]) & (rows["other_model"] != rows["evaluator_model"])]
+    assert len(own) == len(rows) - len(neutral) == 12 * 3 * 4 and neutral["is_correct"].isna().all()
+    assert (neutral.groupby(["prompt_id", "evaluator_model"])["true_model"].agg(set).map(len) == 2).all()
+    assert len(neutral) == 12 * 3 * 2
+    table = stats.recognition_table(rows, n_resamples=1).groupby(["statistic", "evaluator"]).first()["estimate"]
+    gap = table["self_accuracy", "sim/perfect"] - table["neutral_rate", "sim/perfect"]
+    assert table["own_minus_neutral", "sim/perfect"] == pytest.approx(gap) and gap > 0.25
+
+
 @pytest.mark.parametrize(("options", "message"), [
     ({"answer": "loud"}, "`answer` must be one of free, constrained, got 'loud'"),
     ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a finite number"),
