@@ -1,11 +1,11 @@
 # Every target prepares .venv when it is missing or when a requirements file changed.
 #   make demo       texts, answers, a table and a figure, on the embedded model
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
-#   make figures    the paper's figures, for real     make record     record the replayed replies anew
+#   make figures    the paper's figures (replayed)    make record     record the replies of the notebooks anew
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
 #   make faults     the fault suite in full, as a table
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
-#   make report     HTML pages of all runs
+#   make report     HTML pages of all runs             make record-figures  those of the figures, for real
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,11 +14,12 @@ FILE ?= notebooks/sweeps/demo.yaml
 WORKERS ?= 2
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 RECOGNITION := $(filter notebooks/00% notebooks/01% notebooks/02% notebooks/07%,$(NOTEBOOKS))
+FIGURES ?= demo two_families
 RECORDING := SELFEVAL_REPLACE_SAMPLES=1 SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
-.PHONY: demo lab figures test notebooks record record-part sweep report bench faults clean
+.PHONY: demo lab figures test notebooks record record-part record-figures sweep report bench faults clean
 
 .venv/.ready: requirements.txt requirements-model.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "selfeval needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
@@ -35,12 +36,10 @@ demo: .venv/.ready
 lab: .venv/.ready
 	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $(LAB_FLAGS) notebooks/00_tour.ipynb
 
-# What asks the embedded model runs one notebook at a time: they share its one slot, and its prefix cache works best in
-# order. Then all others, and what is left.
+# All replies are recorded ones, so that every clone has the same figures and tables to the byte.
 figures: .venv/.ready
-	@$(BIN)/selfeval sweep notebooks/sweeps/demo.yaml --workers 1 \
-	  --only texts --only asked --only asked-human --only identity --only jury --only existence
-	@$(BIN)/selfeval sweep notebooks/sweeps/demo.yaml --workers $(WORKERS)
+	@set -e; for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then \
+	  SELFEVAL_REPLAY=data/recorded $(BIN)/selfeval sweep notebooks/sweeps/$$each.yaml --workers $(WORKERS); fi; done
 	@echo "figures/README.md shows all figures and tables and says what made them"
 
 test: .venv/.ready
@@ -76,6 +75,20 @@ record-part: .venv/.ready
 	$(RECORDING) $(EXECUTE) --output-dir data/store/recording $(NOTEBOOKS)
 	@if [ $(PART) = recognition ]; then $(RECORDING) $(UNTOLD); fi
 	$(RECORDING) $(BIN)/selfeval store export data/sample/$(PART).jsonl
+
+# Compute what `make figures` replays, one notebook at a time: the embedded models share the cores, and a prefix cache
+# works best in order. The same command goes on where it was stopped. One of them: make record-figures FIGURES=demo
+RECORDED := data/store/recorded
+record-figures: .venv/.ready
+	@test -d $(RECORDED) || rm -f $(FIGURES:%=data/recorded/%.jsonl.xz)
+	@set -e; export SELFEVAL_STORE=$(CURDIR)/$(RECORDED)/responses.sqlite; mkdir -p data/recorded; \
+	find data/recorded -name '*.jsonl.xz' -exec $(BIN)/selfeval store import {} +; \
+	for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then continue; fi; \
+	  $(BIN)/selfeval sweep notebooks/sweeps/$$each.yaml --workers 1 --out $(RECORDED)/$$each; \
+	  SELFEVAL_REPLAY=data/recorded $(BIN)/selfeval store export data/recorded/$$each.jsonl.xz; \
+	done
+	rm -rf $(RECORDED)
+	$(MAKE) figures
 
 sweep: .venv/.ready
 	$(BIN)/selfeval sweep $(FILE) --workers $(WORKERS)

@@ -201,7 +201,8 @@ def measure_recognition(
     names = serving.marked(names, several)
     for sentence in [*tables.reading(frame, changes, names), *tables.two_authors(frame)]:
         print(sentence)
-    table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
+    families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
+    table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed, families=families)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)
@@ -635,7 +636,8 @@ def save(result: Estimates, out: str | Path, settings: Mapping | None = None, no
     first of its kind. Returns the folder of the set for `draw_paper`.
     """
     drawn = figures.draw(result.kind, result.tables, result.names)
-    kept = result.records if result.kind in ("recognition", "jury") else records.rows_of(result.records)
+    kept_already = ("recognition", "implicit", "jury")
+    kept = result.records if result.kind in kept_already else records.rows_of(result.records)
     about = {**(result.settings or {}), **(settings or {})}
     if result.kind == "recognition":
         shown = tables.summary(result.tables["recognition"], PRINTED, result.names)

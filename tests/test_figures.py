@@ -11,7 +11,7 @@ from matplotlib.text import Text
 
 from selfeval import DATA, figures
 from selfeval.errors import InputError
-from selfeval.figures import paper, printed, results, style
+from selfeval.figures import paper, printed, results
 from selfeval.figures.results import BY_FAMILY, find, save
 from selfeval.figures.rows import COLUMNS, renamed
 from selfeval.figures.style import DOUBLE, SINGLE
@@ -297,22 +297,6 @@ def test_a_second_run_writes_the_same_bytes_and_says_what_made_them(kept, tmp_pa
     assert "(`make it`)" in readme and "A \\<b\\> \\| $x$" in readme and "(names_scores.png)" in readme
     numbers = pd.read_csv(out / "tables" / "names_existence.csv")
     assert numbers.loc[0, ["discrimination_low", "p", "n", "clusters"]].tolist() == [0.1, 0.0001, 4, 3]
-
-
-def test_the_first_figure_of_the_readme_shows_that_the_usual_score_misleads(tmp_path, monkeypatch):
-    sets = {one.name: one for one in find("results/demo", ["fleet", "recognition"])}
-    assert paper._hero({"fleet": sets["fleet"]}, tmp_path, "make it") == []
-    drawn = []
-    monkeypatch.setattr(style, "save", lambda figure, folder, name: drawn.append(figure) or [folder / f"{name}.png"])
-    [entry] = paper._hero(sets, tmp_path, "make it")
-    assert (entry["name"], entry["paper"], entry["files"]) == ("hero", True, ["hero.png", "single/hero.png"])
-    assert "n: 5 models, 40 to 60 prompts. 95 % intervals: differences by MOVER" in entry["caption"]
-    simulated, real = drawn[0].axes
-    assert [text.get_text() for text in simulated.get_yticklabels()] == ["Perfect", "Always itself"]
-    marks = {marks.get_label(): marks.get_offsets().tolist() for marks in simulated.collections}
-    assert marks["usual score"] == [[0, 0], [1, -1]]
-    assert (marks["interval excludes 0"], marks["interval includes 0"]) == ([[1, 0]], [[0, -1]])
-    assert simulated.get_xlim() == real.get_xlim() and len(real.get_yticks()) == 3
 
 
 def test_what_cannot_be_read_is_said_in_one_sentence(kept, tmp_path):

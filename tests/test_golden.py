@@ -7,7 +7,6 @@ and computed with. Of the committed results, those of self-recognition are made 
 
 import contextlib
 import json
-import lzma
 import math
 import os
 import shutil
@@ -25,7 +24,7 @@ sys.path.insert(0, str(GOLDEN))
 import make  # noqa: E402
 from written_files import run_command, run_notebook  # noqa: E402
 
-from selfeval.asking.recordings import canonical, key_of  # noqa: E402
+from selfeval.asking.recordings import KEY, canonical, key_of, read_lines  # noqa: E402
 from selfeval.asking.sharing import host_ledger  # noqa: E402
 from selfeval.figures import results  # noqa: E402
 from selfeval.figures.rows import renamed  # noqa: E402
@@ -330,16 +329,20 @@ def hold_set(name, folder, predictions):
         hold_table(f"results/{name}/{table}", *parts, 2e-6)  # written with six digits
 
 
-def test_the_replies_behind_the_demo_make_its_results_again_without_a_call(tmp_path, monkeypatch):
-    """Those with texts by people; `make figures` after an import does the same for all of the demo."""
+def test_the_recordings_behind_the_demo_make_its_results_again(tmp_path, monkeypatch):
+    """Those with texts by people; `make figures` does the same for all of the demo."""
     monkeypatch.delenv("SELFEVAL_MODELS")
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    export, corpus, out = tmp_path / "demo-replies.jsonl", str(tmp_path / "human"), str(tmp_path / "answers")
-    export.write_bytes(lzma.decompress((GOLDEN / "demo-replies.jsonl.xz").read_bytes()))
-    run_command("store", "import", export)
+    monkeypatch.setenv("SELFEVAL_REPLAY", "data/recorded")
+    corpus, out = str(tmp_path / "human"), str(tmp_path / "answers")
     given = {stage: given for stage, _, given in make.runs(make.NOTEBOOKS / "sweeps" / "demo.yaml")
              if "human" in str(given) and stage in ("texts", "asked-human")}  # fmt: skip
     run_notebook("01_generate_texts", **given["texts"] | {"corpus": corpus})
     run_notebook("02_collect_predictions", **given["asked-human"] | {"corpus": corpus, "out": out})
     hold_set("demo/human", tmp_path / "results", [out])
-    assert len(make.content_of(tmp_path / "store.sqlite")[0]) == 1624  # nothing was asked
+
+
+def test_no_request_has_two_recorded_replies():
+    files = [file for folder in ("sample", "recorded") for file in (make.ROOT / "data" / folder).iterdir()]
+    keys = [KEY.match(line)[1] for file in files for _, _, line in read_lines(file)]
+    assert len(keys) == len(set(keys)) > 1624

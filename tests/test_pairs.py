@@ -3,6 +3,8 @@
 Prediction records in, tables and sentences out.
 """
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -152,6 +154,21 @@ def test_a_neutral_judge_is_named_so_and_never_pooled_with_own_pairs():
     assert {*said} == {"a", "b"}
     assert "Judges who wrote neither text choose it in 0.60 of the same pairs" in said["a"]
     assert list(tables.overview(frame)["questions"]) == [40, 40, 40]
+
+
+def test_texts_that_everybody_likes_are_no_preference_for_ones_own():
+    """Everyone, its author too, takes a's texts of two in .8; d takes its own .3 more often than others would."""
+    rng, liked, rows = np.random.default_rng(5), {"a": 0.3}, []
+    for prompt, judge, both in itertools.product(range(60), "abcd", itertools.combinations("abcd", 2)):
+        one, other = both if judge != both[1] else both[::-1]
+        chance = 0.5 + liked.get(one, 0) - liked.get(other, 0) + 0.3 * (judge == one == "d")
+        rows += [pair(prompt, judge, one, other, place, one if rng.random() < chance else other) for place in (1, 2)]
+    table = recognition_table(pd.DataFrame(rows), **FAST)
+    for evaluator, own, judged in (("a", 0.8, 0.8), ("d", 0.7, 0.4)):
+        assert row(table, "self_accuracy", evaluator)["estimate"] == pytest.approx(own, abs=0.06)
+        assert row(table, "neutral_rate", evaluator)["estimate"] == pytest.approx(judged, abs=0.06)
+        gap = row(table, "own_minus_neutral", evaluator)
+        assert gap["low"] < own - judged < gap["high"] and (gap["low"] > 0) == (evaluator == "d")
 
 
 def test_only_pairs_that_both_judged_are_compared():

@@ -153,6 +153,59 @@ def test_pairs_are_shown_in_both_orders_against_every_other_author():
     assert prompts.BETTER in better[0] and {r["is_correct"] for r in records["pairwise_self"]} == {None}
 
 
+def test_with_peers_each_pair_of_two_others_is_asked_about_in_both_orders():
+    texts = written("perfect", "good", "first")
+    fleet = get_all(["sim/perfect", "sim/good", "sim/first"])
+    rows = ask(fleet, texts, Condition(question="better"), "pairwise_self", peers=True)["pairwise_self"]
+    neutral = [r for r in rows if r["evaluator_model"] not in (r["true_model"], r["other_model"])]
+    assert len(rows) == 12 * 3 * 6 and len(neutral) == 12 * 3 * 2
+    assert {(r["text_id"], r["other_text_id"]) for r in neutral} == {
+        (r["other_text_id"], r["text_id"]) for r in neutral
+    }
+    table = stats.default_rows(stats.recognition_table(pd.DataFrame(rows), n_resamples=1), "own_minus_neutral")
+    found = table.set_index("evaluator")["estimate"]
+    assert found["sim/perfect"] > 0.3 and table["n"].min() > 0  # it takes its own for the better one
+
+
+@pytest.mark.parametrize("provenance", ["own_turn", "prefill"])
+def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
+    texts = written("perfect", "good", n_prompts=6)
+    condition = Condition(provenance=provenance)
+    seen = []
+
+    def spy(messages, **parameters):
+        seen.append(messages)
+        begun = messages[-1]["content"] if provenance == "prefill" else ""
+        return f"{begun} YES"  # as llama.cpp's server answers
+
+    records = ask([from_callable(spy, "sim/perfect", "Perfect")], texts, condition, "binary_self")["binary_self"]
+    assert {(r["reply"].strip(), r["predicted_self"], r["condition"]["provenance"]) for r in records} == {
+        ("YES", True, provenance)
+    }
+    request, text, *rest = [message["content"] for message in seen[0]]
+    asks = rest[0] if provenance == "own_turn" else request
+    assert request.startswith(texts[0]["prompt"]) and text.startswith(texts[0]["text"])
+    assert prompts.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
+    both = ask(get_all(["sim/perfect", "sim/good"]), texts, condition)
+    claimed = {
+        r["predicted_self"] for r in both["binary_self"] if r["evaluator_model"] == r["true_model"] == "sim/perfect"
+    }
+    assert claimed == {True}  # simulated models find their text there
+
+
+def test_provenance_is_of_one_text_and_a_begun_answer_needs_a_provider_that_goes_on_with_it():
+    texts = written("perfect", "good", n_prompts=2)
+    assert "provenance" not in ask(get_all(["sim/good"]), texts)["binary_self"][0]["condition"]
+    for given, tasks, message in (
+        ({"provenance": "own_turn"}, "pairwise_self", "is about one text"),
+        ({"provenance": "prefill", "answer": "constrained"}, BOTH, "use `answer` = 'free'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ask(get_all(["sim/good"]), texts, Condition(**given), tasks)
+    with pytest.raises(InputError, match="not known to go on with an answer"):
+        ask(get_all("openai/gpt-4.1"), texts, Condition(provenance="prefill"))
+
+
 def test_a_lineup_is_one_question_and_a_record_per_text():
     texts = written("perfect", "good", "first", n_prompts=1)
     seen, records = spied(texts, tasks="lineup", reply="1. Perfect\n2. Perfect\n3: nobody")
@@ -176,64 +229,6 @@ def test_anonymous_authors_are_introduced_by_a_text_on_another_prompt():
     knows = ask(get_all("sim/perfect"), texts, Condition(labels="anonymous"), "exact_model")["exact_model"]
     assert all(r["is_correct"] for r in knows), "it knows who is who by the introductions alone"
     assert answers.rescore(pd.DataFrame(knows))[1]["same"].tolist() == [len(knows)]
-
-
-def test_a_text_stands_in_the_assistants_turn_or_begins_its_answer():
-    text = corpus(prompts=1)[0] | {"words_asked": 5}
-
-    def asked(**more):
-        return Question("binary_self", MODELS[0], (text,), {}, Condition(told=False, **more)).messages()
-
-    request = "Write about thing 0.\n\nWrite about 5 words of plain text, without a title."
-    question = f"You are Ann.\n{prompts.ASKED['binary_self'][3]} and nothing else."
-    assert asked()[0]["content"].endswith(f"\n\n{question}")
-    assert asked(provenance="own_turn") == [
-        {"role": "user", "content": request}, {"role": "assistant", "content": "It rained on day 0."},
-        {"role": "user", "content": f"The text in question is the message before this one.\n\n{question}"},
-    ]  # fmt: skip
-    below = "Below the text, on a line of its own, answer a question about it."
-    assert asked(provenance="prefill") == [
-        {"role": "user", "content": f"{request}\n\n{below}\n\n{question}"},
-        {"role": "assistant", "content": "It rained on day 0.\n\nAnswer:"},
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("provenance", ["quoted", "own_turn", "prefill"])
-def test_simulated_models_recognise_texts_wherever_they_stand(provenance):
-    texts, condition = written("perfect", "good", "first"), Condition(provenance=provenance)
-    records = ask(get_all(["sim/perfect", "sim/good"]), texts, condition, BOTH)
-    assert all(row["condition"].get("provenance", "quoted") == provenance for row in records["binary_self"])
-    assert ("provenance" in records["exact_model"][0]["condition"]) == (provenance != "quoted")
-    for task, rows in records.items():
-        table = stats.recognition_table(pd.DataFrame(rows), n_resamples=1)
-        j = table[(table["statistic"] == "discrimination") & (table["author"] == "")].groupby("evaluator").first()
-        assert j.loc["sim/perfect", "estimate"] == 1 and j.loc["sim/good", "estimate"] > 0.2, task
-    if provenance == "own_turn":
-        known = ask(get_all("sim/perfect"), texts, Condition(labels="anonymous", provenance=provenance), "exact_model")
-        assert all(row["is_correct"] for row in known["exact_model"])
-
-
-@pytest.mark.parametrize(("condition", "tasks", "message"), [
-    ({"provenance": "own_turn"}, [*BOTH, "pairwise_self"], "`provenance` = 'own_turn' is about one text"),
-    ({"provenance": "prefill"}, BOTH, "not known to go on with an answer .*`prefill: true`"),
-    ({"provenance": "elsewhere"}, BOTH, "`provenance` must be one of quoted, own_turn, prefill"),
-])  # fmt: skip
-def test_a_provenance_that_cannot_be_asked_is_refused(condition, tasks, message):
-    with pytest.raises(InputError, match=message):
-        design.design(MODELS[:1], corpus(), Condition(**condition), tasks=tasks)
-
-
-def test_peers_judge_pairs_of_two_others_in_both_orders():
-    texts, fleet = written("perfect", "good", "first"), get_all(["sim/perfect", "sim/good", "sim/first"])
-    own = design.design(fleet, texts, PLAIN, tasks="pairwise_self")
-    rows = pd.DataFrame(ask(fleet, texts, tasks="pairwise_self", peers=True)["pairwise_self"])
-    neutral = rows[(rows["true_model"] != rows["evaluator_model"]) & (rows["other_model"] != rows["evaluator_model"])]
-    assert len(own) == len(rows) - len(neutral) == 12 * 3 * 4 and neutral["is_correct"].isna().all()
-    assert (neutral.groupby(["prompt_id", "evaluator_model"])["true_model"].agg(set).map(len) == 2).all()
-    assert len(neutral) == 12 * 3 * 2
-    table = stats.recognition_table(rows, n_resamples=1).groupby(["statistic", "evaluator"]).first()["estimate"]
-    gap = table["self_accuracy", "sim/perfect"] - table["neutral_rate", "sim/perfect"]
-    assert table["own_minus_neutral", "sim/perfect"] == pytest.approx(gap) and gap > 0.25
 
 
 @pytest.mark.parametrize(("options", "message"), [

@@ -233,6 +233,37 @@ def test_what_was_not_written_or_seen_is_left_out_and_other_names_claim_nothing(
     assert value(outside, "no_answer_rate") == 0 and value(outside, "overall_accuracy") == pytest.approx(1 / 4)
 
 
+FAMILIES = {"a1": "A", "a2": "A", "b1": "B", "b2": "B"}  # and c is of none
+IN_FAMILIES = {("a1", "a1"): ["a1", "a2"], ("a1", "a2"): ["a2", "b1"], ("a1", "b1"): ["a1", "b1"],
+               ("a1", "b2"): ["b2", None], ("a1", "c"): ["c", "a2"], ("c", "c"): ["c", "c"], ("c", "a1"): ["a1", "c"],
+               ("c", "a2"): ["b2", "c"], ("c", "b1"): ["b1", "c"], ("c", "b2"): ["a1", "c"]}  # fmt: skip
+
+
+def test_the_family_of_an_author_is_recognised_on_its_own_texts_against_each_other_family_alike():
+    """A on A's texts 3/4; on B's 1/4 and on c's 1/2, which weigh alike. Its own name: 1/2, and on b1's texts 1/2."""
+    table = recognition_table(naming(IN_FAMILIES), families=FAMILIES, **FAST)
+    found = row(table, "family_discrimination", "a1")
+    assert found["estimate"] == pytest.approx(3 / 4 - (1 / 4 + 1 / 2) / 2) and found["policy"] == "all"
+    assert found["low"] < found["estimate"] < found["high"] and (found["n"], found["clusters"]) == (10, 2)
+    assert value(table, "discrimination", "a1") == pytest.approx(1 / 2 - (0 + 1 / 2 + 0 + 0) / 4)
+    answered = row(table, "family_discrimination", "a1", policy="answered")
+    assert answered["estimate"] == pytest.approx(3 / 4 - (1 / 3 + 1 / 2) / 2)
+    assert set(table[table["statistic"] == "family_discrimination"]["evaluator"]) == {"a1"}  # c has no sibling
+
+
+def test_a_name_that_is_given_to_everything_is_no_recognition_of_a_family():
+    answers = {("a1", t): ["a2", "a1", "a2"] for t in ("a1", "a2", "b1", "c")}
+    found = row(recognition_table(naming(answers), families=FAMILIES, **FAST), "family_discrimination", "a1")
+    assert found["estimate"] == 0 and "constant_answer" in found["note"]
+
+
+@pytest.mark.parametrize("families", [None, {}, dict.fromkeys(["a1", "a2", "b1", "b2"], "A")])
+def test_authors_of_one_family_have_no_rows_of_families(families):
+    table = recognition_table(naming(IN_FAMILIES), families=families, **FAST)
+    pd.testing.assert_frame_equal(table, recognition_table(naming(IN_FAMILIES), **FAST))
+    assert "family_discrimination" not in {*table["statistic"]}
+
+
 def test_conditions_are_never_mixed():
     one, two = simulated(0, n_prompts=6), simulated(1, n_prompts=6)
     one["condition"], two["condition"] = "told=true", [{"told": False}] * len(two)

@@ -411,5 +411,31 @@ def test_replay_serves_the_recording_alone_and_names_what_differs(recording, tmp
             ask(replay, [asked])
         assert difference in str(caught.value) and str(caught.value).count(" is ...") == 1
     assert fake.ledger == [] and not (tmp_path / "second.sqlite").exists()
+    monkeypatch.setenv("SELFEVAL_REPLAY", str(tmp_path / "none"))
+    with pytest.raises(InputError, match=r"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got .*none'"):
+        Store()
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
     with pytest.raises(ReplayMiss, match="no recorded replies, and 'm' was asked"):
         ask(Store(tmp_path / "x.sqlite", recorded=tmp_path / "none"), questions(get("openai:m"), 1))
+
+
+def test_a_folder_is_replayed_with_its_compressed_exports_which_are_imported_too(
+    recording, store, tmp_path, monkeypatch
+):
+    fake, folder = recording  # with three replies
+    asked, more = questions(get("openai:m"), 5, temperature=0.5), tmp_path / "more" / "replies.jsonl.xz"
+    ask(store, asked[:4])
+    assert store.export_file(more) == 4 and more.read_bytes().startswith(b"\xfd7zXZ")
+    ask(store, asked)
+    monkeypatch.setenv("SELFEVAL_REPLAY", str(more.parent))
+    replay = Store(store.path, recorded=folder)
+    assert ask(replay, asked[:4])[1].stored == 4 and len(fake.ledger) == 2
+    with pytest.raises(ReplayMiss):
+        ask(replay, asked)
+    assert replay.export_file(tmp_path / "rest.jsonl") == 1  # what the recordings lack
+    other = Store(tmp_path / "other.sqlite", recorded=tmp_path / "none", replay=False)
+    assert other.import_file(more) == (4, 0) and stored(other) == {f"question {i}" for i in range(4)}
+    more.write_bytes(more.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"replies\.jsonl\.xz cannot be read"):
+        other.import_file(more)
+    other.close()

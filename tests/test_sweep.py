@@ -82,7 +82,7 @@ def test_the_documented_file_and_the_repositorys_own_pass_the_checks(tmp_path):
     text = file.__doc__
     (tmp_path / "x.yaml").write_text(text[text.index("name: demo") : text.index("Runs of one notebook")])
     assert [len(stage.runs) for stage in sweep.load(tmp_path / "x.yaml", tmp_path / "out").stages] == [1, 4, 2, 1]
-    assert len(sweep.load(ROOT / "notebooks/sweeps/demo.yaml", tmp_path / "out").runs) == 16
+    assert len(sweep.load(ROOT / "notebooks/sweeps/demo.yaml", tmp_path / "out").runs) == 15
 
 
 @pytest.mark.fault("model ids")
@@ -343,12 +343,15 @@ def test_a_resume_after_a_change_runs_anew_and_never_mixes(asking, monkeypatch):
     (folder / "corpus.jsonl").write_text('{"a": 1}\n')
     [own] = folder.glob("models-*.yaml")
     own.write_text(REGISTRY.format(p=0.9))
-    assert reasons(path, out) == ["the models or their addresses have changed"]
+    assert reasons(path, out) == ["the models, their addresses or what is replayed have changed"]
     assert sweep.run_file(path, 1, out, "forked") == 0
     assert [entry["body"]["top_p"] for entry in server.ledger] == [0.5, 0.9], "no reply of the other parameters"
     assert reasons(path, out) == [""]
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
+    assert reasons(path, out) == ["the models, their addresses or what is replayed have changed"]
+    monkeypatch.setenv("SELFEVAL_REPLAY", "")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    assert reasons(path, out) == ["the models or their addresses have changed"]
+    assert reasons(path, out) == ["the models, their addresses or what is replayed have changed"]
 
 
 def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(asking, capsys):

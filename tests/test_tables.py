@@ -78,6 +78,18 @@ def test_claims_set_names_beside_texts_and_positions_the_place_chosen():
     assert tables.positions(records(HABIT).drop(columns="candidates")).empty
 
 
+def test_claims_by_developer_are_shares_of_questions_and_texts_and_people_are_their_own():
+    gpt, mini, claude = "openai/gpt-4.1", "openai:gpt-4.1-mini", "anthropic/claude-sonnet-4"
+    says = {gpt: [mini, gpt], mini: [gpt, None], claude: [gpt, claude], "human": [claude, mini]}
+    counts = stats.confusion(records({(gpt, author): given for author, given in says.items()}))
+    shown = tables.claims_by_developer(counts).set_index("developer")
+    assert shown.loc["OpenAI", ["named", "wrote"]].tolist() == [0.625, 0.5]
+    assert shown.loc["Anthropic", ["named", "wrote"]].tolist() == [0.25, 0.25]
+    assert shown.loc["human", ["named", "wrote"]].tolist() == [0, 0.25] and shown.loc["none", "named"] == 0.125
+    assert tables.claims_by_developer(counts[counts["author"] != claude]).empty  # one developer, and people
+    assert tables.claims_by_developer(stats.confusion(records(HABIT))).empty
+
+
 def test_leaks_are_left_out_beside_all_texts():
     frame = records(HABIT).assign(leak=False)
     assert tables.leaking(frame).empty

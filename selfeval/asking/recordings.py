@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import lzma
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from selfeval.errors import InputError, is_amount, is_count
@@ -47,13 +48,18 @@ def request_key(key: str) -> str:
     return re.sub(r" [1-9]$", "", key)
 
 
+def opener(path: Path) -> Callable:
+    """Return what opens a file of recorded replies: compressed where its name ends in .xz."""
+    return lzma.open if path.suffix == ".xz" else open
+
+
 def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
     """Yield the lines of a file as `read_line` takes them."""
     try:
-        with path.open("rb") as lines:
+        with opener(path)(path, "rb") as lines:
             for number, line in enumerate(lines, 1):
                 yield path, number, line
-    except OSError as error:
+    except (OSError, EOFError, lzma.LZMAError) as error:
         raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
 
 

@@ -34,13 +34,17 @@ class Store(Ledger):
 
     path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
     `data/store/responses.sqlite`. recorded: a folder of JSON lines; by default `data/sample`. replay: serve recorded
-    replies alone and raise `ReplayMiss` for any other request; by default the environment's `SELFEVAL_REPLAY`.
+    replies alone and raise `ReplayMiss` for any other request; a folder adds its recordings, also compressed ones
+    (.jsonl.xz); by default the environment's `SELFEVAL_REPLAY`, which is 1 or a folder.
     """
 
-    def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | None = None):
+    def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
         super().__init__(place(path), "response store", OTHER_FILE)
-        self.recorded_folder = recorded or DATA / "sample"
-        self.replay = os.environ.get("SELFEVAL_REPLAY") == "1" if replay is None else replay
+        given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
+        self.replay = given not in (None, False, "", "0")
+        self.recorded_folders = [recorded or DATA / "sample"]
+        if self.replay and given not in (True, "1"):
+            self.recorded_folders.append(_folder(given))
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
     def __repr__(self) -> str:
@@ -53,11 +57,16 @@ class Store(Ledger):
 
     # reading ---------------------------------------------------------------------------------------------------------
 
+    def recorded_files(self) -> list[Path]:
+        """Return the files of recorded replies."""
+        patterns = ("*.jsonl", "*.jsonl.xz")
+        return [file for folder in self.recorded_folders for each in patterns for file in sorted(folder.glob(each))]
+
     @cached_property
     def _recorded(self) -> dict[str, tuple[Path, int, bytes]]:
         """The lines of recorded replies by their keys; each is checked when it is served."""
         found = {}
-        for file in sorted(self.recorded_folder.glob("*.jsonl")):
+        for file in self.recorded_files():
             for line in recordings.read_lines(file):
                 begins = recordings.KEY.match(line[2])
                 found[begins[1].decode() if begins else recordings.read_line(*line)[0]] = line
@@ -225,7 +234,8 @@ class Store(Ledger):
     def import_file(self, path: Path, created: float | None = None) -> tuple[int, int]:
         """Add the replies of a JSON lines file, all or none; return how many were new and how many known.
 
-        created: when they count as stored (a time of this host's clock), by default now.
+        path: compressed where it ends in .xz. created: when they count as stored (a time of this host's clock), by
+        default now.
         """
         created = time.time() if created is None else created
         return self._add((*recordings.read_line(*line), created) for line in recordings.read_lines(path))
@@ -262,17 +272,27 @@ class Store(Ledger):
     def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
-        like: models LIKE the pattern. since: stored at this time (of this host's clock) or later.
+        In replay mode, only replies that the recordings lack. path: compressed where it ends in .xz. like: models LIKE
+        the pattern. since: stored at this time (of this host's clock) or later.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
         number = 0
-        with replacing(path) as part, part.open("w", encoding="utf-8") as out:
-            for number, row in enumerate(self.rows(like, since), 1):  # noqa: B007
-                out.write(export_line(*row))
-            out.flush()
+        with replacing(path) as part:
+            with recordings.opener(path)(part, "wt", encoding="utf-8") as out:
+                rows = (row for row in self.rows(like, since) if not (self.replay and row[0] in self._recorded))
+                for number, row in enumerate(rows, 1):  # noqa: B007
+                    out.write(export_line(*row))
             part.replace(path)
         return number
+
+
+def _folder(given: Path | str) -> Path:
+    """Return the folder of recordings that `SELFEVAL_REPLAY` names: a relative one from the repository's root."""
+    folder = HOME / Path(given).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}.")
+    return folder
 
 
 def place(path: Path | str | None = None) -> Path:

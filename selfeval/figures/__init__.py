@@ -12,8 +12,8 @@ _HOME = {
     "results": ("find",),
     "style": ("save", "show", "use_style"),
     "tables": tuple(
-        "about_intervals beside_bootstrap ceiling claims in_general leaking overview paired positions show_table "
-        "statuses which_interval".split()
+        "about_intervals beside_bootstrap ceiling claims claims_by_developer families in_general leaking overview "
+        "paired positions preference show_table statuses which_interval".split()
     ),
 }
 

@@ -3,17 +3,15 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import matplotlib as mpl
 import pandas as pd
 import scipy.stats as sps
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from selfeval.figures.cells import cells
-from selfeval.figures.dots import dots, points, scale
+from selfeval.figures.dots import dots, scale
 from selfeval.figures.rows import CHANGE, COLUMNS, bootstrapped, default_rows, renamed, words
 from selfeval.figures.steps import steps
-from selfeval.figures.style import DOUBLE, STYLE, Look, colours, finish
+from selfeval.figures.style import DOUBLE, Look, colours
 from selfeval.stats.records import NAMING, NONE, TASKS, varying_parts
 from selfeval.stats.votes import ARMS
 
@@ -145,28 +143,6 @@ def _dumbbells(table: pd.DataFrame) -> pd.DataFrame:
     second = bootstrapped(table).query("statistic == 'discrimination'").set_index("evaluator")
     rows = rows.assign(line=rows.index, panel="", start=usual["estimate"], low2=second["low"], high2=second["high"])
     return rows[rows["start"].notna()]
-
-
-def hero(table: pd.DataFrame, look: Look) -> Figure:
-    """Draw the dumbbells of simulated models above those of real ones, on one scale: the first figure of the README."""
-    rows = _dumbbells(table)
-    simulated = rows.index.str.startswith("sim/")
-    parts = {"simulated": rows[simulated], "real": rows[~simulated]}
-    with mpl.rc_context(STYLE):
-        fig = Figure(figsize=(look.width, 2.2), layout="constrained")
-        axes = fig.subplots(2, sharex=True, height_ratios=[*map(len, parts.values())])
-        for ax, (part, here) in zip(axes, parts.items(), strict=True):
-            y = pd.Series(range(0, -len(here), -1), here.index)
-            ax.axvline(0, color="0.35", linewidth=0.8, zorder=1)
-            points(ax, here, y, look, "", 0, "usual score")
-            ax.set_title(words()["hero"][part], loc="left", fontsize=7.5)
-            ax.set_yticks(y, look.names(here.index, 30))
-            ax.set(ylim=(0.5 - len(here), 0.5), xlim=scale(rows))
-            ax.grid(axis="both")
-            ax.tick_params(axis="y", length=0)
-            ax.xaxis.set_major_locator(mpl.ticker.MaxNLocator(5, steps=[1, 2, 5, 10]))
-            sns.despine(ax=ax, left=True)
-    return finish(fig, axis(rows, "hero"))
 
 
 def claimed(t: Tables, order: list[str], look: Look) -> Figure | None:

@@ -1,18 +1,14 @@
 """The paper's figures and tables from sets of results (`selfeval.figures.results`), with an index of what they show."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from selfeval.figures import style
-from selfeval.figures.drawing import EMPTY, draw, hero
+from selfeval.figures.drawing import draw
 from selfeval.figures.printed import save_table, set_tables
 from selfeval.figures.results import ResultSet, find
-from selfeval.figures.rows import BESIDE, default_rows, words
+from selfeval.figures.rows import default_rows, words
 from selfeval.figures.tables import about_intervals
 from selfeval.records import data_path, write_whole
 from selfeval.stats.records import varying_parts
@@ -20,10 +16,6 @@ from selfeval.stats.serving import MARK
 
 QUOTE = "'"
 TEN = 10  # figures of the paper; the others are its supplement
-HERO = {  # {set: its models in the figure that opens the README}: two that the usual score misjudges, and real ones
-    "fleet": ["sim/perfect", "sim/always-itself"],
-    "recognition": ["local/smollm2-135m", "local/smollm2-135m-hot", "local/smollm2-135m-captain"],
-}
 
 
 def make(sets: Sequence[ResultSet] | str, out: Path | str, command: str = "selfeval.draw_paper") -> list[dict]:
@@ -41,8 +33,7 @@ def make(sets: Sequence[ResultSet] | str, out: Path | str, command: str = "selfe
     paper = [([*known][k], name) for _, k, name in ranked[:TEN]]
     for one, name in paper:
         drawn[one][name] += _draw_set(known[one], out / "single", [name])[name]
-    index = _hero(known, out, command)
-    index += [_figure(known[one], name, drawn[one][name], out, command) | {"paper": True} for one, name in paper]
+    index = [_figure(known[one], name, drawn[one][name], out, command) | {"paper": True} for one, name in paper]
     for one in sets:
         rest = [name for name in drawn[one.name] if (one.name, name) not in paper]
         index += [_figure(one, name, drawn[one.name][name], out, command) for name in rest]
@@ -57,24 +48,6 @@ def _draw_set(one: ResultSet, folder: Path, only: Sequence[str] = ()) -> dict[st
     width = style.SINGLE if folder.name == "single" else style.DOUBLE
     found = draw(one.kind, one.tables, one.display, width, only)
     return {name: style.save(figure, folder, file_name(one, name)) for name, figure in found.items()}
-
-
-def _hero(known: Mapping[str, ResultSet], out: Path, command: str) -> list[dict]:
-    """Write the figure that opens the README, where the results that it shows are there; return its entry."""
-    shown, order = [known[name] for name in HERO if name in known], [*chain(*HERO.values())]
-    rows = pd.concat([default_rows(one.tables["recognition"], *BESIDE) for one in shown] or [EMPTY])
-    rows = rows[(rows["task"] == "exact_model") & rows["evaluator"].isin(order)]
-    rows = rows.drop_duplicates(["evaluator", "statistic"])  # of two conditions the first, a choice in JSON
-    if len(rows) < len(BESIDE) * len(order):
-        return []
-    rows = rows.sort_values("evaluator", key=lambda ids: ids.map(order.index), kind="stable")
-    models = [model for one in shown for model in one.about["models"] if model["id"] in {*rows["evaluator"]}]
-    one = replace(shown[-1], tables={"recognition": rows}, about=shown[-1].about | {"models": models})
-    files = []
-    for folder, width in ((out, style.DOUBLE), (out / "single", style.SINGLE)):
-        look = style.Look(one.display, width, style.colours(one.display))
-        files += style.save(hero(rows, look), folder, "hero")
-    return [_figure(one, "hero_exact_model", files, out, command) | {"name": "hero", "paper": True}]
 
 
 def file_name(one: ResultSet, figure: str) -> str:

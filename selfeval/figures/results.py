@@ -19,8 +19,8 @@ from selfeval.files import for_spreadsheet
 from selfeval.records import data_path, write_csv, write_jsonl, write_whole
 
 KINDS = {  # kind: (the tables of a set, the notebook that makes it)
-    "recognition": (("recognition", "counts", "roc", "contrasts"), "03_self_recognition"),
     "implicit": (("implicit", "gaps"), "10_implicit_explicit"),
+    "recognition": (("recognition", "counts", "roc", "contrasts"), "03_self_recognition"),
     "identity": (("identity",), "04_identity"),
     "jury": (("jury", "verdicts"), "06_jury"),
     "existence": (("existence",), "07_existence"),
@@ -128,19 +128,19 @@ def _for_a_set(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[ResultSet]:
-    """Return all sets below folders (relative ones below data/), real models first; raise where there is none.
+    """Return all sets below folders (relative ones below data/), folder by folder, real models first; raise if none.
 
     only: names of sets, to leave out the others.
     """
     only, sources = ([each] if isinstance(each, str) else list(each) for each in (only, sources))
-    found = {}
-    for source in sources:
+    found, place = {}, {}
+    for rank, source in enumerate(sources):
         folder = data_path(source)
         for file in sorted(folder.rglob("paper/about.json")):
             name = "-".join(file.parent.parent.relative_to(folder).parts) or folder.name
             if name in found:
                 raise InputError(f"Two sets of results are called {name!r}; name their folders apart.")
-            found[name] = _read(file.parent, name)
+            found[name], place[name] = _read(file.parent, name), rank
     if not found:
         raise InputError(
             f"There are no results for figures below {', '.join(map(str, sources)) or 'no folder'}; run the analysis "
@@ -149,7 +149,7 @@ def find(sources: str | Sequence[str], only: str | Sequence[str] = ()) -> list[R
     if missing := [name for name in only if name not in found]:
         raise InputError(f"There is no set of results {missing[0]!r}; found {', '.join(found)}.")
     chosen = [one for name, one in found.items() if not only or name in only]
-    return sorted(chosen, key=lambda s: ([*KINDS].index(s.kind), s.simulated, "human" in s.name, s.name))
+    return sorted(chosen, key=lambda s: (place[s.name], [*KINDS].index(s.kind), s.simulated, "human" in s.name, s.name))
 
 
 def _read(folder: Path, name: str) -> ResultSet:

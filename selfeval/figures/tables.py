@@ -8,8 +8,9 @@ import scipy.stats as sps
 
 from selfeval.figures.rows import BESIDE, bootstrapped, default_rows, renamed, words
 from selfeval.keys import visible
+from selfeval.models import grouped
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats import detectable_difference, recognition_table
+from selfeval.stats import detectable_difference, recognition_and_preference, recognition_table
 from selfeval.stats.readings import STYLE, WEIGHTS
 from selfeval.stats.records import NAMING, PAIRWISE, condition_label, varying_parts
 from selfeval.stats.serving import asked_again
@@ -203,6 +204,32 @@ def claims(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd
     return _readable(both.sort_values([*DESIGN, "named"], ascending=[True, True, False], ignore_index=True), display)
 
 
+def claims_by_developer(counts: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set, for each developer, the share of questions that got a name of its models beside the share that they wrote.
+
+    Developers are the registry's; empty where it lists fewer than two of the authors' ones.
+    """
+    made_by = grouped({*counts["author"], *counts["predicted"]}, "developer")
+    if counts["author"].map(made_by).nunique() < 2:
+        return pd.DataFrame()
+    found = claims(counts.replace({"author": made_by, "predicted": made_by}), display)
+    return found.rename(columns={"name": "developer"})
+
+
+def families(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Set discrimination of its family's name beside that of its own, of each evaluator that has both; maybe empty."""
+    of_family = default_rows(table, "family_discrimination")
+    own = default_rows(table, J).merge(of_family[ROW])
+    shown = summary(pd.concat([own, of_family]), [J, "family_discrimination"], display)
+    return shown.rename(columns={"p": f"p of {J}"})
+
+
+def preference(table: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Show recognition beside own-preference and its baseline (`stats.recognition_and_preference`); maybe empty."""
+    shown = ["recognition", "own_rate", "neutral_rate", "own_minus_neutral", "correlation"]
+    return summary(recognition_and_preference(table), shown, display)
+
+
 def ceiling(table: pd.DataFrame, style: pd.DataFrame, display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Set each author's own discrimination beside that of a style classifier (`selfeval.controls`), in naming tasks."""
     if "style" not in style:
@@ -317,7 +344,7 @@ def about_readings(table: pd.DataFrame, gaps: pd.DataFrame, display: Mapping[str
         own = gaps[(gaps["evaluator"] == evaluator) & (gaps["statistic"] == AUC)].set_index("first")
         said = [f"{label(evaluator, display)}: by its weights {_told_apart(found.pop(WEIGHTS))}"]
         for name, row in found.items():
-            if name in own.index:
+            if name in own.index and not pd.isna(row.estimate):
                 gap = next(own.loc[[name]].itertuples())
                 verdict = _side(gap, 0, "less than the weights", "more than the weights", "no evidence of a gap")
                 whose = "by style alone" if name == STYLE else f"in words ({name})"

@@ -69,7 +69,7 @@ async def run_suite(
     check_whole("seed", seed, 0)
     judge = as_judge(judge, [m for model in models for m in (model, played(model))])
     check_scoring(scoring, judge, SCORING)
-    for model in models:
+    for model in () if client.store.replay else models:
         require(model)
     templates = read_suite(suite) if isinstance(suite, str | Path) else list(suite)
     name = Path(suite).stem if isinstance(suite, str | Path) else "own"

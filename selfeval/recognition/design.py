@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from selfeval.asking.client import Client
+from selfeval.asking.request import is_computed
 from selfeval.errors import InputError, ProviderError, check_flag, check_whole
 from selfeval.models import Model, display_names, get
 from selfeval.recognition.answers import anonymous
@@ -208,7 +209,7 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
                 f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
                 "answers cannot be constrained; use answer = 'free'."
             )
-        if condition.provenance == "prefill" and not (provider.prefill or provider.name == "sim"):
+        if condition.provenance == "prefill" and not (provider.prefill or is_computed(evaluator)):
             raise InputError(
                 f"The provider `{provider.name}` of {evaluator.id!r} is not known to go on with an answer that was "
                 "begun; set `prefill: true` for it in the registry if it does, or leave out `provenance` = 'prefill'."

@@ -6,7 +6,7 @@ pairwise_self   which of these two texts on one prompt did you write?
 lineup          who wrote each of these texts on one prompt?
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from selfeval.asking.messages import choice_format, fenced, titled, user
 from selfeval.asking.request import Request, Response
@@ -76,6 +76,10 @@ class Condition:
             raise InputError(
                 "`paraphraser` must name a model for `control` = 'paraphrased', and only then; "
                 f"got {self.paraphraser!r} with {self.control!r}."
+            )
+        if self.provenance == "prefill" and self.answer != "free":
+            raise InputError(
+                "An answer that was begun (`provenance` = 'prefill') cannot be JSON; use `answer` = 'free'."
             )
 
 
@@ -165,6 +169,8 @@ class Question:
     def records(self, response: Response) -> list[dict]:
         """Return the prediction records of a reply: one, in a lineup one per text shown."""
         call = call_fields(self.request(), response)
+        if self.condition.provenance == "prefill":  # llama.cpp's server gives back what the answer was begun with
+            response = replace(response, text=response.text.removeprefix(call["messages"][-1]["content"]))
         if self.task == "lineup":
             return [self._record(text, response, call, place) for place, text in enumerate(self.texts, 1)]
         if self.task != "pairwise_self":

@@ -3,6 +3,7 @@
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
 paired_models         two evaluators on the same prompts, as differences of their statistics
 models_in_general     the mean over evaluators, with models as a sample too (crossed two-way analysis)
+recognition_and_preference   what evaluators recognise beside what they prefer, and how the two go together
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
+from selfeval.stats.engine import BOUND, Difference, Rate, Settings, check_level, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import PAIRWISE, Tally, conditions, neutral_rows, prompts, reached, tallies
+from selfeval.stats.records import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, reached, tallies
 from selfeval.stats.serving import NOTE, flagged, of_predictions
-from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
+from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, default_rows, write
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
 GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
+PREFERENCE = {"self_accuracy": "own_rate", "neutral_rate": "neutral_rate", "own_minus_neutral": "own_minus_neutral"}
 FEW_MODELS = 10
 FIELDS = ["field", "first", "second"]
 
@@ -64,7 +66,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     both = {t.condition: t for t in tallies(pd.concat(common))}
     one, two = (_measures(both[label]) for label in (first, second))
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
-    values = [part.get(field, "not set") for part in parts]  # `effort` is there only where it was asked for
+    values = [part.get(field, LEFT_OUT.get(field, "not set")) for part in parts]
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
     note = "" if all(side["unit"].nunique() == common[0]["unit"].nunique() for side in sides) else "common_prompts"
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
@@ -164,3 +166,49 @@ def _general(tally: Tally, m: Measure, level: float, mixed: str) -> list[dict]:
         rows.append(about | {"low": low, "high": high, "method": method, "p": p, "clusters": size,
                              "cluster_unit": unit, "note": note})  # fmt: skip
     return rows
+
+
+def recognition_and_preference(table: pd.DataFrame) -> pd.DataFrame:
+    """Set what evaluators recognise beside what they prefer, and correlate the two over evaluators.
+
+    table: of `recognition_table`, over records that hold pairs with `question=better` and any task that asks for the
+    author. A design of the latter is set beside the pairs whose condition differs from its own in the fewest parts.
+
+    Returns `stats.COLUMNS` with task and condition of the recognition design. Per evaluator: `recognition`, which is J,
+    of pairs P(own) - 1/2; of the preference `own_rate` (its own text is the better one), `neutral_rate` and
+    `own_minus_neutral`, where judges that wrote neither text are the baseline of quality. Over evaluators (`evaluator`
+    is empty; n and clusters count them): `correlation`, Pearson's r of recognition and own_minus_neutral with Fisher's
+    (1921) interval (method `fisher_z`), for evaluators as a sample. Both are estimates, and their sampling error draws
+    r towards 0. not_estimable: fewer than four evaluators, or nothing varies. Empty where no such pairs were asked.
+    """
+    rows, parts = default_rows(table[table["author"] == ""]), []
+    pairs, better = rows["task"] == PAIRWISE, rows["condition"].str.split(";").map(lambda c: "question=better" in c)
+    preferred = rows[pairs & better & rows["statistic"].isin(PREFERENCE)]
+    recognised = rows[~(pairs & better) & (rows["statistic"] == np.where(pairs, "self_accuracy", "discrimination"))]
+    if preferred.empty:
+        recognised = recognised.head(0)
+    for (task, condition), own in recognised.groupby(["task", "condition"], sort=False):
+        apart = lambda other: len({*other.split(";")} ^ {*condition.split(";")})  # noqa: E731, B023
+        beside = preferred[preferred["condition"] == min(preferred["condition"].unique(), key=apart)]
+        beside = beside.assign(task=task, condition=condition, statistic=beside["statistic"].map(PREFERENCE))
+        bounds = own[["estimate", "low", "high"]] - 0.5 * (task == PAIRWISE)
+        own = own[own["evaluator"].isin(beside["evaluator"])].assign(statistic="recognition", **bounds)
+        both = pd.concat([own, beside[beside["evaluator"].isin(own["evaluator"])]])
+        parts += [both, pd.DataFrame([_correlation(both, task, condition)])]
+    found = pd.concat(parts, ignore_index=True) if parts else rows.head(0)
+    return found.reindex(columns=list(COLUMNS))
+
+
+def _correlation(rows: pd.DataFrame, task: str, condition: str) -> dict:
+    """Return the row of Pearson's r over evaluators that have both estimates."""
+    wide = rows.pivot_table(index="evaluator", columns="statistic", values="estimate")
+    both = wide.reindex(columns=["recognition", "own_minus_neutral"]).dropna().to_numpy().T
+    n, level, r, low, high = both.shape[1], rows["level"].iloc[0], np.nan, np.nan, np.nan
+    if n > 3 and both.std(1).min() > BOUND:
+        r = np.corrcoef(both)[0, 1]
+    if abs(r) < 1 - BOUND:
+        low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * check_level(level) / np.sqrt(n - 3))
+    note = "not_estimable" if np.isnan(r) else "" if low < high else "no_interval"
+    return {"evaluator": "", "author": "", "task": task, "condition": condition, "policy": "", "note": note,
+            "statistic": "correlation", "estimate": r, "low": low, "high": high, "level": level, "method": "fisher_z",
+            "n": n, "clusters": n, "cluster_unit": "model"}  # fmt: skip

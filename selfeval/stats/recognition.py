@@ -13,6 +13,8 @@ So A is reported for comparability, and J, corrected advantage and peer-correcte
     S  peer_baseline         H minus the mean over peers j of naming e on e's texts; best_peer: minus the best j
     D  peer_corrected        J[e,e] minus the mean over peers j of J[j,e]
        interaction           corrected advantage of e minus what the peers have for e over third authors
+       family_discrimination J with each name taken for its family: names its own family on that family's texts, minus
+                             names it on texts of other families (each family weighs alike)
 
 Policy `all`: every row is in the denominator and no answer counts as "did not claim" (so as a correct rejection in
 the binary task). Policy `answered`: rows with an answer only. The sampled unit is the prompt.
@@ -24,6 +26,7 @@ first, and rows of judges that wrote neither text are never pooled with those of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,7 +37,7 @@ from scipy.stats import rankdata
 
 from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, remembered, stack
 from selfeval.stats.pairs import pair_measures
-from selfeval.stats.records import BINARY, PAIRWISE, Tally, tallies, unreached
+from selfeval.stats.records import BINARY, NAMING, PAIRWISE, Tally, tallies, unreached
 from selfeval.stats.serving import flagged, of_predictions
 from selfeval.stats.table import INVERTED, Measure, adjusted, write
 from selfeval.stats.tests import permutation_p, rearranged_p
@@ -47,7 +50,12 @@ DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell
 
 
 def recognition_table(
-    predictions: pd.DataFrame, *, n_resamples: int = 10_000, level: float = 0.95, seed: int = 0
+    predictions: pd.DataFrame,
+    *,
+    n_resamples: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+    families: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Compute all statistics of recognition with intervals and tests, one row per statistic and method.
 
@@ -56,7 +64,9 @@ def recognition_table(
     `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task,
     condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
     neutral judges: what they left unanswered is `neutral_no_answer_rate`, and `own_minus_neutral` compares own choices
-    with theirs on the same pairs.
+    with theirs on the same pairs. families: {model: family}, for `family_discrimination` in naming tasks; it has rows
+    where the authors are of two families or more, for evaluators whose family has two authors or more (with one, it
+    would be discrimination again). An author that is not in it is a family of its own.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; then
     `percentile` and `bca` over prompts (`seed`; not per author).
@@ -64,9 +74,9 @@ def recognition_table(
     p on the default row: for discrimination the exact permutation of which author of a prompt is the evaluator
     (`tests.permutation_p`); for auc and auc_within_prompt the same on the scores, for self_accuracy and
     mean_probability of pairs the exchange of the own text and the other within a prompt, against .5
-    (`tests.rearranged_p`: exact, or 9,999 draws with `seed`); for corrected_advantage, peer_corrected and
-    own_minus_neutral the inversion of the default interval. p_holm adjusts over the evaluators of a task and condition.
-    The second policy is reported where it differs.
+    (`tests.rearranged_p`: exact, or 9,999 draws with `seed`); for corrected_advantage, peer_corrected,
+    family_discrimination and own_minus_neutral the inversion of the default interval. p_holm adjusts over the
+    evaluators of a task and condition. The second policy is reported where it differs.
 
     Notes: not_estimable (no estimate: NaN); no_interval (an estimate without one: a single prompt, or nothing varies);
     no_reply (every call to this evaluator failed); constant_answer (it claimed every text or none: a result, J = 0);
@@ -80,7 +90,7 @@ def recognition_table(
     templates).
     """
     how = Settings(n_resamples, level, seed)
-    table = pd.concat([_of_tally(tally, how) for tally in tallies(predictions)], ignore_index=True)
+    table = pd.concat([_of_tally(tally, how, families or {}) for tally in tallies(predictions)], ignore_index=True)
     table = _without_unreached(table, predictions)
     return flagged(table, of_predictions(predictions), ["evaluator", "author"])
 
@@ -95,13 +105,13 @@ def _without_unreached(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.Dat
     return table[~(rows & table.duplicated(one).to_numpy())].reset_index(drop=True)
 
 
-def _of_tally(tally: Tally, how: Settings) -> pd.DataFrame:
+def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.DataFrame:
     """Return the table of one task and condition: by evaluator, author and statistic, the policy to read first."""
     policies = [*(("answered", "all") if tally.task == PAIRWISE else ("all", "answered"))]
     policies = policies if (tally.answer < 0).any() else ["all"]
     measures = []
     for policy in policies:
-        of_policy = measures_of(tally, policy)
+        of_policy = measures_of(tally, policy) + family_measures(tally, policy, families)
         measures += [replace(m, labels=m.labels | {"policy": policy}) for m in of_policy]
     how = Settings(how.n_resamples, how.level, how.seed, "text" if tally.note else "prompt")
     about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
@@ -255,6 +265,25 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("author_accuracy", right, dict(both), resampled=False),
         Measure("discrimination", j_each, dict(both), n=every[:, None], resampled=False),
     ]
+
+
+def family_measures(tally: Tally, policy: str, families: Mapping[str, str]) -> list[Measure]:
+    """Return J of a naming task with answers and authors taken for their families; families: see `recognition_table`.
+
+    p is the inversion of the interval: families have unequal numbers of texts, so which of them is the evaluator's
+    cannot be permuted.
+    """
+    if tally.task not in NAMING or len({families[name] for name in tally.authors if name in families}) < 2:
+        return []
+    kinds, of = np.unique([families.get(name, name) for name in tally.authors], return_inverse=True)
+    own = pd.Index(kinds).get_indexer([families.get(name, name) for name in tally.evaluators])
+    answer = np.append(of, [len(kinds), -1])[tally.answer]  # behind the authors: another name, and no answer
+    mapped = replace(tally, authors=kinds, own=own, author=of[tally.author], answer=answer)
+    [j] = [m for m in naming_measures(mapped, policy) if m.statistic == "discrimination" and m.value.ndim == 1]
+    at = (own >= 0) & (np.bincount(of)[own] > 1)
+    notes = [(where[at], note) for where, note in j.notes]
+    labels = {"evaluator": tally.evaluators[at]}
+    return [Measure("family_discrimination", j.of.pick((at,)), labels, test=INVERTED, notes=notes)] * bool(at.any())
 
 
 def false_rate(tally: Tally, cells: Cells, hit, named, inside) -> Rate:

@@ -86,6 +86,9 @@ class Tally:
         return replace(self, author=self.position, own=np.ones(len(self.evaluators), int), score=first)
 
 
+LEFT_OUT = {"provenance": "quoted"}  # what conditions have only where it is another
+
+
 def condition_label(condition) -> str:
     """Write a condition (mapping, "k=v;k=v" text or null) in one form: keys sorted, true and false in lower case."""
     if isinstance(condition, dict):
@@ -107,6 +110,9 @@ def conditions(frame: pd.DataFrame) -> pd.Series:
 def varying_parts(conditions: Iterable[str]) -> dict[str, str]:
     """Return {condition label: what of it is not the same in all of them}."""
     parts = {condition: str(condition).split(";") for condition in conditions}
+    for name, usual in LEFT_OUT.items():
+        if any(part.startswith(f"{name}=") for of in parts.values() for part in of):
+            parts = {c: of if f"{name}=" in c else [*of, f"{name}={usual}"] for c, of in parts.items()}
     common = set.intersection(*map(set, parts.values())) if parts else set()
     return {condition: ";".join(p for p in of if p not in common) for condition, of in parts.items()}
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from selfeval import DATA, INSTALLED, ROOT, models
+from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.files import below_root, write_whole
 from selfeval.keys import redact
@@ -33,7 +34,7 @@ CHANGED = {
     "parameters_hash": "other parameters",
     "notebook_hash": "the notebook's code has changed",
     "code": "the package or the data it reads have changed",
-    "environment": "the models or their addresses have changed",
+    "environment": "the models, their addresses or what is replayed have changed",
     "inputs": "earlier runs are others",
 }
 
@@ -225,7 +226,10 @@ def versions():
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             packages[name] = importlib.metadata.version(name)
-    return {"code": code_version(), "environment": {"models": own, "addresses": moved}, "packages": packages}
+    environment = {"models": own, "addresses": moved}
+    if (store := Store()).replay:  # what was replayed is not what is asked for real
+        environment["replay"] = [digest(file) for file in store.recorded_files()]
+    return {"code": code_version(), "environment": environment, "packages": packages}
 
 
 def code_version():
