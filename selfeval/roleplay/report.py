@@ -219,6 +219,7 @@ def planning(table: pd.DataFrame) -> str:
             "conversations where the differences per conversation have a standard deviation of .10, .15 or .20 "
             f"(assumed: fewer than {ENOUGH} conversations do not say how much they vary; 80 % power)."
         )
+    rows = rows.astype({"level": float, "clusters": float})  # beside baselines without a level they are objects
     t = sps.t.ppf(0.5 + rows["level"] / 2, rows["clusters"] - 1)
     sd = float(((rows["high"] - rows["low"]) / 2 / t * rows["clusters"] ** 0.5).max())
     return (
