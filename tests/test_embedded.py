@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 import yaml
+from fake_server import FakeServer
 
 from selfeval import DATA
 from selfeval.asking import embedded
@@ -217,6 +218,31 @@ def test_weights_in_parts_are_put_together_once_and_only_with_their_hash(registr
     path.unlink()
     with pytest.raises(ProviderError, match=r"needs the package `weights_part2`; run: .* -r requirements-qwen\.txt"):
         embedded.model_file(right)
+
+
+def test_a_client_asks_one_embedded_model_at_a_time(registry, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    weights = {"package": "pytest", "file": "__init__.py", "engine": f"pytest {pytest.__version__}", "settings": {}}
+    own = {name: {"embedded": weights | {"sha256": name}} for name in ("one", "other")}
+    named = [{"id": f"mine/{name}", "provider": name, "model": name, "display": name} for name in own]
+    registry(yaml.safe_dump({"providers": own, "models": named}))
+    flying, most = set(), []
+
+    def arrives(index, body):
+        flying.add(body["messages"][0]["content"] + body["model"])
+        most.append(len(flying))
+
+    def leaves(body):
+        flying.remove(body["messages"][0]["content"] + body["model"])
+        return "YES"
+
+    with FakeServer(leaves, latency=0.01, faults=arrives) as server:
+        running = json.dumps({"url": server.url.removesuffix("/v1"), "pid": os.getpid()})
+        for name in own:
+            embedded._state_file(providers()[name]).write_text(running)
+        requests = [Request(get(f"mine/{name}"), user(text)) for text in "abcdef" for name in own]
+        assert {reply.text for reply in ask(tmp_path / "a.sqlite", requests)} == {"YES"}
+    assert most == [1] * len(requests)
 
 
 def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):
