@@ -43,7 +43,9 @@ def dots(
                 ax.axvline(null, color="0.35", linewidth=0.8, zorder=1)
             for k, side in enumerate(sides or [""]):
                 part = here[here["side"] == side] if side else here
-                y = -part["line"].map(order.index) + ((len(sides) - 1) / 2 - k) * min(0.3, 0.8 / len(sides or [0]))
+                y = -part["line"].map(order.index) + ((len(sides) - 1) / 2 - k) * min(
+                    0.3, 0.8 / len(sides or [0])
+                ) * bool(side)
                 points(ax, part, y, look, side, null, start)
             known = {*here.dropna(subset="estimate")["line"], SIMULATED}
             for k in (k for k, name in enumerate(order) if name not in known):
