@@ -279,7 +279,7 @@ def stats() -> None:
 @click.argument("file", type=_Path(dir_okay=False))
 @click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
 def export(file: Path, model: str) -> None:
-    """Write the stored replies to FILE as JSON lines, compressed where it ends in .xz."""
+    """Write the stored replies to FILE (.jsonl, .jsonl.xz)."""
     with _opened() as replies:
         click.echo(f"{replies.export_file(file, model)} replies written to {file}")
 

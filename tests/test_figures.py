@@ -313,8 +313,9 @@ def test_what_cannot_be_read_is_said_in_one_sentence(kept, tmp_path):
 
 
 def test_the_committed_results_are_small_and_complete():
-    for folder in ("sample", "demo"):
-        assert {one.kind for one in find(f"results/{folder}")} == set(results.KINDS)
+    for folders in (["sample"], ["families", "demo"]):
+        assert {one.kind for one in find([f"results/{folder}" for folder in folders])} == set(results.KINDS)
+    for folder in ("sample", "families", "demo"):
         assert sum(path.stat().st_size for path in DATA.glob(f"results/{folder}/*/paper/*")) < 1_500_000
 
 
