@@ -105,8 +105,22 @@ def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(tmp_path
     assert short.status in ("ok", "length")
 
 
+# With a server of this module's own, which ends after idle seconds ----------------------------------------------
+
+
 @pytest.mark.model
-def test_the_likelihood_of_ten_texts_is_that_of_feeding_them_token_by_token(tmp_path):
+def test_two_processes_share_one_server_on_loopback(folder):
+    code = "from selfeval import models\nfrom selfeval.asking import embedded\n"
+    code += "print(embedded.url(models.providers()['local']))"
+    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (process.communicate(timeout=60)[0].strip() for process in both)
+    assert first == second and urlsplit(first).hostname == "127.0.0.1"
+    listening = [c.laddr for c in psutil.Process(server_of(folder)["pid"]).net_connections() if c.status == "LISTEN"]
+    assert [tuple(address) for address in listening] == [("127.0.0.1", urlsplit(first).port)]
+
+
+@pytest.mark.model
+def test_the_likelihood_of_ten_texts_is_that_of_feeding_them_token_by_token(folder, tmp_path):
     ends = ["leaves", "a \u201chouse\u201d", "2 x 3 = 6", "a song\n\nagain", "the door."]
     texts = [f"{who} {end}" for who in ("Rain falls on", "Nobody sees") for end in ends]
     model, asked = get("local/smollm2-135m"), "Write a line."
@@ -135,20 +149,6 @@ def fed(asked, text):
         reply = post("/completion", prompt=before + ids[:k], grammar=f"root ::= <[{token}]>", **how)
         total += reply["completion_probabilities"][0]["logprob"]
     return total
-
-
-# With a server of this module's own, which ends after idle seconds ----------------------------------------------
-
-
-@pytest.mark.model
-def test_two_processes_share_one_server_on_loopback(folder):
-    code = "from selfeval import models\nfrom selfeval.asking import embedded\n"
-    code += "print(embedded.url(models.providers()['local']))"
-    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    first, second = (process.communicate(timeout=60)[0].strip() for process in both)
-    assert first == second and urlsplit(first).hostname == "127.0.0.1"
-    listening = [c.laddr for c in psutil.Process(server_of(folder)["pid"]).net_connections() if c.status == "LISTEN"]
-    assert [tuple(address) for address in listening] == [("127.0.0.1", urlsplit(first).port)]
 
 
 @pytest.mark.model
