@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from selfeval import DATA, ROOT
 from selfeval.errors import InputError
+from selfeval.paths import DATA, ROOT
 
 FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"

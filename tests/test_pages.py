@@ -249,7 +249,7 @@ def test_a_juror_persona_of_ones_own(tmp_path, monkeypatch):
     folder = shutil.copytree(DATA / "roleplay", tmp_path / "roleplay")
     (folder / "jurors.yaml").write_text(yaml.safe_dump(known | own), encoding="utf-8")
     shutil.copy(DATA / "models.yaml", tmp_path)
-    monkeypatch.setattr("selfeval.DATA", tmp_path)
+    monkeypatch.setattr("selfeval.paths.DATA", tmp_path)
     jury = Jury("sim/juror-stern", personas=("teacher", "manager"))
     assert {seat.persona for seat in jury.seats("personas", 0, 1)} == {"teacher", "manager"}
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from selfeval import DATA
 from selfeval.errors import InputError
 from selfeval.figures.rows import TEXT, bootstrapped, default_rows, renamed
 from selfeval.files import for_spreadsheet
+from selfeval.paths import DATA
 from selfeval.records import data_path, write_csv, write_jsonl, write_whole
 
 KINDS = {  # kind: (the tables of a set, the notebook that makes it)

@@ -13,10 +13,11 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from selfeval import DATA, ROOT, figures
+from selfeval import figures
 from selfeval.errors import InputError
 from selfeval.figures import paper, printed, results
 from selfeval.files import write_whole
+from selfeval.paths import DATA, ROOT
 from selfeval.report import notebooks, records
 from selfeval.report.sources import Source, cleaner, find
 
