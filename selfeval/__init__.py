@@ -24,17 +24,10 @@ Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_pre
 verb that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
 """
 
-import os
 import sys
 from importlib import import_module
-from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
-INSTALLED = (_PACKAGE / "data").is_dir()  # from a wheel, which holds what a clone has beside the package
-ROOT = _PACKAGE if INSTALLED else _PACKAGE.parent
-HOME = Path.cwd() if INSTALLED else ROOT  # of what is the user's own
-DATA = Path(os.environ.get("SELFEVAL_DATA") or HOME / "data").absolute()  # a dry run has a shadow of it
-FIGURES = HOME / "figures"
+from selfeval.paths import DATA, FIGURES, ROOT
 
 ASKING = (
     "generate_texts", "collect_predictions", "check_rules", "ask_identity", "compare_scorers", "converse", "judge",
@@ -68,12 +61,6 @@ _CARDS = {  # classes that a notebook shows as cards
 }
 
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
-
-
-def shipped(name: Path | str) -> Path:
-    """Return a file or folder to read below data/: the user's own, or where there is none that of the package."""
-    installed = ROOT / "data" / name
-    return installed if INSTALLED and installed.exists() and not (DATA / name).exists() else DATA / name
 
 
 def __getattr__(name: str):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from selfeval import HOME, figures, records, stats
+from selfeval import figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client, require
@@ -20,6 +20,7 @@ from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
+from selfeval.paths import HOME
 from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, TextIO
 import pandas as pd
 import yaml
 
-from selfeval import DATA, shipped
 from selfeval.asking.messages import blocks
 from selfeval.errors import InputError, check_one_of, check_whole, did_you_mean
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
 from selfeval.models import Model, models
+from selfeval.paths import DATA, shipped
 from selfeval.scoring import (
     CODES,
     bare_name,

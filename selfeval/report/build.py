@@ -12,9 +12,9 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from selfeval import DATA, ROOT
 from selfeval.errors import InputError
 from selfeval.files import write_whole
+from selfeval.paths import DATA, ROOT
 from selfeval.report import notebooks, records
 from selfeval.report.sources import Source, cleaner, find
 
