@@ -50,16 +50,6 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "visible": ("keys", ""),
 }
 _MODULES = ("figures", "models", "stats")
-_CARDS = {  # classes that a notebook shows as cards
-    "selfeval.asking.client": ("Client", "Tally"),
-    "selfeval.asking.request": ("Request", "Response"),
-    "selfeval.identity.published": ("Results",),
-    "selfeval.models": ("Model", "Provider"),
-    "selfeval.recognition.questions": ("Condition", "Question"),
-    "selfeval.roleplay.jury": ("Jury",),
-    "selfeval.roleplay.transcripts": ("Conversation",),
-}
-
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
 
 
@@ -81,9 +71,8 @@ def __dir__() -> list[str]:
 
 
 def _begin(shell) -> None:
-    """Keep keys out of what a notebook's kernel sends, and show our objects as cards."""
+    """Keep keys out of what a notebook's kernel sends."""
     import_module("selfeval.keys").guard_kernel(shell)
-    import_module("selfeval.figures.cards").show_objects(shell, _CARDS)
 
 
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
