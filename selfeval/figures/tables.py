@@ -394,18 +394,18 @@ def _of_texts(found: dict) -> str:
     shown, ranking, verdict = f"J = {_tested(j)}{_weak(j)}", _ranking(found), conclusion(j)
     rates = found["self_accuracy"].estimate, found["false_claim_rate"].estimate
     claimed = f"claims {rates[0]:.0%} of its own and {rates[1]:.0%} of others' texts"
-    if apart := {"above": "tells them apart", "below": "disowns its own texts"}.get(verdict):
+    if apart := {"recognises": "tells them apart", "avoids": "disowns its own texts"}.get(verdict):
         return f"{claimed}, so it {apart}: {shown}.{ranking}"
-    if verdict == "not estimable":
+    if verdict == "too few answers":
         return f"{claimed}; {no_interval(j)}: {shown}.{ranking}"
-    if verdict == "constant":
+    if verdict == "constant answer":
         said = f"{claimed}: a constant answer, which shows no recognition: {shown}.{ranking}"
     else:
-        by_rank = "auc" in found and conclusion(found["auc"], 0.5) in ("above", "below")
+        by_rank = "auc" in found and conclusion(found["auc"], 0.5) in ("recognises", "avoids")
         none = "its words show no" if by_rank else "no evidence of"
         said = f"{claimed}; {none} recognition: {shown}.{ranking}"
     a = found["advantage"]
-    return said + words()["sentences"]["habit"].format(a=a.estimate) * (conclusion(a) == "above")
+    return said + words()["sentences"]["habit"].format(a=a.estimate) * (conclusion(a) == "recognises")
 
 
 def _tested(row) -> str:
@@ -422,7 +422,7 @@ def _p(row) -> str:
 
 def _side(row, null: float, above: str, below: str, neither: str) -> str:
     """Return which of three things an estimate says, or that it says none of them."""
-    said = {"above": above, "below": below, "not estimable": no_interval(row)}
+    said = {"recognises": above, "avoids": below, "too few answers": no_interval(row)}
     return said.get(conclusion(row, null), neither)
 
 
@@ -438,7 +438,7 @@ def _ranking(found: dict) -> str:
     if "auc" not in found or pd.isna(found["auc"].estimate):
         return ""
     area, none = found["auc"], "do not show that it tells them apart"
-    if conclusion(area, 0.5) == "not estimable":
+    if conclusion(area, 0.5) == "too few answers":
         return f" Of its probabilities, AUC = {_tested(area)}: {no_interval(area)}."
     order = _side(area, 0.5, *(f"order its own texts {side} others'" for side in ("above", "below")), none)
     return f" Its probabilities {order}: AUC = {_tested(area)}."
