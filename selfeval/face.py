@@ -7,18 +7,18 @@ from typing import Unpack
 import pandas as pd
 import yaml
 
-from selfeval import HOME, figures, records, stats
+from selfeval import figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client, require
 from selfeval.asking.verbs import Asking, ask, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
-from selfeval.figures import results, tables
-from selfeval.figures.frames import Estimates, Records, Sentences
-from selfeval.figures.rows import BCA, bootstrapped, renamed
+from selfeval.figures import tables
+from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import report as identity_report
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
+from selfeval.paths import HOME
 from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
@@ -27,12 +27,11 @@ from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
 from selfeval.stats.classifier import predict_authors, read_for_authors
-from selfeval.stats.records import PAIRWISE
 
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
+OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 FIRST_ATTEMPTS = ["claim_discrimination", "accept_true", "accept_false", "error_rate"]
-PRINTED = ["self_accuracy", "false_claim_rate", "advantage", BCA, "discrimination"]
 
 
 # --- self-recognition -------------------------------------------------------------------------------------------------
@@ -245,11 +244,9 @@ def measure_recognition(
     _tell_served(several)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     names = serving.marked(names, several)
-    for sentence in [*tables.reading(frame, changes, names), *tables.two_authors(frame)]:
-        print(sentence)
+    _tell(tables.reading(frame, changes, names))
     families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed, families=families)
-    _tell(tables.few_answers(table, names))
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)
@@ -319,7 +316,8 @@ def _estimates(kind, table, more, frame, names, statistics=(), method="", policy
     for name in [statistics] if isinstance(statistics, str) else statistics:
         check_one_of("statistics", name, table["statistic"].unique())
     chosen = [statistics] if isinstance(statistics, str) else statistics
-    found = Estimates(tables.default_rows(rows, *chosen, author=author).reset_index(drop=True))
+    rows = rows if author is None else rows[rows["author"] == author]
+    found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
     return found
 
@@ -337,7 +335,7 @@ def controls(texts: Rows) -> pd.DataFrame:
     )
     if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
         by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
-        style_j = tables.default_rows(by_style, "discrimination", author=None).set_index("author")
+        style_j = stats.default_rows(by_style, "discrimination").set_index("author")
         found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
     return found.reset_index()
 
@@ -704,90 +702,40 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     return _estimates(result.kind, kept, {}, result.records, result.names)
 
 
-def table(
-    result: Estimates, statistics: str | Sequence[str], otherwise: str = "", **options
-) -> pd.DataFrame | Sentences:
-    """Return statistics side by side as "estimate [low, high]", one row per evaluator; of a jury, per arm and source.
+def table(result: Estimates, statistics: str | Sequence[str], *, jurors: bool = False) -> pd.DataFrame:
+    """Return statistics side by side as "estimate [low, high]", one row per evaluator and design.
 
-    "advantage_bca" is the advantage with its BCa bootstrap interval over prompts. Beside discrimination and, of pairs,
-    self_accuracy stands the share of questions without an answer, where there are such. otherwise: a sentence to return
-    where none of them was measured; those of them that were not are then left out. options: of a jury, `jurors=True`
-    for single jurors instead of the whole jury.
+    Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
+    five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
+    BCa bootstrap interval over prompts. jurors: of a jury, single jurors instead of whole juries.
     """
     asked = [statistics] if isinstance(statistics, str) else list(statistics)
-    if otherwise and not {*asked} & {*result["statistic"]}:
-        return Sentences([otherwise])
-    more = {"jury": stats.jury.STATISTICS, "recognition": [BCA]}  # a jury's arms decide what there is
-    for name in [] if otherwise else asked:
-        check_one_of("statistics", name, [*result["statistic"].unique(), *more.get(result.kind, ())])
-    rows, chosen = pd.DataFrame(result), _with_no_answers(result, asked)
-    if BCA in chosen:
-        rows = pd.concat([rows, bootstrapped(result.drawn()[result.kind])])
-    shown = {"identity": identity_report.summary, "jury": jury_report.summary}.get(result.kind, tables.summary)
-    return shown(rows, chosen, display=result.names, **options)
-
-
-def _with_no_answers(result: Estimates, statistics: list[str]) -> list[str]:
-    """Add the share of questions without an answer to the main statistics of recognition, where there are such."""
-    if result.kind != "recognition" or "no_answer_rate" in statistics:
-        return statistics
-    rate = result.tables.get("recognition", result)
-    rate = rate[(rate["statistic"] == "no_answer_rate") & (rate["estimate"] > 0)]
-    pairs = "self_accuracy" in statistics and (rate["task"] == PAIRWISE).any()
-    main = pairs or ("discrimination" in statistics and len(rate) > 0)
-    return statistics + ["no_answer_rate"] * bool(main)
-
-
-def conclude(result: Estimates) -> Sentences:
-    """Return what we can conclude from the data, a sentence for each evaluator, or for each arm of a jury.
-
-    By the intervals that the result shows; of statistics that it does not show, by the default ones.
-    """
-    rows = result.drawn()[result.kind]
-    if result.kind == "identity":
-        return Sentences(identity_report.conclusions(pd.DataFrame(result), result.names))
-    if result.kind == "implicit":
-        return Sentences(tables.about_readings(rows, result.tables["gaps"], result.names))
-    if result.kind == "existence":
-        return Sentences(tables.about_names(rows, result.names))
+    known = {"jury": stats.jury.STATISTICS, "recognition": [tables.BCA]}  # a jury's arms decide what there is
+    for name in asked:
+        check_one_of("statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())])
+    rows = pd.DataFrame(result)
+    if tables.BCA in asked:
+        rows = pd.concat([rows, result.drawn()[result.kind].query("method == 'bca'")])
     if result.kind == "jury":
-        return Sentences(jury_report.conclusions(rows))
-    return Sentences(tables.conclusions(pd.concat([pd.DataFrame(result), renamed(rows)]), result.names))
+        rows = rows[(rows["evaluator"] != "") == jurors]
+    shown = tables.summary(rows, asked, result.names)
+    return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
 
 
-def plan(result: Estimates) -> Sentences:
-    """Return what such a design can detect, with the standard deviation that is assumed."""
-    rows = result.drawn()[result.kind]
-    return Sentences([jury_report.planning(rows)] if result.kind == "jury" else tables.planning(rows))
-
-
-def notes(result: Estimates) -> Sentences:
-    """Return what stands below a table: over how much, how intervals are made, models of several endpoints (‡).
-
-    And of whom a few prompts, templates or conversations hold most of the answers.
-    """
-    table = result.tables[result.kind]
-    said = [tables.about_intervals(table), tables.about_dominated(table, result.names)]
-    return Sentences([*filter(None, said), *result.endpoints])
-
-
-def save(result: Estimates, out: str | Path, settings: Mapping | None = None, notebook: str = "") -> Path:
-    """Write a result to a folder below data/: estimates and figures, and what the paper's figures need.
+def save(result: Estimates, out: str | Path) -> Path:
+    """Write a result to a folder below data/ and return the folder: a CSV per table, and its main figure.
 
     Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
-    here. settings: what a reader has to know of how it was made. notebook: which one made it, where it is not the
-    first of its kind. Returns the folder of the set for `draw_paper`.
+    here. `read_results` and `runs` read the CSVs again.
     """
-    drawn = figures.draw(result.kind, result.tables, result.names)
-    kept_already = ("recognition", "implicit", "jury")
-    kept = result.records if result.kind in kept_already else records.rows_of(result.records)
-    about = {**(result.settings or {}), **(settings or {})}
-    if result.kind == "recognition":
-        shown = tables.summary(result.tables["recognition"], _with_no_answers(result, PRINTED), result.names)
-        p = shown.filter(regex="^p( of |$)")
-        shown[p.columns] = p.map(lambda cell: f"= {cell}" if cell[:1].isdigit() else cell)  # as files always had it
-        figures.save_table(shown, records.data_path(out) / "tables", "recognition", notes(result))
-    return results.save(out, result.kind, kept, result.tables, drawn, about, result.names, notebook)
+    folder = records.data_path(out)
+    if result.kind in ("identity", "existence"):
+        records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
+    for name in KINDS[result.kind]:
+        if name in result.tables:
+            records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])
+    plot(result).save(folder / CSV.get(result.kind, result.kind))
+    return folder
 
 
 def _kept(folder: str | Path) -> Path:
@@ -798,30 +746,52 @@ def _kept(folder: str | Path) -> Path:
 
 def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
-    found = []
-    for one in results.find(str(_kept(folder))):
-        if one.kind == "validation":
-            found.append(measure_validation(**one.tables))
-            continue
-        frame = Estimates(tables.default_rows(one.tables[one.kind], author=None if one.kind == "jury" else ""))
-        frame.kind, frame.tables, frame.names = one.kind, one.tables, one.display
-        found.append(frame.reset_index(drop=True))
+    found = [_read_result(kind, file.parent) for kind, file in _results(folder)]
+    if not found:
+        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
+    return found
+
+
+def _results(folder: str | Path) -> list[tuple[str, Path]]:
+    """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
+    main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
+    return [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+
+
+def _read_result(kind: str, folder: Path) -> Estimates:
+    """Return the result in a folder; labels are texts, empty where there is none."""
+    files = {name: folder / f"{CSV.get(name, name)}.csv" for name in KINDS[kind]}
+    read = {}
+    for name, file in files.items():
+        if file.exists():
+            try:
+                table = pd.read_csv(file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""])
+            except ValueError as error:
+                raise InputError(f"{file} cannot be read ({error}); run the notebook again that wrote it.") from error
+            read[name] = table.fillna(dict.fromkeys(TEXT & {*table}, ""))
+    if kind == "validation":
+        return measure_validation(**read)
+    names = registry.display_names([*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()])
+    rows = read[kind]
+    if kind == "identity":  # beside the estimates over all templates, the file has families and conditions
+        rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
+    found = _estimates(kind, rows, {}, None, names, author=None if kind == "jury" else "")
+    found.tables = read
     return found
 
 
 def runs(folder: str | Path) -> pd.DataFrame:
     """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
     parts = []
-    for about in sorted(_kept(folder).rglob("paper/about.json")):
-        [one] = results.find(str(about.parent.parent))
-        if one.kind == "validation":
+    for kind, csv in _results(folder):
+        if kind == "validation":
             continue
-        file = about.parent.parent / "parameters.yaml"
+        file = csv.with_name("parameters.yaml")
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
-        frame = tables.default_rows(one.tables[one.kind], author=None)
+        frame = stats.default_rows(_read_result(kind, csv.parent).tables[kind])
         plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
-        parts.append(frame.assign(result=one.name, kind=one.kind, **plain))
+        parts.append(frame.assign(result=csv.parent.relative_to(_kept(folder)).as_posix(), kind=kind, **plain))
     if not parts:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)
