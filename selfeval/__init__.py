@@ -20,8 +20,8 @@ Models       list_models; `models` is the registry
 Places       DATA, FIGURES, ROOT
 Safety       visible makes what a model said harmless to print
 
-Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A
-verb that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
+Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. All
+of it is imported on first use.
 """
 
 import sys
@@ -57,8 +57,6 @@ def __getattr__(name: str):
     """Import what the package's face names when it is first used, so that `import selfeval` takes no time."""
     if name in _MODULES:
         return import_module(f"selfeval.{name}")
-    if name[:1] == "a" and name[1:] in ASKING:
-        return __getattr__(name[1:]).awaited
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
     module, called = _HOME[name]

@@ -1,11 +1,8 @@
-"""The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out.
-
-Each verb that asks models has a twin to await: `await selfeval.agenerate_texts(...)`.
-"""
+"""The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 import yaml
@@ -14,7 +11,7 @@ from selfeval import models as registry
 from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client, require
-from selfeval.asking.verbs import asks
+from selfeval.asking.verbs import Asking, ask, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
@@ -43,17 +40,18 @@ FIRST_ATTEMPTS = ["claim_discrimination", "accept_true", "accept_false", "error_
 # --- self-recognition -------------------------------------------------------------------------------------------------
 
 
-@asks(texts.generate_texts)
-async def generate_texts(
-    client: Client,
+@verb
+def generate_texts(
     authors: Ids,
     prompts: int | Rows = 20,
     *,
     words: int = 60,
+    samples: int = 1,
+    temperature: float = 0.7,
     seed: int = 0,
     limit: int = 0,
     corpus: str = "",
-    **how,
+    **asking: Unpack[Asking],
 ) -> Records:
     """Have every author write on every prompt; return one row per text.
 
@@ -63,16 +61,21 @@ async def generate_texts(
     none. seed: of the sampling, where a provider takes one. corpus: a name below data/corpora/, to keep the texts. The
     frame's `failures` are the requests without a text.
     """
-    asked, people = _prompts(prompts, limit, words, seed)
-    written, failures = await texts.generate_texts(client, get_all(authors), asked, words=words, seed=seed, **how)
-    for sentence in texts.missing_texts(written, failures):
-        print(sentence)
-    if corpus and not dryrun.is_counting():
-        records.write_jsonl(records.corpus_file(corpus), people + written)
-    frame = Records(people + written)
-    frame.failures = failures
-    _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
-    return frame
+
+    async def work(client: Client) -> Records:
+        asked, people = _prompts(prompts, limit, words, seed)
+        how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
+        written, failures = await texts.generate_texts(client, get_all(authors), asked, **how)
+        for sentence in texts.missing_texts(written, failures):
+            print(sentence)
+        if corpus and not dryrun.is_counting():
+            records.write_jsonl(records.corpus_file(corpus), people + written)
+        frame = Records(people + written)
+        frame.failures = failures
+        _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
+        return frame
+
+    return ask(work, asking)
 
 
 def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
@@ -99,9 +102,8 @@ def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[li
     return texts.writing_prompts(str(prompts), limit, words=words, seed=seed)
 
 
-@asks(Condition)
-async def collect_predictions(
-    client: Client,
+@verb
+def collect_predictions(
     texts: Rows,
     evaluators: Ids | None = None,
     *,
@@ -111,11 +113,24 @@ async def collect_predictions(
     limit: int = 0,
     authors: Mapping[str, str | None] | None = None,
     allow_strangers: bool = False,
-    answer: str = "constrained",
     out: str = "",
     published: bool = False,
     peers: bool = False,
-    **condition,
+    answer: str = "constrained",
+    told: bool = True,
+    labels: str = "names",
+    hints: bool = False,
+    show_prompt: bool = False,
+    temperature: float = 0.0,
+    score: str = "logprobs",
+    prevalence: str = "natural",
+    tell_prevalence: bool = False,
+    question: str = "authored",
+    control: str = "none",
+    paraphraser: str = "",
+    effort: str = "",
+    provenance: str = "quoted",
+    **asking: Unpack[Asking],
 ) -> Records:
     """Ask evaluators who wrote each text; return one row per answer.
 
@@ -136,27 +151,46 @@ async def collect_predictions(
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
     provenance: the text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
     """
-    rows = records.read_texts(texts, limit)
-    condition = Condition(answer=answer, **condition)
-    written = dict.fromkeys(row["author"] for row in rows)
-    judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
-    rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
-    rows = await design.shown_texts(client, rows, condition, seed=seed)
-    _tell(simulated.unmarked(judges, rows))
-    how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
-    found = await design.collect_predictions(client, judges, rows, condition, **how)
-    for name, answered in found.items() if out and not dryrun.is_counting() else ():
-        records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
-        if published:
-            records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
-    frame = Records([row for answered in found.values() for row in answered])
-    _tell_served(serving.of_predictions(frame))
-    return frame
+    condition = Condition(
+        answer=answer,
+        told=told,
+        labels=labels,
+        hints=hints,
+        show_prompt=show_prompt,
+        temperature=temperature,
+        score=score,
+        prevalence=prevalence,
+        tell_prevalence=tell_prevalence,
+        question=question,
+        control=control,
+        paraphraser=paraphraser,
+        effort=effort,
+        provenance=provenance,
+    )
+
+    async def work(client: Client) -> Records:
+        rows = records.read_texts(texts, limit)
+        written = dict.fromkeys(row["author"] for row in rows)
+        judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
+        rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
+        rows = await design.shown_texts(client, rows, condition, seed=seed)
+        _tell(simulated.unmarked(judges, rows))
+        how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
+        found = await design.collect_predictions(client, judges, rows, condition, **how)
+        for name, answered in found.items() if out and not dryrun.is_counting() else ():
+            records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
+            if published:
+                records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
+        frame = Records([row for answered in found.values() for row in answered])
+        _tell_served(serving.of_predictions(frame))
+        return frame
+
+    return ask(work, asking)
 
 
-@asks()
-async def likelihoods(
-    client: Client, texts: Rows, models: Ids | None = None, *, limit: int = 0, out: str = ""
+@verb
+def likelihoods(
+    texts: Rows, models: Ids | None = None, *, limit: int = 0, out: str = "", **asking: Unpack[Asking]
 ) -> Records:
     """Compute how likely each text is under each model that may have written it; return one row per text and candidate.
 
@@ -165,20 +199,24 @@ async def likelihoods(
     out: a folder below data/, to keep likelihoods.jsonl. `logprob` is log P(text | its prompt) in nats, before
     temperature, and null where the server leaves out a token.
     """
-    rows = records.read_texts(texts, limit)
-    authors = [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
-    chosen = get_all(authors if models is None else models)
-    able = [model for model in chosen if model.provider.likelihood]
-    for model in chosen:
-        if model not in able:
-            sentence = f"The provider `{model.provider.name}` of {model.id!r} gives no log-probabilities of a text"
-            if models is not None:
-                raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
-            print(f"{sentence}: it is no candidate.")
-    found = await likelihood.collect_likelihoods(client, able, rows)
-    if out and not dryrun.is_counting():
-        records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
-    return Records(found)
+
+    async def work(client: Client) -> Records:
+        rows = records.read_texts(texts, limit)
+        authors = [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
+        chosen = get_all(authors if models is None else models)
+        able = [model for model in chosen if model.provider.likelihood]
+        for model in chosen:
+            if model not in able:
+                sentence = f"The provider `{model.provider.name}` of {model.id!r} gives no log-probabilities of a text"
+                if models is not None:
+                    raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
+                print(f"{sentence}: it is no candidate.")
+        found = await likelihood.collect_likelihoods(client, able, rows)
+        if out and not dryrun.is_counting():
+            records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
+        return Records(found)
+
+    return ask(work, asking)
 
 
 def measure_recognition(
@@ -253,18 +291,22 @@ def measure_implicit(
     return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 
 
-@asks()
-async def check_rules(client: Client, result: Estimates, judge: Ids = "") -> pd.DataFrame:
+@verb
+def check_rules(result: Estimates, judge: Ids = "", **asking: Unpack[Asking]) -> pd.DataFrame:
     """Set other people's rules for calling a reply right beside ours: shares of replies per evaluator.
 
     result: of `measure_recognition`; of its records those of the exact task that hold a raw reply. judge: a model that
     also says which replies name the author; "" for none.
     """
-    ruled = correctness.correct_by(result.records)
-    if judge:
-        [asked] = get_all(judge)
-        ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
-    return correctness.compared(ruled)
+
+    async def work(client: Client) -> pd.DataFrame:
+        ruled = correctness.correct_by(result.records)
+        if judge:
+            [asked] = get_all(judge)
+            ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
+        return correctness.compared(ruled)
+
+    return ask(work, asking)
 
 
 def _estimates(kind, table, more, frame, names, statistics=(), method="", policy="", author="") -> Estimates:
@@ -304,8 +346,21 @@ def controls(texts: Rows) -> pd.DataFrame:
 # --- identity, existence ----------------------------------------------------------------------------------------------
 
 
-@asks(run_suite)
-async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite", *, repeats: int = 1, **how) -> Records:
+@verb
+def ask_identity(
+    models: Ids,
+    suite: str | Path = "suite",
+    *,
+    arms: Sequence[str] | None = None,
+    limit: int = 0,
+    repeats: int = 1,
+    turns: int | None = None,
+    scoring: str = "claims",
+    judge: str | Model | None = None,
+    temperature: float = 0.7,
+    seed: int = 0,
+    **asking: Unpack[Asking],
+) -> Records:
     """Put the situations of an identity suite to models; return one row per reply and read-out.
 
     suite: a file or folder below data/identity/, or a path. arms: what is claimed about the model: `neutral`,
@@ -314,9 +369,15 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
     configuration of the published form is run by `selfeval.EvalRunner`.
     """
-    frame = Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
-    _tell_served(stats.identity.served(frame))
-    return frame
+
+    async def work(client: Client) -> Records:
+        how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
+        how |= {"temperature": temperature, "seed": seed}
+        frame = Records(await run_suite(client, get_all(models), suite, **how))
+        _tell_served(stats.identity.served(frame))
+        return frame
+
+    return ask(work, asking)
 
 
 def measure_identity(
@@ -353,19 +414,34 @@ def measure_identity(
     return found
 
 
-@asks()
-async def compare_scorers(client: Client, replies: Rows, judge: str | Model = "") -> pd.DataFrame:
+@verb
+def compare_scorers(replies: Rows, judge: str | Model = "", **asking: Unpack[Asking]) -> pd.DataFrame:
     """Return how far two ways to score the same free replies of identity agree, one row per pair: kappa and share.
 
     replies: a frame, records or a file. judge: a model that scores them beside the rules.
     """
-    scored = await by_all_scorers(client, records.rows_of(replies), judge)
-    return identity_report.agreement(scored)
+
+    async def work(client: Client) -> pd.DataFrame:
+        scored = await by_all_scorers(client, records.rows_of(replies), judge)
+        return identity_report.agreement(scored)
+
+    return ask(work, asking)
 
 
-@asks(existence.collect_existence)
-async def ask_existence(
-    client: Client, models: Ids, about: Sequence[str] = (), *, names: int = 0, templates: int = 0, **how
+@verb
+def ask_existence(
+    models: Ids,
+    about: Sequence[str] = (),
+    *,
+    names: int = 0,
+    templates: int = 0,
+    answer_types: str | Sequence[str] = ("yes_no", "true_false", "probability", "likert"),
+    reasoning: bool = False,
+    constrained: bool = False,
+    iterations: int = 1,
+    temperature: float = 0.0,
+    seed: int = 0,
+    **asking: Unpack[Asking],
 ) -> Records:
     """Ask models whether other models exist, real and invented ones alike; return one row per answer.
 
@@ -374,11 +450,17 @@ async def ask_existence(
     `probability`, `likert`. reasoning: ask for a reason first. constrained: a JSON choice. iterations: how often each
     question is asked. temperature, seed: of the answers.
     """
-    targets = existence.targets(existence.real_models(about), names)
-    ways = existence.templates(templates)
-    frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-    _tell_served(stats.existence.served(frame))
-    return frame
+
+    async def work(client: Client) -> Records:
+        targets = existence.targets(existence.real_models(about), names)
+        ways = existence.templates(templates)
+        how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
+        how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
+        frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+        _tell_served(stats.existence.served(frame))
+        return frame
+
+    return ask(work, asking)
 
 
 def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
@@ -395,9 +477,8 @@ def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estim
 # --- role-play --------------------------------------------------------------------------------------------------------
 
 
-@asks()
-async def converse(
-    client: Client,
+@verb
+def converse(
     agent: str | Model,
     interrogator: str | Model | None = None,
     *,
@@ -413,6 +494,7 @@ async def converse(
     tokens: int = 0,
     seed: int = 0,
     out: str = "",
+    **asking: Unpack[Asking],
 ) -> Records:
     """Have an agent play a person before an interrogator; return one row per conversation.
 
@@ -424,21 +506,25 @@ async def converse(
     the conversations as conversations.jsonl.
     """
     check_whole("people", people)
-    how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-    [played], held, chats, twins = get_all(agent), [], [], []
-    given = read_conversations(transcripts)
-    if interrogator is not None and not replay:
-        [asker] = get_all(interrogator)
-        parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
-        held = await conversation.converse(client, asker, played, **parts, **how)
-    if not replay:
-        chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
-        twins = await humans.forced_context(client, played, chats, **how)
-        twins += await humans.forced_context(client, played, given, persona=persona, **how)
-    found = together(held, given, chats, twins)
-    if out and not dryrun.is_counting():
-        write_conversations(Path(out) / "conversations.jsonl", found)
-    return _talks(found)
+
+    async def work(client: Client) -> Records:
+        how = {"temperature": temperature, "tokens": tokens, "seed": seed}
+        [played], held, chats, twins = get_all(agent), [], [], []
+        given = read_conversations(transcripts)
+        if interrogator is not None and not replay:
+            [asker] = get_all(interrogator)
+            parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
+            held = await conversation.converse(client, asker, played, **parts, **how)
+        if not replay:
+            chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
+            twins = await humans.forced_context(client, played, chats, **how)
+            twins += await humans.forced_context(client, played, given, persona=persona, **how)
+        found = together(held, given, chats, twins)
+        if out and not dryrun.is_counting():
+            write_conversations(Path(out) / "conversations.jsonl", found)
+        return _talks(found)
+
+    return ask(work, asking)
 
 
 def _talks(found: Sequence[Conversation]) -> Records:
@@ -446,9 +532,8 @@ def _talks(found: Sequence[Conversation]) -> Records:
     return Records([one.to_dict() for one in found], dtype=object)
 
 
-@asks(jury.Jury)
-async def judge(
-    client: Client,
+@verb
+def judge(
     conversations: Rows,
     jurors: Ids,
     arms: str | Sequence[str] = ("independent", "debate"),
@@ -458,7 +543,17 @@ async def judge(
     limit: int = 0,
     max_turns: int = 0,
     out: str = "",
-    **how,
+    personas: Sequence[str] = jury.PUBLISHED,
+    rounds: int = 2,
+    scope: str = "turn",
+    context: str = "rolling",
+    blind: bool = False,
+    aggregation: str = "mean",
+    dimensions: Sequence[str] = (),
+    judge: str | Model = "",
+    temperature: float = 0.0,
+    seed: int = 0,
+    **asking: Unpack[Asking],
 ) -> Records:
     """Have a jury judge how human the agent of each conversation is; return one row per statement.
 
@@ -479,26 +574,33 @@ async def judge(
     check_whole("max_turns", max_turns)
     if out:
         jury_report.check_not_read(out, conversations, controls, verdicts)
-    settings = {}
-    if records.is_file(verdicts) or len(verdicts):
-        given = {"controls": controls, "limit": limit, "max_turns": max_turns}
-        cases, said = jury_report.existing(verdicts, conversations, **given)
-        _tell(jury_report.doubts_of(said))
-    else:
-        seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
-        panel, arms = jury.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
-        given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
-        cases = [one.first(max_turns) for one in given]
-        _tell(jury_report.doubts(panel, arms, cases))
-        said = await jury.hold(client, panel, cases, arms)
-        settings = {name: getattr(panel, name) for name in ("scope", "context", "temperature", "aggregation")}
-    if out and not dryrun.is_counting():
-        records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
-        write_conversations(Path(out) / "conversations.jsonl", cases)
-    frame = Records(said)
-    frame.conversations, frame.settings = _talks(cases), settings
-    _tell_served(jury_report.served(frame, cases))
-    return frame
+    how = {"personas": personas, "rounds": rounds, "scope": scope, "context": context, "blind": blind}
+    how |= {"aggregation": aggregation, "dimensions": dimensions, "judge": judge}
+    how |= {"temperature": temperature, "seed": seed}
+
+    async def work(client: Client) -> Records:
+        settings = {}
+        if records.is_file(verdicts) or len(verdicts):
+            given = {"controls": controls, "limit": limit, "max_turns": max_turns}
+            cases, said = jury_report.existing(verdicts, conversations, **given)
+            _tell(jury_report.doubts_of(said))
+        else:
+            seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
+            panel, chosen = jury.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
+            given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
+            cases = [one.first(max_turns) for one in given]
+            _tell(jury_report.doubts(panel, chosen, cases))
+            said = await jury.hold(client, panel, cases, chosen)
+            settings = {name: getattr(panel, name) for name in ("scope", "context", "temperature", "aggregation")}
+        if out and not dryrun.is_counting():
+            records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
+            write_conversations(Path(out) / "conversations.jsonl", cases)
+        frame = Records(said)
+        frame.conversations, frame.settings = _talks(cases), settings
+        _tell_served(jury_report.served(frame, cases))
+        return frame
+
+    return ask(work, asking)
 
 
 def measure_jury(
