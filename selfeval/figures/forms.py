@@ -13,20 +13,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.patches import Rectangle
 
-from selfeval.figures.style import (
-    INK,
-    PAGE,
-    SIDES,
-    SMALLEST,
-    STYLE,
-    WIDTH,
-    Drawing,
-    finish,
-    grid,
-    in_order,
-    labels,
-    size_of,
-)
+from selfeval.figures.style import INK, PAGE, SIDES, SMALLEST, STYLE, WIDTH, Drawing, finish, grid, labels, size_of
+from selfeval.figures.tables import in_order
 
 LINE = 0.17  # inches between two rows, where the page has room
 SIMULATED = "simulated:"

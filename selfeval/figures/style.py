@@ -14,7 +14,6 @@ from matplotlib.text import Text
 
 from selfeval.files import write_whole
 from selfeval.keys import visible
-from selfeval.models import models
 
 WIDTH, PAGE = 6.9, 9.0  # inches: two columns of print, and no figure is higher
 SMALLEST = 4.5  # points: no label is smaller
@@ -23,6 +22,8 @@ PALETTE = sns.color_palette("colorblind")
 SIDES = {  # what is compared within a row: (colour, marker, label); a colour is a reading or a source
     "human": (PALETTE[4], "o", "people"),
     "model": (PALETTE[5], "s", "models"),
+    "self_accuracy": (PALETTE[3], "o", "own texts"),
+    "false_claim_rate": ("0.6", "s", "others' texts"),
     "score_real": (INK, "o", "real names"),
     "score_invented": ("0.55", "s", "invented names"),
     "oracle": (PALETTE[7], "d", "a reader with all candidates (oracle)"),
@@ -90,12 +91,6 @@ def show(fig: Figure) -> None:
         fig.savefig(picture, format="png", dpi=130, metadata={"Software": None})
     PIL.Image.open(picture).convert("RGB").quantize(256).save(small, "png", optimize=True)
     display(Image(small.getvalue()))
-
-
-def in_order(names: Iterable[str]) -> list[str]:
-    """Return names each once, models as the registry lists them and others behind: the one order in all figures."""
-    place = {name: k for k, name in enumerate(models())}
-    return sorted(dict.fromkeys(names), key=lambda name: place.get(name, len(place)))
 
 
 def labels(ids: Iterable[str], display: dict[str, str], longest: int) -> list[str]:
