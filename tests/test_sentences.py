@@ -30,8 +30,8 @@ AUC, J, A = "auc_within_prompt", "discrimination", "advantage"
 EXACT, YES_NO = "exact_model", "binary_self"
 OTHERS = (SMOLLM2, HOT, CAPTAIN)  # as the table of the other evaluations names them
 SIMULATED = ("sim/perfect", "sim/good", "sim/always-itself")
-RECOGNITION, PREFERENCE = (f"families/{name}/paper/recognition" for name in ("families", "preference"))
-MOVED, JURY = "families/provenance/paper/contrasts", "families/families-jury/paper/jury"
+RECOGNITION, PREFERENCE = (f"families/{name}/self_recognition" for name in ("recognition", "preference"))
+MOVED, JURY = "families/provenance/contrasts", "families/jury/jury"
 PLACES = {  # a quoted text is the default, which no condition names
     "quoted": "-provenance=",
     "own_turn": "provenance=own_turn",
@@ -139,19 +139,19 @@ def one(file, statistic, who="", part="", **where):
 
 
 def readings(name, statistic=AUC, corpus="implicit"):
-    return trio(f"families/{corpus}/paper/implicit", statistic, f"reading={name}")
+    return trio(f"families/{corpus}/implicit", statistic, f"reading={name}")
 
 
 def place(name, statistic):
-    return trio("families/provenance/paper/recognition", statistic, PLACES[name])
+    return trio("families/provenance/self_recognition", statistic, PLACES[name])
 
 
 def existence(statistic, form):
-    return trio("demo/existence/paper/existence", statistic, f"answer={form}", OTHERS)
+    return trio("demo/existence/existence", statistic, f"answer={form}", OTHERS)
 
 
 def first_study(statistic, task, answer="constrained", of="recognition", bca=False, who=(SMOLLM2, CAPTAIN, HOT)):
-    return trio(f"demo/{of}/paper/recognition", statistic, f"answer={answer}", who, bca, task=task)
+    return trio(f"demo/{of}/self_recognition", statistic, f"answer={answer}", who, bca, task=task)
 
 
 def lines_of_first_study(task, answer, label):
@@ -209,7 +209,7 @@ own_people, words_people, style_people, oracle_people = (
     readings(name, **people) for name in ("own likelihood", "yes or no", "style", "oracle")
 )
 gap_words, gap_names, gap_style = (
-    trio("families/implicit/paper/gaps", AUC, first=name) for name in ("yes or no", "names the author, told", "style")
+    trio("families/implicit/gaps", AUC, first=name) for name in ("yes or no", "names the author, told", "style")
 )
 j, j_yes_no = (trio(RECOGNITION, J, task=task) for task in (EXACT, YES_NO))
 a, a_bca, a_yes_no_bca = (
@@ -228,11 +228,11 @@ earlier, earlier_others = (
 chosen, order = (trio(PREFERENCE, name, "question=authored") for name in ("self_accuracy", "position_bias"))
 better = trio(PREFERENCE, "own_minus_neutral", "question=better")
 claims, unprompted = (
-    trio("families/families-identity/paper/identity", name, who=(SMOLLM2, QWEN, UNTOLD), task="", condition="")
+    trio("families/identity/identity", name, who=(SMOLLM2, QWEN, UNTOLD), task="", condition="")
     for name in ("claim_discrimination", "neutral_right")
 )
 told, told_maker = (
-    one("families/families-identity/paper/paired", f"claim_discrimination{by}", f"{QWEN} - {UNTOLD}")
+    one("families/identity/paired", f"claim_discrimination{by}", f"{QWEN} - {UNTOLD}")
     for by in ("", "_by_maker")
 )
 arms = Row(one(JURY, "auc", task=arm) for arm in ("independent", "reask", "debate"))
@@ -246,18 +246,18 @@ silent = first_study("no_answer_rate", EXACT, "free")
 human, human_yes_no = (first_study(J, task, of="human", who=OTHERS) for task in (EXACT, YES_NO))
 human_others = first_study("false_claim_rate", YES_NO, of="human", who=OTHERS)
 first_true, first_false, first_claims = (
-    trio("demo/identity/paper/identity", name, who=OTHERS, task="", condition="")
+    trio("demo/identity/identity", name, who=OTHERS, task="", condition="")
     for name in ("accept_true", "accept_false", "claim_discrimination")
 )
 personas, baselines = (
-    Row(one("demo/jury/paper/jury", "auc", task=arm) for arm in two)
+    Row(one("demo/jury/jury", "auc", task=arm) for arm in two)
     for two in (("personas", "debate"), ("length", "character n-grams"))
 )
-first_debate = one("demo/jury/paper/jury", "difference", task="debate - reask")
+first_debate = one("demo/jury/jury", "difference", task="debate - reask")
 names = existence(J, "true_false")
 fleet, fleet_a = (first_study(name, EXACT, "free", "fleet", who=SIMULATED) for name in (J, A))
 hot_told = Row(
-    one("sample/recognition/paper/contrasts", name, HOT, field="told", task=EXACT) for name in ("self_accuracy", J)
+    one("sample/details/contrasts", name, HOT, field="told", task=EXACT) for name in ("self_accuracy", J)
 )
 tables_of_first_study = [
     lines_of_first_study(task, answer, label)
@@ -319,7 +319,7 @@ def two_always_take_the_first():
 
 def captain_and_hot_name_themselves():
     """Tell whether they name themselves wherever a free reply names somebody."""
-    rows = table("results/demo/recognition/paper/counts.csv")
+    rows = table("results/demo/recognition/counts.csv")
     rows = rows[rows["condition"].str.contains("answer=free") & rows["task"].eq(EXACT) & rows["predicted"].ne("none")]
     return all({*rows.loc[rows["evaluator"] == who, "predicted"]} == {who} for who in (CAPTAIN, HOT))
 

@@ -9,6 +9,7 @@ from selfeval.errors import check_one_of
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.frames import Estimates
 from selfeval.figures.style import Drawing
+from selfeval.figures.tables import in_order
 from selfeval.stats.records import NAMING, NONE, varying_parts
 from selfeval.stats.table import default_rows
 from selfeval.stats.votes import ARMS
@@ -54,7 +55,7 @@ def _designs(rows: pd.DataFrame) -> pd.Series:
     """Return what tells the designs of rows apart, for the titles of panels."""
     same = rows["condition"].map(varying_parts(rows["condition"].unique()))
     tasks = rows["task"] if rows["task"].nunique() > 1 else ""
-    return (tasks + " " + same.str.replace(";", " ")).str.strip()
+    return (tasks + " " + same.astype(str).str.replace(";", " ")).str.strip()
 
 
 def over(rows: pd.DataFrame) -> str:
@@ -121,10 +122,13 @@ def predictions(tables: Tables, names: Names) -> Drawing | None:
 
 def roc(tables: Tables, names: Names) -> Drawing | None:
     """Draw the ROC curve of each evaluator's score for its own texts, with its AUC and interval."""
-    areas = estimates(tables, "auc")
+    areas = estimates(tables, "auc").dropna(subset="estimate")
+    if areas.empty:
+        return None
     texts = [f"AUC {a.estimate:.2f}\n[{a.low:.2f}, {a.high:.2f}]\nn {a.n:.0f}" for a in areas.itertuples()]
     key = ["evaluator", "task", "condition"]
     rows = tables["roc"].merge(areas.assign(text=texts)[[*key, "text"]], on=key)
+    rows = rows.set_index("evaluator").loc[in_order(rows["evaluator"])].reset_index()
     called = rows["evaluator"].map(names).fillna(rows["evaluator"])
     rows = rows.assign(panel=(called + "\n" + _designs(rows)).str.strip(), x=rows["false_claims"], y=rows["hits"])
     return steps(rows.assign(plan=rows["x"]), "others' texts above the threshold", "own texts above")

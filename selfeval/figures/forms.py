@@ -40,6 +40,7 @@ def dots(
     """
     if rows["estimate"].isna().all():
         return None
+    rows = rows.reset_index(drop=True)
     nulls = rows.get("null", float("nan") if null is None else null)
     rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
     panels, order = list(dict.fromkeys(rows["panel"])), _apart(in_order(rows["line"]))

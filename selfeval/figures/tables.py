@@ -50,9 +50,9 @@ def label(name: str, display: Mapping[str, str] | None) -> str:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names each once, models as the registry lists them and others behind: the one order of rows."""
+    """Return names each once, in the one order of rows: models as the registry lists them, others, simulated ones."""
     place = {name: k for k, name in enumerate(models())}
-    return sorted(dict.fromkeys(names), key=lambda name: place.get(name, len(place)))
+    return sorted(dict.fromkeys(names), key=lambda name: (name.startswith("sim/"), place.get(name, len(place))))
 
 
 SAID = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text}  # behind estimates, as text
