@@ -1,66 +1,135 @@
 """Every reply that was paid for, once, on disk, for many processes at a time.
 
-A ledger of replies, failed attempts and the claims of what is in flight. A request is claimed, sent, then stored; the
-claim of a process that died is taken over. Each change is one short transaction in the caller's thread. One store per
-host, then `Store.merge`.
+A request is claimed, sent, then stored; the claim of a process that died is taken over. What was spent under a ceiling,
+and what is reserved for the calls in flight, is one sum in the same file. Each change is one short transaction in the
+caller's thread. One store per host, then `Store.merge`.
 """
 
 import asyncio
 import contextlib
 import itertools
 import json
-import os
-import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-
-from selfeval.asking.embedded import host_folder
-from selfeval.errors import InputError, ReplayMiss, StoreError
-from selfeval.files import below_root, replacing
-from selfeval.paths import DATA, HOME
-import asyncio
-import contextlib
-import json
-import os
-import socket
-import sqlite3
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from pathlib import Path
-from urllib.parse import quote
-
-import psutil
-
-from selfeval.asking import dryrun
-from selfeval.errors import StoreError
-import hashlib
-import json
 import lzma
-import re
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-
-from selfeval.errors import InputError, is_amount, is_count
-import asyncio
-import contextlib
 import math
 import os
+import re
 import sqlite3
+import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
-from selfeval.asking.embedded import host_folder
-from selfeval.errors import BudgetError, InputError, PriceError, is_amount
-from selfeval.models import Model, Provider
+from selfeval.asking.ledger import Ledger, has_ended, own_name
+from selfeval.asking.local import host_folder
+from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
+from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
+from selfeval.files import below_root, replacing
+from selfeval.models import Model
+from selfeval.paths import DATA, HOME
 
-OTHER_FILE = (
-    "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
-)
+KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
+CENT = 1e-9  # dollars that rounding makes or leaves
+in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
+
+
+# the ceiling ----------------------------------------------------------------------------------------------------------
+
+
+class Ceiling:
+    """US dollars that all processes of a store may spend under one name: each claim reserves what its call can cost.
+
+    A call that could go beyond is refused with `BudgetError`, but not before all that is in flight has ended: what is
+    bought is also stored. Without a price a call reserves what the model's dearest one cost so far.
+    """
+
+    def __init__(self, name: str, most: float):
+        self.name, self.most = name, most
+        self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
+        self._unknown: Model | None = None  # whose replies cost nobody knows what
+
+    @classmethod
+    def of(cls, max_cost: float | None = None) -> "Ceiling | None":
+        """Return the ceiling of `SELFEVAL_MAX_COST`: `NAME:USD`, shared by all who name it, or `USD` for this process.
+
+        Where there is none, one of so many dollars, or None.
+        """
+        text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
+        if text and max_cost is not None:
+            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two.")
+        if not text:
+            if max_cost is not None and not is_amount(max_cost):
+                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
+            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
+        name, colon, amount = text.rpartition(":")
+        try:
+            most = float(amount)
+        except ValueError:
+            most = -1.0
+        if not 0 <= most < math.inf or ":" in name or bool(colon) != bool(name.strip()):
+            raise InputError(
+                f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD with a NAME without colons, got {text!r}."
+            )
+        return cls(name or own_name(), most)
+
+    @classmethod
+    @contextlib.contextmanager
+    def shared(cls, max_cost: float | None) -> Iterator[None]:
+        """Have all clients inside, one after the other, spend so many dollars together; None: without a ceiling."""
+        if max_cost is None:
+            yield
+            return
+        cls.of(max_cost)  # raises for what is no amount, and where there is a ceiling already
+        os.environ["SELFEVAL_MAX_COST"] = f"{uuid.uuid4().hex}:{max_cost}"
+        try:
+            yield
+        finally:
+            del os.environ["SELFEVAL_MAX_COST"]
+
+    def price(self, model: Model, prompt: int, completion: int) -> float:
+        """Return what a call of so many tokens costs at most."""
+        if model.price is None:
+            return self._dearest.get(model.id, 0.0)
+        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
+
+    def learn(self, model: Model, cost: float | None) -> None:
+        """Take note of what a reply cost.
+
+        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
+        """
+        if cost is None and model.provider.hosted:
+            self._unknown = model
+        self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
+
+    def spent(self, connection: sqlite3.Connection) -> float:
+        """Return what is spent under this name."""
+        return connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()[0]
+
+    def holder(self, connection: sqlite3.Connection, amount: float) -> str:
+        """Return "" where so many dollars are left, else the owner of a call in flight that may leave room.
+
+        Raises `BudgetError` where nothing is in flight.
+        """
+        query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
+        reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
+        spent = self.spent(connection)
+        if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
+            return ""
+        if owner:
+            return owner
+        if self._unknown:
+            raise PriceError(
+                f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
+                f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
+                "without `max_cost`."
+            )
+        raise BudgetError(
+            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.most:.6g} are "
+            "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
+        )
+
+
+# the store ------------------------------------------------------------------------------------------------------------
 
 
 class Store(Ledger):
@@ -73,7 +142,7 @@ class Store(Ledger):
     """
 
     def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
-        super().__init__(place(path), "response store", OTHER_FILE)
+        super().__init__(place(path))
         given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
         self.replay = given not in (None, False, "", "0")
         self.recorded_folders = [recorded or DATA / "sample"]
@@ -85,7 +154,7 @@ class Store(Ledger):
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
     def __repr__(self) -> str:
-        return f"Store({below_root(self.path)!r}{', replay=True' * self.replay})"
+        return f"Store({below_root(self.path)!r}{', replay=True' if self.replay else ''})"
 
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
@@ -94,15 +163,11 @@ class Store(Ledger):
 
     # reading ---------------------------------------------------------------------------------------------------------
 
-    def recorded_files(self) -> list[Path]:
-        """Return the files of recorded replies."""
-        return [file for folder in self.recorded_folders for file in recordings.files(folder)]
-
     def _recorded(self, key: str) -> tuple[Path, int, bytes] | None:
         """Return the line of a recorded reply; a folder is read when the ones before it lack a key."""
         for folder in self.recorded_folders:
             if folder not in self._lines:
-                self._lines[folder] = recordings.by_key(folder)
+                self._lines[folder] = by_key(folder)
             if line := self._lines[folder].get(key):
                 return line
         return None
@@ -124,9 +189,9 @@ class Store(Ledger):
                 found = dict(connection.execute(query, (json.dumps(list(keys)), MOST_AGAIN)))
         served: dict[str, dict] = {}
         for key in dict.fromkeys(keys):
-            for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
+            for each in (stored_key(key, number) for number in range(MOST_AGAIN + 1)):
                 if each not in found and (line := self._recorded(each)):
-                    found[each] = recordings.read_line(*line)[2]
+                    found[each] = read_line(*line)[2]
                 if each in found:
                     with self._in_words("read"):
                         served[key] = json.loads(found[each])
@@ -138,15 +203,14 @@ class Store(Ledger):
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
             lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
-            recorded = [json.loads(recordings.read_line(*line)[1]) for line in lines]
-            raise ReplayMiss(recordings.difference(json.loads(request), recorded))
+            recorded = [json.loads(read_line(*line)[1]) for line in lines]
+            raise ReplayMiss(difference(json.loads(request), recorded))
 
-    def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
-        query = """SELECT key, request, response FROM replies
-                   WHERE json_extract(request, '$.model') LIKE ? AND created >= ? ORDER BY key"""
+        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
         with self._in_words("read"):
-            yield from self._connect().execute(query, (like, since))
+            yield from self._connect().execute(query, (like,))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -166,38 +230,46 @@ class Store(Ledger):
 
     # in flight -------------------------------------------------------------------------------------------------------
 
-    async def claim(self, key: str, purse=None, amount: float = 0.0) -> dict | None:
+    async def claim(self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0) -> dict | None:
         """Wait until this request is ours to send (None) or another process has its reply (the reply).
 
-        purse: a ceiling (`sharing.Purse`) under which the claim reserves an amount in the same transaction. Raises
-        `BudgetError` where that cannot fit.
+        The claim reserves so many dollars under the ceiling, in the same transaction; raises `BudgetError` where that
+        cannot fit.
         """
         while True:
-            response, owner = await self.write(lambda connection: self._claim(connection, key, purse, amount))
+            response, owner = await self.write(lambda connection: self._claim(connection, key, ceiling, amount))
             if not owner:
                 return response
             await asyncio.sleep(0.1)
 
-    def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, str]:
-        """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of who holds it."""
-        query = """SELECT response, NULL, NULL FROM replies WHERE key = ?1
-                   UNION ALL SELECT NULL, owner, since FROM claims WHERE key = ?1"""
-        response, owner, since = connection.execute(query, (key,)).fetchone() or (None, "", 0.0)
-        if response is not None:
-            return json.loads(response), ""
-        held = f"{self.path} {key}"
-        if owner and not is_left(owner, since, held):
-            return None, owner
-        if purse and (holder := purse.reserve(connection, held, amount)):
+    def _claim(self, connection, key: str, ceiling: Ceiling | None, amount: float) -> tuple[dict | None, str]:
+        """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
+        if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
+            return json.loads(stored[0]), ""
+        name = ceiling.name if ceiling else None
+        query = "SELECT key, owner, since, amount, purse FROM claims WHERE key = ? OR purse = ?"
+        for claim in connection.execute(query, (key, name)).fetchall():
+            if self._is_left_over(*claim[:3]):
+                self._abandon(connection, *claim)
+            elif claim[0] == key:
+                return None, claim[1]
+        if ceiling and (holder := ceiling.holder(connection, amount)):
             return None, holder
-        if owner:
-            self._note(connection, key, "abandoned", f"in flight when {owner} ended")
-        values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
-        connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
-        in_flight.add(held)
+        values = (key, own_name(), time.time(), amount if ceiling else None, name)
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
+        in_flight.add(f"{self.path} {key}")
         return None, ""
 
-    async def put(self, key: str, request: str, response: dict, purse=None, cost: float = 0.0) -> None:
+    def _is_left_over(self, key: str, owner: str, since: float) -> bool:
+        return f"{self.path} {key}" not in in_flight if owner == own_name() else has_ended(owner, since)
+
+    def _abandon(self, connection, key: str, owner: str, since: float, amount: float | None, name: str | None) -> None:
+        """End the claim of a process that died; what it reserved counts as spent, since it may have been."""
+        self._note(connection, key, "abandoned", f"in flight when {owner} ended")
+        connection.execute("DELETE FROM claims WHERE key = ?", (key,))
+        self._book(connection, name, amount)
+
+    async def put(self, key: str, request: str, response: dict, ceiling: Ceiling | None = None) -> None:
         """Store a reply to a canonical request, book its cost and end its claim.
 
         A reply that cannot be written is put into an export file, which the `StoreError` names.
@@ -207,7 +279,7 @@ class Store(Ledger):
         def step(connection: sqlite3.Connection) -> None:
             values = (key, request, text, time.time())
             connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-            self._end(connection, key, purse, cost)
+            self._end(connection, key, ceiling, response.get("cost"))
 
         try:
             await self.write(step)
@@ -215,33 +287,37 @@ class Store(Ledger):
             self._keep(export_line(key, request, text).encode(), error)
             if isinstance(error, StoreError):
                 raise self.failure from error
-            say(str(self.failure))
+            _say(str(self.failure))
             raise
         finally:
             in_flight.discard(f"{self.path} {key}")
 
-    def release(self, key: str, purse=None, cost: float | None = None, outcome: str = "", detail: str = "") -> None:
+    def release(
+        self, key: str, ceiling: Ceiling | None, cost: float | None, outcome: str = "", detail: str = ""
+    ) -> None:
         """Give a claim back without a reply, and note how that came, if an outcome is given.
 
         cost: dollars of replies that are not stored. Where the file cannot be written now, the claim is left over.
         """
         in_flight.discard(f"{self.path} {key}")
-
-        def step(connection: sqlite3.Connection) -> None:
+        with contextlib.suppress(StoreError), self.change() as connection:
             if outcome:
                 self._note(connection, key, outcome, detail)
-            self._end(connection, key, purse, cost)
+            self._end(connection, key, ceiling, cost)
 
-        self._try(step)
-
-    def _end(self, connection: sqlite3.Connection, key: str, purse, cost: float) -> None:
+    def _end(self, connection: sqlite3.Connection, key: str, ceiling: Ceiling | None, cost: float | None) -> None:
         connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, own_name()))
-        if purse:
-            purse.book(connection, f"{self.path} {key}", cost)
+        self._book(connection, ceiling and ceiling.name, cost)
+
+    def _book(self, connection: sqlite3.Connection, name: str | None, cost: float | None) -> None:
+        if name and cost:
+            query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
+            connection.execute(query, (name, cost))
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
         """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
-        self._try(lambda connection: self._note(connection, key, outcome, detail))
+        with contextlib.suppress(StoreError), self.change() as connection:
+            self._note(connection, key, outcome, detail)
 
     def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
         connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000]))
@@ -262,35 +338,30 @@ class Store(Ledger):
             break
         else:
             said += " A reply that was paid for is lost, since there is no room beside it either."
-            say(said)
+            _say(said)
         self.failure = StoreError(said)
 
     # many at once ----------------------------------------------------------------------------------------------------
 
-    def import_file(self, path: Path, created: float | None = None) -> tuple[int, int]:
-        """Add the replies of a JSON lines file, all or none; return how many were new and how many known.
+    def import_file(self, path: Path) -> tuple[int, int]:
+        """Add the replies of a JSON lines file, compressed where it ends in .xz, all or none.
 
-        path: compressed where it ends in .xz. created: when they count as stored (a time of this host's clock), by
-        default now.
+        Returns how many were new and how many known.
         """
-        created = time.time() if created is None else created
-        return self._add((*recordings.read_line(*line), created) for line in recordings.read_lines(path))
+        return self._add((*read_line(*line), time.time()) for line in read_lines(path))
 
     def merge(self, path: Path) -> tuple[int, int]:
         """Add the replies of another store, all or none; return how many were new and how many known.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What version
-        0.1 rescued beside the other store is added too.
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        other = Ledger(path, "response store", "Name another one.")
+        other = Ledger(path)
+        other.remedy = "Name another one."
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, created FROM replies")
-            added = [self._add(recordings.read_rows(path, rows))]
-        rescued = path.with_name(f"{path.name}.rescued").glob("*.jsonl")
-        new, known = zip(*added, *map(self.import_file, sorted(rescued)), strict=True)
-        return sum(new), sum(known)
+            return self._add(read_rows(path, rows))
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
@@ -305,22 +376,28 @@ class Store(Ledger):
         new = self.write_now(step)
         return new, next(count) - new
 
-    def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
+    def export_file(self, path: Path, like: str = "%") -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
         In replay mode, only replies that the recordings lack. path: compressed where it ends in .xz. like: models LIKE
-        the pattern. since: stored at this time (of this host's clock) or later.
+        the pattern.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
         number = 0
         with replacing(path) as part:
-            with recordings.opener(path)(part, "wt", encoding="utf-8") as out:
-                rows = (row for row in self.rows(like, since) if not (self.replay and self._recorded(row[0])))
+            with opener(path)(part, "wt", encoding="utf-8") as out:
+                rows = (row for row in self.rows(like) if not (self.replay and self._recorded(row[0])))
                 for number, row in enumerate(rows, 1):  # noqa: B007
                     out.write(export_line(*row))
             part.replace(path)
         return number
+
+
+def _say(text: str) -> None:
+    """Print a line to the terminal, if there still is one."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"selfeval: {text}", file=sys.stderr, flush=True)
 
 
 def _folder(given: Path | str) -> Path:
@@ -343,292 +420,7 @@ def place(path: Path | str | None = None) -> Path:
     return HOME / Path(given).expanduser()
 
 
-# One SQLite file that many processes change in short transactions, and who among them holds what.
-
-VERSION = 1  # of the tables, in the file's `user_version`; files of selfeval 0.1 have 0
-TABLES = {
-    "replies": ("key TEXT PRIMARY KEY", "request TEXT NOT NULL", "response TEXT NOT NULL", "created REAL NOT NULL"),
-    "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
-    "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
-    "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
-    "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
-}
-# What a file from another hand may hold to act by itself: a trigger, a view, a virtual table.
-ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
-            WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
-OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-BUSY = 0.05  # seconds that the event loop may stand still for a locked file
-OPENING = 0.5  # seconds that it may stand still for one that is just being made
-PATIENCE = 60.0  # seconds that a change waits for a locked file
-CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
-
-in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
-
-
-class Locked(StoreError):
-    """Another process holds the file; it may be free again in a moment."""
-
-
-# who holds a claim ----------------------------------------------------------------------------------------------------
-
-
-def own_name() -> str:
-    """Return this process's name as the owner of claims: host, process and its start in seconds since the boot."""
-    return _own(os.getpid())
-
-
-@lru_cache(1)
-def _own(pid: int) -> str:
-    return _name(psutil.Process(pid))
-
-
-def _name(process: psutil.Process) -> str:
-    started = process.create_time() - psutil.boot_time()  # both move when the clock is set
-    return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
-
-
-def is_left(owner: str, since: float, held: str) -> bool:
-    """Tell whether a claim is left over, and nobody will give it back. held: what its own process calls it."""
-    if owner == own_name():
-        return held not in in_flight
-    try:
-        host, pid, _ = owner.rsplit(":", 2)
-        if host != socket.gethostname():
-            return time.time() > since + ABROAD
-        process = psutil.Process(int(pid))
-        return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
-    except (psutil.Error, ValueError):
-        return True
-
-
-def say(text: str) -> None:
-    """Print a line to the terminal, if there still is one."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(f"selfeval: {text}", file=sys.stderr, flush=True)
-
-
-# the file -------------------------------------------------------------------------------------------------------------
-
-
-class Ledger:
-    """One SQLite file that many processes change in short transactions.
-
-    path: the file. title: what a sentence calls it. remedy: what to do where it is damaged or not ours.
-    """
-
-    def __init__(self, path: Path, title: str, remedy: str):
-        self.path, self.title, self.remedy = path, title, remedy
-        self.host: Ledger | None = None  # where ceilings are booked, in the same transaction: attached as `host`
-        self._connection: sqlite3.Connection | None = None
-        self._turn = threading.RLock()
-        self._checkpointed = self._waiting = 0.0
-
-    @contextlib.contextmanager
-    def _in_words(self, done: str) -> Iterator[None]:
-        """Make one sentence of what SQLite and the file system raise."""
-        try:
-            yield
-        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
-            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-            what = f"The {self.title} {self.path} cannot be {done}: {error}."
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise Locked(f"{what} Another process holds it: end that one.") from error
-            self._disconnect()
-            room = code in OF_THE_DISK or isinstance(error, OSError)
-            remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
-            raise StoreError(f"{what} {remedy}") from error
-
-    @contextlib.contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, for reading."""
-        with self._turn, self._in_words("read"):
-            yield self._connect()
-
-    @contextlib.contextmanager
-    def change(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection inside a transaction that no other process interrupts."""
-        with self._turn, self._in_words("written"):
-            connection = self._connect()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            if time.monotonic() > self._checkpointed + CHECKPOINT:
-                self._checkpointed = time.monotonic()
-                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
-                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-    def _once(self, step: Callable) -> tuple:
-        """Return (what a step returns from one transaction,), or () while it is worth waiting for a locked file."""
-        try:
-            with self.change() as connection:
-                done = (step(connection),)
-        except Locked:
-            self._waiting = self._waiting or time.monotonic()
-            if time.monotonic() > self._waiting + PATIENCE:
-                raise
-            return ()
-        self._waiting = 0.0
-        return done
-
-    async def write(self, step: Callable):
-        """Return what a step on the connection returns; while the file is locked, do not hold up the event loop."""
-        while not (done := self._once(step)):  # noqa: ASYNC110  another process sets no event
-            await asyncio.sleep(BUSY)
-        return done[0]
-
-    def write_now(self, step: Callable):
-        """Return what a step on the connection returns, outside of an event loop."""
-        while not (done := self._once(step)):
-            time.sleep(BUSY)
-        return done[0]
-
-    def _try(self, step: Callable) -> None:
-        """Take a step unless the file cannot be written now."""
-        with contextlib.suppress(StoreError), self.change() as connection:
-            step(connection)
-
-    def attach(self, host: "Ledger") -> None:
-        """Book in the ledger of the host too, each time in one transaction."""
-        if self.host is None:
-            self.close()
-            self.host = host
-
-    def _connect(self) -> sqlite3.Connection:
-        until = time.monotonic() + OPENING
-        while self._connection is None:
-            try:
-                with self._in_words("opened"):
-                    self._connection = self._open()
-            except Locked:  # of several processes that create the file, SQLite refuses the others without waiting
-                if time.monotonic() > until:
-                    raise
-                time.sleep(BUSY)
-        return self._connection
-
-    def _open(self) -> sqlite3.Connection:
-        if dryrun.folder():
-            return self._open_to_read()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("PRAGMA trusted_schema=OFF")
-            self._check(connection)
-            if self.host:
-                with self.host.read():  # makes its tables
-                    connection.execute("ATTACH ? AS host", (str(self.host.path),))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _open_to_read(self) -> sqlite3.Connection:
-        """Open it without writing a byte beside it; an empty one where there is none."""
-        in_use = Path(f"{self.path}-wal").exists()
-        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
-        there = self.path.exists()
-        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA trusted_schema=OFF")
-        if not there:
-            _make_tables(connection)
-        return connection
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        """Bring an older file up to date; refuse one that is not ours, before anything of it is changed."""
-        if acting := connection.execute(ACTING).fetchone():
-            raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise StoreError(f"The {self.title} {self.path} is one of a newer version of selfeval; update selfeval.")
-        if version < VERSION:
-            _upgrade(connection)
-        _make_tables(connection)
-
-    def _disconnect(self) -> None:
-        if self._connection:
-            self._connection.close()
-        self._connection = None
-
-    def close(self) -> None:
-        """Close the file; a later use opens it again."""
-        with self._turn:
-            self._disconnect()
-            self._waiting = 0.0
-            if self.host:
-                self.host.close()
-
-
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """Make what a file of selfeval 0.1, or a new one, lacks; nothing that it holds is rewritten."""
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    if _columns(connection, "claims") == ["key", "owner", "expires"]:
-        connection.execute("ALTER TABLE claims RENAME COLUMN expires TO since")
-        connection.execute("ALTER TABLE claims ADD COLUMN amount REAL")
-        connection.execute("ALTER TABLE claims ADD COLUMN purse TEXT")
-    _make_tables(connection)
-    connection.execute(f"PRAGMA user_version={VERSION}")
-    connection.execute("COMMIT")
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables that are not there; raise where one of this name has other columns."""
-    for table, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
-        names = [column.split()[0] for column in columns]
-        if _columns(connection, table) != names:
-            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-
-
-# What identifies a request, and files of recorded replies: exports as JSON lines, and stores of other hosts.
-
-UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
-STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
-MOST_AGAIN = 9  # times that a request is asked again
-KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
-
-
-def canonical(request: dict) -> str:
-    """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
-
-    def plain(value):
-        if isinstance(value, str):
-            return value
-        if isinstance(value, dict):
-            return {str(k): plain(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(v) for v in value]
-        return int(value) if isinstance(value, float) and value.is_integer() else value
-
-    try:
-        return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"A request holds texts, finite numbers, lists and dictionaries alone: {error}.") from error
-
-
-def key_of(canonical_request: str) -> str:
-    """Return the store's key of a request: the SHA-256 of its canonical JSON."""
-    return hashlib.sha256(canonical_request.encode()).hexdigest()
-
-
-def numbered(key: str, number: int) -> str:
-    """Return under which key a reply is stored: the request's own, with a number behind it where it was asked again."""
-    return f"{key} {number}" if number else key
-
-
-def request_key(key: str) -> str:
-    """Return the request's own key of a key under which a reply is stored."""
-    return re.sub(r" [1-9]$", "", key)
+# recorded replies  ----------------------------------------------------------------------------------------------------
 
 
 def opener(path: Path) -> Callable:
@@ -660,7 +452,7 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
         raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
 
 
-def files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
     """Return the files of recorded replies in a folder."""
     return [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
 
@@ -668,7 +460,7 @@ def files(folder: Path) -> list[Path]:
 def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
     """Return the lines of a folder's recorded replies by their keys; each is checked when it is served."""
     found = {}
-    for line in (line for file in files(folder) for line in read_lines(file)):
+    for line in (line for file in files_of(folder) for line in read_lines(file)):
         begins = KEY.match(line[2])
         found[begins[1].decode() if begins else read_line(*line)[0]] = line
     return found
@@ -728,167 +520,3 @@ def difference(request: dict, recorded: list[dict]) -> str:
         f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
         f"recorded one {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )
-
-
-# What may be sent now: a provider's rates, and a ceiling of dollars.
-
-LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
-STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
-CENT = 1e-9  # dollars that rounding makes or leaves
-
-
-def host_ledger() -> Ledger:
-    """Return the ledger of this user and host."""
-    path = host_folder() / "limits.sqlite"
-    return Ledger(path, "file of rates and ceilings", "Move it away: rates and ceilings begin anew then.")
-
-
-def share() -> int:
-    """Return how many hosts divide the rates and the ceiling among them, by `SELFEVAL_SHARE`."""
-    text = os.environ.get("SELFEVAL_SHARE", "").strip() or "1"
-    if not text.isdecimal() or len(text) > 5 or not 1 <= int(text) <= 10_000:
-        raise InputError(f"SELFEVAL_SHARE must be a whole number of hosts from 1 to 10,000, got {text!r:.20}.")
-    return int(text)
-
-
-class Pace:
-    """Requests and tokens a minute of one provider: what is due next is due for all processes."""
-
-    def __init__(self, provider: Provider):
-        self.name = f"{provider.name} {provider.url}"
-        # A minute's worth in 61 seconds, since LAG may be made up for at any time.
-        rates = (provider.requests_per_minute, provider.tokens_per_minute)
-        self.seconds = [(60 + LAG) * share() / rate for rate in rates]
-        self._ledger, self._turn = host_ledger() if any(self.seconds) else None, asyncio.Lock()
-        self._owed = 0.0  # seconds of the rate of tokens by which replies differed from what was expected
-
-    async def wait(self, tokens: int) -> None:
-        """Wait until one more request, of so many tokens, keeps the rates."""
-        if self._ledger:
-            async with self._turn:
-                while (pause := await self._ledger.write(lambda ledger: self._enter(ledger, tokens))) > 0:  # noqa: ASYNC110  processes set no event
-                    await asyncio.sleep(pause)
-
-    def settle(self, tokens: int) -> None:
-        """Correct the estimate by so many tokens, with the next request."""
-        self._owed += tokens * self.seconds[1]
-
-    def _enter(self, ledger: sqlite3.Connection, tokens: int) -> float:
-        """Take a place now and return 0, or return the seconds until there may be one."""
-        now, costs = time.time(), (self.seconds[0], tokens * self.seconds[1])
-        row = ledger.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone() or (0.0, 0.0)
-        due = [at if at < now + STALE else now for at in (row[0], row[1] + self._owed)]
-        pause = max(0.0, max(due) - now)
-        after = due if pause else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
-        ledger.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
-        self._owed = 0.0
-        return pause
-
-    def close(self) -> None:
-        """Close the ledger; what its last replies took less than expected is forgotten."""
-        if self._ledger:
-            self._ledger.close()
-
-
-class Purse:
-    """Dollars that all processes which name it may spend: the claim of every call reserves what it can cost at most.
-
-    ceiling: US dollars; a call that could go beyond is refused with `BudgetError`, but not before all that is in
-    flight has ended: all that is bought is also stored. The store's transactions book here too, in the host's ledger;
-    of a process that is killed between the commits of the two files more counts as spent, never less.
-    """
-
-    def __init__(self, name: str, ceiling: float):
-        self.name, self.ceiling, self.ledger = name, ceiling / share(), host_ledger()
-        self._seen: dict[str, float] = {}  # model id -> its dearest reply so far, where it has no price
-        self._unknown: Model | None = None  # whose replies cost nobody knows what
-
-    @classmethod
-    def of(cls, max_cost: float | None = None) -> "Purse | None":
-        """Return the purse of `SELFEVAL_BUDGET`: `NAME:USD`, shared by all who name it, or `USD` for this process.
-
-        Where there is none, one of so many dollars, or None.
-        """
-        text = os.environ.get("SELFEVAL_BUDGET", "").strip()
-        if text and max_cost is not None:
-            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_BUDGET is {text!r}: set one of the two.")
-        if not text:
-            if max_cost is not None and not is_amount(max_cost):
-                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
-            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
-        name, colon, amount = text.rpartition(":")
-        try:
-            ceiling = float(amount)
-        except ValueError:
-            ceiling = -1.0
-        if not 0 <= ceiling < math.inf or ":" in name or bool(colon) != bool(name.strip()):
-            raise InputError(
-                f"SELFEVAL_BUDGET must be US dollars, or NAME:USD with a NAME without colons, got {text!r}."
-            )
-        return cls(name or own_name(), ceiling)
-
-    @classmethod
-    @contextlib.contextmanager
-    def shared(cls, max_cost: float | None) -> Iterator[None]:
-        """Have all clients inside, one after the other, take from one purse of so many dollars; None: from none."""
-        if max_cost is None:
-            yield
-            return
-        cls.of(max_cost)  # raises for what is no amount, and where there is a ceiling already
-        os.environ["SELFEVAL_BUDGET"] = f"{uuid.uuid4().hex}:{max_cost}"
-        try:
-            yield
-        finally:
-            del os.environ["SELFEVAL_BUDGET"]
-
-    def price(self, model: Model, prompt: int, completion: int) -> float:
-        """Return what a call of so many tokens costs at most; without a price, what the dearest one did so far."""
-        if model.price is None:
-            return self._seen.get(model.id, 0.0)
-        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
-
-    def learn(self, model: Model, cost: float | None) -> None:
-        """Take note of what a reply cost.
-
-        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
-        """
-        if cost is None and model.provider.hosted:
-            self._unknown = model
-        self._seen[model.id] = max(self._seen.get(model.id, 0.0), cost or 0.0)
-
-    # in a transaction of the store, to which the host's ledger is attached --------------------------------------------
-
-    def reserve(self, store: sqlite3.Connection, held: str, amount: float) -> str:
-        """Reserve an amount under a name; return "", or the owner of what is in flight and may leave room."""
-        query = "SELECT key, owner, since, amount FROM host.claims WHERE purse = ?"
-        in_flight = []
-        for key, owner, since, reserved in store.execute(query, (self.name,)).fetchall():
-            if is_left(owner, since, key):  # its process died: it counts as spent, since it may have been
-                self.book(store, key, reserved)
-            else:
-                in_flight.append((owner, reserved))
-        row = store.execute("SELECT spent FROM host.purses WHERE name = ?", (self.name,)).fetchone()
-        spent = row[0] if row else 0.0
-        if not self._unknown and spent < self.ceiling >= spent + sum(each[1] for each in in_flight) + amount - CENT:
-            values = (held, own_name(), time.time(), amount, self.name)
-            store.execute("INSERT OR REPLACE INTO host.claims VALUES (?, ?, ?, ?, ?)", values)
-            return ""
-        for owner, reserved in in_flight:
-            if reserved > CENT:
-                return owner
-        if self._unknown:
-            raise PriceError(
-                f"The ceiling of ${self.ceiling:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
-                f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
-                "without a ceiling."
-            )
-        raise BudgetError(
-            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.ceiling:.6g} are spent. "
-            "Every answer so far is stored: run the same again with a higher one."
-        )
-
-    def book(self, store: sqlite3.Connection, held: str, cost: float | None) -> None:
-        """Book what a call cost, and end its reservation."""
-        store.execute("DELETE FROM host.claims WHERE key = ?", (held,))
-        query = "INSERT INTO host.purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
-        store.execute(query, (self.name, cost or 0.0))
