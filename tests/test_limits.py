@@ -65,16 +65,6 @@ def test_a_clock_that_was_set_back_stops_nobody(store, server, registry):
     assert ask(store, questions(model, 2))[1].calls == 2
 
 
-def test_hosts_share_rates_by_a_number(store, registry, server, monkeypatch):
-    provider = mine(registry, server(), more=", requests_per_minute: 60").provider
-    monkeypatch.setenv("SELFEVAL_SHARE", "4")
-    assert endpoint.Pace(provider, store)._seconds == [pytest.approx(4 * 61 / 60), 0.0]
-    for wrong in ("0", "two", "1.5"):
-        monkeypatch.setenv("SELFEVAL_SHARE", wrong)
-        with pytest.raises(InputError, match="must be a whole number of hosts from 1"):
-            endpoint.share()
-
-
 # ceilings -------------------------------------------------------------------------------------------------------------
 
 

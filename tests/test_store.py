@@ -410,7 +410,7 @@ def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, 
     other = Store(tmp_path / "other.sqlite")
     put(other, "good")
     query(other, "INSERT INTO replies VALUES (?, ?, ?, 1)", key_of(REQUEST), REQUEST, response)
-    with pytest.raises(InputError, match=rf"other\.sqlite holds the reply .* which is not ours: .*{sentence}"):
+    with pytest.raises(InputError, match=rf"other\.sqlite: the reply .* is not ours: .*{sentence}"):
         store.merge(other.path)
     assert list(store.rows()) == []
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import errno
 import json
-import os
 import random
 import sqlite3
 import time
@@ -17,7 +16,6 @@ from selfeval.asking import local
 from selfeval.asking.http import Failure, adaptation, post_likelihood, read_reply
 from selfeval.asking.request import Response, ask_callable, estimate
 from selfeval.asking.store import Store
-from selfeval.errors import InputError
 from selfeval.models import Model, Provider
 
 ATTEMPTS = {"transient": 12, "throttled": 12}  # of one call that end so; one that ends otherwise is the last
@@ -29,25 +27,14 @@ LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps wou
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 
 
-def share() -> int:
-    """Return how many hosts divide the rates among them, by `SELFEVAL_SHARE`."""
-    text = os.environ.get("SELFEVAL_SHARE", "").strip() or "1"
-    if not text.isdecimal() or len(text) > 5 or not 1 <= int(text) <= 10_000:
-        raise InputError(f"SELFEVAL_SHARE must be a whole number of hosts from 1 to 10,000, got {text!r:.20}.")
-    return int(text)
-
-
 class Pace:
-    """Requests and tokens a minute of one provider: what is due next is due for all processes that share the store.
-
-    `SELFEVAL_SHARE=n` gives this host the n-th part, for n hosts that work on the same account.
-    """
+    """Requests and tokens a minute of one provider: what is due next is due for all processes that share the store."""
 
     def __init__(self, provider: Provider, store: Store):
         self.name, self._store = f"{provider.name} {provider.url}", store
         # A minute's worth in 61 seconds, since LAG may be made up for at any time.
         rates = (provider.requests_per_minute, provider.tokens_per_minute)
-        self._seconds, self._turn = [(60 + LAG) * share() / rate for rate in rates], asyncio.Lock()
+        self._seconds, self._turn = [(60 + LAG) / rate for rate in rates], asyncio.Lock()
         self._owed = 0.0  # seconds of the rate of tokens by which replies differed from what was expected
 
     async def wait(self, tokens: int) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import json
 import lzma
-import math
 import os
 import re
 import sqlite3
@@ -61,30 +60,12 @@ class Ceiling:
             if max_cost is not None and not is_amount(max_cost):
                 raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
             return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
-        name, colon, amount = text.rpartition(":")
-        try:
-            most = float(amount)
-        except ValueError:
-            most = -1.0
-        if not 0 <= most < math.inf or ":" in name or bool(colon) != bool(name.strip()):
+        name, _, amount = text.rpartition(":")
+        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(most := float(amount)):
             raise InputError(
                 f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD with a NAME without colons, got {text!r}."
             )
         return cls(name or own_name(), most)
-
-    @classmethod
-    @contextlib.contextmanager
-    def shared(cls, max_cost: float | None) -> Iterator[None]:
-        """Have all clients inside, one after the other, spend so many dollars together; None: without a ceiling."""
-        if max_cost is None:
-            yield
-            return
-        cls.of(max_cost)  # raises for what is no amount, and where there is a ceiling already
-        os.environ["SELFEVAL_MAX_COST"] = f"{uuid.uuid4().hex}:{max_cost}"
-        try:
-            yield
-        finally:
-            del os.environ["SELFEVAL_MAX_COST"]
 
     def price(self, model: Model, prompt: int, completion: int) -> float:
         """Return what a call of so many tokens costs at most."""
@@ -101,10 +82,6 @@ class Ceiling:
             self._unknown = model
         self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
 
-    def spent(self, connection: sqlite3.Connection) -> float:
-        """Return what is spent under this name."""
-        return connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()[0]
-
     def holder(self, connection: sqlite3.Connection, amount: float) -> str:
         """Return "" where so many dollars are left, else the owner of a call in flight that may leave room.
 
@@ -112,7 +89,7 @@ class Ceiling:
         """
         query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
         reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
-        spent = self.spent(connection)
+        [spent] = connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()
         if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
             return ""
         if owner:
@@ -248,11 +225,11 @@ class Store(Ledger):
             return json.loads(stored[0]), ""
         name = ceiling.name if ceiling else None
         query = "SELECT key, owner, since, amount, purse FROM claims WHERE key = ? OR purse = ?"
-        for claim in connection.execute(query, (key, name)).fetchall():
-            if self._is_left_over(*claim[:3]):
-                self._abandon(connection, *claim)
-            elif claim[0] == key:
-                return None, claim[1]
+        for held, owner, since, reserved, purse in connection.execute(query, (key, name)).fetchall():
+            if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
+                self._abandon(connection, held, owner, reserved, purse)
+            elif held == key:
+                return None, owner
         if ceiling and (holder := ceiling.holder(connection, amount)):
             return None, holder
         values = (key, own_name(), time.time(), amount if ceiling else None, name)
@@ -260,10 +237,7 @@ class Store(Ledger):
         in_flight.add(f"{self.path} {key}")
         return None, ""
 
-    def _is_left_over(self, key: str, owner: str, since: float) -> bool:
-        return f"{self.path} {key}" not in in_flight if owner == own_name() else has_ended(owner, since)
-
-    def _abandon(self, connection, key: str, owner: str, since: float, amount: float | None, name: str | None) -> None:
+    def _abandon(self, connection, key: str, owner: str, amount: float | None, name: str | None) -> None:
         """End the claim of a process that died; what it reserved counts as spent, since it may have been."""
         self._note(connection, key, "abandoned", f"in flight when {owner} ended")
         connection.execute("DELETE FROM claims WHERE key = ?", (key,))
@@ -360,8 +334,8 @@ class Store(Ledger):
         other = Ledger(path)
         other.remedy = "Name another one."
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
-            rows = connection.execute("SELECT key, request, response, created FROM replies")
-            return self._add(read_rows(path, rows))
+            rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
+            return self._add((*checked(path, *row[:3]), row[3]) for row in rows)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
@@ -439,17 +413,23 @@ def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
 
 
 def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
-    """Return (key, request, response) of a line of an export.
-
-    Raises `InputError` where the client could not have stored it, or where its key is not that of its request.
-    """
+    """Return (key, request, response) of a line of an export; raise `InputError` where it is no reply of ours."""
+    where = f"{path}, line {number}"
     try:
         row = json.loads(line)
-        request = canonical(row["request"])
-        _check(row["key"], request, row["response"])
-        return row["key"], request, json.dumps(row["response"])
+        key, request, response = row["key"], canonical(row["request"]), json.dumps(row["response"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
+        raise InputError(f"{where}: not an exported reply ({error!r}).") from error
+    return checked(where, key, request, response)
+
+
+def checked(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
+    """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
+    try:
+        _check(key, request, json.loads(response))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{where}: the reply {str(key)[:12]!r} is not ours: {error}.") from error
+    return key, request, response
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -494,18 +474,6 @@ def _check(key: str, request: str, response) -> None:
     if not isinstance(usage, dict) or not all(map(is_count, usage.values())):
         raise TypeError("the usage of a response holds whole numbers of at least 0")
     json.dumps(response, allow_nan=False)
-
-
-def read_rows(path: Path, rows: Iterable[tuple]) -> Iterator[tuple]:
-    """Yield (key, request, response, created) of another store; raise `InputError` where it is not the client's."""
-    for key, request, response, created in rows:
-        try:
-            _check(key, request, json.loads(response))
-            if not is_amount(created):
-                raise TypeError(f"`created` is a time, got {created!r}")
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(f"{path} holds the reply {str(key)[:12]!r}, which is not ours: {error}.") from error
-        yield key, request, response, created
 
 
 def difference(request: dict, recorded: list[dict]) -> str:
