@@ -1,8 +1,8 @@
 """The golden reference (`tests/golden`, its README says what it is): what this and every later version must keep.
 
 Keys are computed anew from the recordings and from the designs that notebooks ask, and fixtures of version 0.1 are read
-and computed with. Of the committed results, those of self-recognition are made again here; the others below
-`data/results/sample` are read, and nbval makes their numbers again wherever a notebook shows them.
+and computed with. Of the committed results, those of self-recognition are made again here; nbval makes the numbers of
+the others again wherever a notebook shows them.
 """
 
 import json
@@ -22,8 +22,6 @@ import make  # noqa: E402
 from written_files import run_command, run_notebook  # noqa: E402
 
 from selfeval.asking.store import KEY, canonical, key_of, read_lines  # noqa: E402
-from selfeval.figures import results  # noqa: E402
-from selfeval.figures.rows import renamed  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
 from selfeval.identity.run import rescore  # noqa: E402
 from selfeval.records import read_jsonl, read_predictions, read_texts  # noqa: E402
@@ -32,14 +30,6 @@ from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 KEYS = json.loads((GOLDEN / "keys.json").read_text(encoding="utf-8"))
 FACTS = json.loads((GOLDEN / "facts.json").read_text(encoding="utf-8"))
 TABLES = {file.stem: file for file in sorted((GOLDEN / "results").glob("*.csv"))}
-BEFORE = {file.stem: file for file in sorted((GOLDEN / "results-0.1").glob("*.csv"))}  # default rows, old columns
-GONE = (  # statistics that no notebook, figure or command reached
-    "fleiss_kappa icc_c1 first_speaker_weight family_gap auc_difference brier calibration_offset seconds_per_verdict "
-    "conformity conformity_minus_sham accept_false_far accept_false_near neutral_wrong no_answer right_false flip_rate "
-    "recovery_rate entropy susceptibility_mention pass_hat_1 pass_hat_2 pass_hat_3 claim_discrimination_if_right "
-    "accept_true_if_right accept_false_if_right"
-).split()
-OF_PEERS = "peer_baseline best_peer peer_corrected interaction".split()  # in `lineup` one peer answered nothing
 NAMES = "model evaluator author task condition policy statistic method family arm source round juror turn first second "
 NAMES = (NAMES + "field predicted level").split()
 
@@ -251,28 +241,6 @@ def test_results_of_the_fixtures_are_what_they_were(name, computed):
     hold_table(name, computed[name], read(TABLES[name]))
 
 
-@pytest.mark.parametrize("name", BEFORE)
-def test_estimates_and_sizes_are_those_of_0_1_whatever_the_rule_of_intervals(name, computed):
-    now = computed[name]
-    frozen = renamed(pd.read_csv(BEFORE[name])).astype({"estimate": object}).fillna({"estimate": ""}).astype(str)
-    frozen = frozen.replace({"True": "true", "False": "false"})
-    known = frozen.columns[(frozen != "").any()]
-    key = [column for column in NAMES if column in known and column in now and column not in ("method", "level")]
-    if name == "jury":  # rounds are numbered as the others' conditions are
-        numbers = zip(dict.fromkeys(frozen["condition"]), dict.fromkeys(now["condition"]), strict=True)
-        frozen["condition"] = frozen["condition"].map(dict(numbers))
-    kept = frozen[~frozen["statistic"].isin(GONE)].drop_duplicates(key).set_index(key)
-    found = now.drop_duplicates(key).set_index(key)
-    gone = found["note"].str.contains("no_answer|dominate")  # nothing is estimated from these any more
-    alone = {row for row in kept.index if "lineup" in row and (name == "models_in_general" or {*row} & {*OF_PEERS})}
-    kept = kept.drop(index=[row for row in kept.index if row not in found.index or gone[row] or row in alone])
-    sized = [] if name == "models_in_general" else ["n", "clusters"]
-    for row, before in kept.iterrows():
-        for column in ["estimate", *(sized if before["estimate"] else [])]:
-            was, is_ = before[column], found.loc[row, column]
-            assert close(is_, was, 1e-9), f"{name}: {column} of {row} is {is_}, was {was}"
-
-
 def hold_table(name, now, frozen, tolerance=1e-9):
     """Hold a table against a frozen one: the same rows, and the values of every column that was there."""
     keys = [column for column in NAMES if column in frozen]
@@ -280,6 +248,9 @@ def hold_table(name, now, frozen, tolerance=1e-9):
     for key, row in before.items():
         who = f"{name}: " + ", ".join(f"{k} {v}" for k, v in zip(keys, key, strict=False) if v not in ("", "nan"))
         assert key in after, f"{who} is no longer in the table"
+        assert {*row.pop("note", "").split("; ")} <= {*after[key].get("note", "").split("; "), ""}, (
+            f"{who}: a note"
+        )
         for column, value in row.items():
             assert close(after[key][column], value, tolerance), f"{who}: {column} is {after[key][column]}, was {value}"
 
@@ -302,20 +273,17 @@ def close(a, b, tolerance):
         return a == b
 
 
-def test_committed_results_are_read_and_those_of_recognition_made_again(tmp_path, monkeypatch):
+def test_committed_results_of_recognition_are_made_again(tmp_path, monkeypatch):
     monkeypatch.delenv("SELFEVAL_MODELS")
-    sets = [*results.find("results/sample"), *results.find("results/demo")]
-    assert {"recognition", "identity", "jury", "existence", "validation"} <= {one.name for one in sets}
-    assert all(len(table.columns) for one in sets for table in one.tables.values())
-    hold_set("sample/recognition", tmp_path, ["predictions/sample", "predictions/sample-untold"])
+    hold_set("families/recognition", tmp_path, ["predictions/families"])
 
 
 def hold_set(name, folder, predictions):
-    """Hold a recognition set, made again from its records, against the committed one."""
+    """Hold the tables of recognition, made again from its records, against the committed ones; no bootstrap is."""
     for table, file in make.recognition_set(folder, predictions).items():
-        frozen = make.ROOT / "data" / "results" / name / "paper" / file.name
-        frozen = renamed(read(frozen)).astype(object).fillna("")
-        parts = [rows[rows["method"] != "bca"] if "method" in rows else rows for rows in (read(file), frozen)]
+        frozen = read(make.ROOT / "data" / "results" / name / file.name)
+        parts = (rows[~rows.get("method", "").isin(["bca", "percentile"])] if "method" in rows else rows
+                 for rows in (read(file), frozen))  # fmt: skip
         hold_table(f"results/{name}/{table}", *parts, 2e-6)  # written with six digits
 
 

@@ -232,8 +232,7 @@ claims, unprompted = (
     for name in ("claim_discrimination", "neutral_right")
 )
 told, told_maker = (
-    one("families/identity/paired", f"claim_discrimination{by}", f"{QWEN} - {UNTOLD}")
-    for by in ("", "_by_maker")
+    one("families/identity/paired", f"claim_discrimination{by}", f"{QWEN} - {UNTOLD}") for by in ("", "_by_maker")
 )
 arms = Row(one(JURY, "auc", task=arm) for arm in ("independent", "reask", "debate"))
 letters = one(JURY, "auc", task="character n-grams")
@@ -256,9 +255,7 @@ personas, baselines = (
 first_debate = one("demo/jury/jury", "difference", task="debate - reask")
 names = existence(J, "true_false")
 fleet, fleet_a = (first_study(name, EXACT, "free", "fleet", who=SIMULATED) for name in (J, A))
-hot_told = Row(
-    one("sample/details/contrasts", name, HOT, field="told", task=EXACT) for name in ("self_accuracy", J)
-)
+hot_told = Row(one("sample/details/contrasts", name, HOT, field="told", task=EXACT) for name in ("self_accuracy", J))
 tables_of_first_study = [
     lines_of_first_study(task, answer, label)
     for task in (EXACT, YES_NO)

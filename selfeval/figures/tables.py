@@ -55,7 +55,14 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys(names), key=lambda name: (name.startswith("sim/"), place.get(name, len(place))))
 
 
-SAID = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text}  # behind estimates, as text
+SAID = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}  # behind estimates
+
+
+def said(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
+    """Return as texts what stands behind estimates, as far as there is something to say."""
+    names = [name for name in SAID if name in rows and name not in without]
+    found = {name: [SAID[name](value) if pd.notna(value) else "" for value in rows[name]] for name in names}
+    return {name: texts for name, texts in found.items() if any(texts)}
 
 
 def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:
@@ -85,9 +92,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     found = {name: rows[(rows["statistic"] == name) & rows["estimate"].notna()] for name in statistics}
     ranked = sorted(found.values(), key=lambda part: (not any(part.get("conclusion", ())), part["p"].isna().all()))
     main = pd.concat([*ranked, rows]).drop_duplicates(index).set_index(index).reindex(wide.index)
-    for name, text in SAID.items():
-        if name in main and main[name].replace("", None).notna().any():
-            wide[name] = [text(value) if pd.notna(value) else "" for value in main[name]]
+    wide = wide.assign(**said(main, "p_holm"))
     wide[["n", "clusters"]] = main[["n", "clusters"]]
     wide = wide.reset_index()
     if "evaluator" in wide:

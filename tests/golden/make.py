@@ -27,9 +27,8 @@ from selfeval import DATA, ROOT, models, stats, sweep  # noqa: E402
 from selfeval.asking.client import Client  # noqa: E402
 from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
-from selfeval.figures import results  # noqa: E402
 from selfeval.identity.report import lasting  # noqa: E402
-from selfeval.records import read_jsonl, read_predictions  # noqa: E402
+from selfeval.records import read_jsonl, read_predictions, write_csv  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
@@ -207,12 +206,13 @@ def recognition_set(folder: Path, predictions: list) -> dict[str, Path]:
     The bootstrap's rows are left out: its 10,000 resamples take a minute, and nbval has them.
     """
     records = read_predictions(predictions)
-    table = stats.recognition_table(records, n_resamples=1, seed=0)
-    names = models.display_names([*records["evaluator_model"].unique(), *records["true_model"].unique()])
-    tables = {"recognition": table, "counts": stats.confusion(records), "roc": stats.roc_points(records, table)}
+    families = models.grouped({*records["evaluator_model"], *records["true_model"]}, "family")
+    table = stats.recognition_table(records, n_resamples=1, seed=0, families=families)
+    tables = {"self_recognition": table, "counts": stats.confusion(records), "roc": stats.roc_points(records, table)}
     tables["contrasts"] = stats.condition_contrasts(records)
-    made = results.save(folder, "recognition", records, tables, {}, {}, names)
-    return {file.stem: file for file in made.glob("*.csv")}
+    for name, rows in tables.items():
+        write_csv(folder / f"{name}.csv", rows)
+    return {name: folder / f"{name}.csv" for name in tables}
 
 
 def main(name: str, notebook: str, given: str) -> None:
