@@ -248,9 +248,7 @@ def hold_table(name, now, frozen, tolerance=1e-9):
     for key, row in before.items():
         who = f"{name}: " + ", ".join(f"{k} {v}" for k, v in zip(keys, key, strict=False) if v not in ("", "nan"))
         assert key in after, f"{who} is no longer in the table"
-        assert {*row.pop("note", "").split("; ")} <= {*after[key].get("note", "").split("; "), ""}, (
-            f"{who}: a note"
-        )
+        assert {*row.pop("note", "").split("; ")} <= {*after[key].get("note", "").split("; "), ""}, f"{who}: a note"
         for column, value in row.items():
             assert close(after[key][column], value, tolerance), f"{who}: {column} is {after[key][column]}, was {value}"
 

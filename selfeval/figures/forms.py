@@ -2,7 +2,7 @@
 
 Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is nothing to draw.
 Columns that all have: `panel` (a title, optional) and, of dots and cells, `line` (what a row of the figure is, models
-by their ids). names: {id: label}. A colour is a reading or a source (`side`, of `style.SIDES`); a model has none.
+by their ids). names: {id: label}. A colour is a reading or a source (`side`, of `style.SIDES`) and never a model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def dots(
 
     rows: line, estimate, low, high; sides share a row, and simulated models stand apart, below. label: of the axis.
     null: a mark is hollow where its interval includes this value of no effect, and grey where there is no interval;
-    rows may have a `null` each, NaN for what has none. limits: of the axis.
+    rows may have a `null` each, NaN where there is no such value. limits: of the axis.
     """
     if rows["estimate"].isna().all():
         return None
