@@ -19,9 +19,9 @@ from selfeval.identity import report as identity_report
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
-from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
-from selfeval.recognition.controls import leaks
+from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated_evaluators, texts
 from selfeval.recognition.questions import Condition
+from selfeval.recognition.texts import leaks
 from selfeval.roleplay import cast, conversation, humans, jury
 from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
@@ -171,7 +171,7 @@ def collect_predictions(
         judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         rows = await design.shown_texts(client, rows, condition, seed=seed)
-        _tell(simulated.unmarked(judges, rows))
+        _tell(simulated_evaluators.unmarked(judges, rows))
         how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
         found = await design.collect_predictions(client, judges, rows, condition, **how)
         for name, answered in found.items() if out and not dryrun.is_counting() else ():
@@ -454,7 +454,7 @@ def ask_existence(
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
         frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-        _tell_served(stats.existence.served(frame))
+        _tell_served(stats.real_names.served(frame))
         return frame
 
     return ask(work, asking)
@@ -464,7 +464,7 @@ def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estim
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
     names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
-    several = stats.existence.served(frame)
+    several = stats.real_names.served(frame)
     names = serving.marked(names, several)
     found = _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
     found.endpoints = serving.sentences(names, several)

@@ -28,10 +28,10 @@ from selfeval.stats import (
     recognition_table,
 )
 from selfeval.stats.engine import Settings
+from selfeval.stats.inference import detectable_difference, holm, permutation_p, power
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import condition_label, tallies
 from selfeval.stats.table import CHANCE
-from selfeval.stats.tests import detectable_difference, holm, permutation_p, power
+from selfeval.stats.tallies import condition_label, tallies
 
 # Yes/no self-recognition of ten judges, 16 own and 160 other texts each: Davidson et al. 2024 ("Self-Recognition in
 # Language Models", example configuration of their repository, licence MIT); counts recomputed from their raw data.

@@ -14,9 +14,8 @@ from selfeval.asking.request import is_computed
 from selfeval.errors import InputError, ProviderError, check_flag, check_whole
 from selfeval.models import Model, display_names, get
 from selfeval.recognition.answers import anonymous
-from selfeval.recognition.controls import changed
 from selfeval.recognition.questions import TASKS, Condition, Question
-from selfeval.recognition.texts import paraphrase
+from selfeval.recognition.texts import changed, paraphrase
 from selfeval.scoring import name_key
 
 

@@ -17,9 +17,9 @@ from scipy.special import stdtr, stdtrit
 
 from selfeval.stats.engine import BOUND, Difference, Rate, Settings, check_level, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, tallies
 from selfeval.stats.serving import NOTE, flagged, of_predictions
 from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, concluded, default_rows, write
+from selfeval.stats.tallies import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, tallies
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip

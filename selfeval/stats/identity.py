@@ -37,9 +37,9 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings
 from selfeval.stats.recognition import z_scores
-from selfeval.stats.records import ids, truth_codes
 from selfeval.stats.serving import first_attempts, flagged, served_by_several
 from selfeval.stats.table import INVERTED, Measure, adjusted, write
+from selfeval.stats.tallies import ids, truth_codes
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE = ("false-far", "false-near")

@@ -31,9 +31,9 @@ from __future__ import annotations
 import numpy as np
 
 from selfeval.stats.engine import Rate, Statistic, ratio
-from selfeval.stats.records import Tally
+from selfeval.stats.inference import rearranged_p
 from selfeval.stats.table import INVERTED, Measure
-from selfeval.stats.tests import rearranged_p
+from selfeval.stats.tallies import Tally
 
 ORDERS = (0, 1, 2)  # where the own text stood; 0: not known
 

@@ -13,8 +13,8 @@ import pandas as pd
 from selfeval.stats.contrasts import FIELDS, common_rows
 from selfeval.stats.engine import Settings, Statistic
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import BINARY, Tally, conditions, prompts, tallies, varying_parts
 from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
+from selfeval.stats.tallies import BINARY, Tally, conditions, prompts, tallies, varying_parts
 
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"

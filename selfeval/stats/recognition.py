@@ -37,17 +37,18 @@ from scipy.stats import rankdata
 
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, remembered, stack
+from selfeval.stats.inference import permutation_p
 from selfeval.stats.pairs import neutral_measures, pair_measures
-from selfeval.stats.records import BINARY, NAMING, PAIRWISE, Tally, tallies
 from selfeval.stats.serving import flagged, of_predictions
 from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
-from selfeval.stats.tests import permutation_p
+from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
 ANSWERED_FIRST = frozenset(
     "overall_accuracy accuracy always_no_accuracy always_yes_f1 balanced_accuracy precision recall f1 mcc tp fp tn fn "
     "kappa position_bias".split()
 )
 FEW_TESTED = 20  # prompts below which Holm's adjustment over several evaluators holds less than it says
+POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
 DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell; beyond, to first order
 
 
@@ -453,3 +454,41 @@ def _permuted_ranks(score, prompt, author, own: int, within: bool, seed: int) ->
         order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
         rank = order - (np.bincount(prompt, order) / np.maximum(np.bincount(prompt), 1))[prompt]
     return permutation_p(rank, prompt, author, own, seed=seed)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# ROC curves: how well a probability tells own texts from others', over all thresholds
+
+
+def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return the ROC curve of each evaluator's `score` for its own texts, a row per threshold, falling.
+
+    Columns: task, condition, evaluator, false_claims (share of others' texts at or above the threshold), hits (of own
+    texts), area. table: a result table; then only evaluators whose AUC it estimates, for replies without a score would
+    choose the texts otherwise. Empty without scores for own and others' texts.
+    """
+    if "score" not in records:
+        return pd.DataFrame(columns=POINTS)
+    design = ["task_type", "condition", "evaluator_model"]
+    frame = records.assign(condition=conditions(records).astype(object))
+    frame = frame[frame["score"].notna() & (frame["task_type"] != PAIRWISE)]  # there a score is of two texts
+    if table is not None:
+        known = table[(table["statistic"] == "auc") & table["estimate"].notna()]
+        known = pd.MultiIndex.from_frame(known[["task", "condition", "evaluator"]])
+        frame = frame[pd.MultiIndex.from_frame(frame[design]).isin(known)]
+    parts = []
+    for key, rows in frame.groupby(design, sort=False):
+        own = (rows["true_model"] == rows["evaluator_model"]).to_numpy()
+        if own.any() and not own.all():
+            parts.append(
+                pd.DataFrame(dict(zip(POINTS, [*key, *_curve(rows["score"].to_numpy(float), own)], strict=True)))
+            )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=POINTS)
+
+
+def _curve(score: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return false-positive and true-positive rates over falling thresholds, and the area under them."""
+    order = np.argsort(-score, kind="stable")
+    last = np.r_[np.diff(score[order]) != 0, True]  # ties are one step
+    x, y = (np.r_[0, np.cumsum(side[order])[last] / side.sum()] for side in (~own, own))
+    return x, y, float(np.trapezoid(y, x))

@@ -10,8 +10,8 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings
 from selfeval.stats.identity import FEW, UNIT
-from selfeval.stats.records import truth_codes
 from selfeval.stats.table import Measure, write
+from selfeval.stats.tallies import truth_codes
 
 
 def cohen_kappa(

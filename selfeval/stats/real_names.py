@@ -9,10 +9,10 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.stats.engine import Rate, Settings
-from selfeval.stats.records import check_frame, ids, same_codes, shares, truth_codes
+from selfeval.stats.inference import rearranged_p
 from selfeval.stats.serving import flagged, served_by_several
 from selfeval.stats.table import Measure, adjusted, write
-from selfeval.stats.tests import rearranged_p
+from selfeval.stats.tallies import check_frame, ids, same_codes, shares, truth_codes
 
 FEW_NAMES = 20
 
