@@ -20,7 +20,7 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
 
     from selfeval import stats
     from selfeval.asking.client import Client
-    from selfeval.recognition import design, questions
+    from selfeval.recognition import design, questions, simulated_evaluators
     from selfeval.recognition.texts import generate_texts
     from selfeval.records import write_csv
 

@@ -28,9 +28,9 @@ ROOMS = {  # the tests that are run first
 FILES = {  # and those before them
     "asking/store": "store", "asking/sharing": "limits", "asking/dryrun": "sweep_dry face", "asking/": "client",
     "stats/engine": "intervals stats", "stats/contrasts": "contrasts", "stats/agreement": "agreement",
-    "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", "stats/roc": "figures",
+    "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", 
     "stats/": "stats", "recognition/likelihood": "likelihood", "recognition/existence": "existence",
-    "recognition/controls": "style recognition", "recognition/": "recognition", "identity/suite": "identity_suite",
+    "recognition/": "recognition", "identity/suite": "identity_suite",
     "identity/claims": "identity_claims", "identity/": "identity", "roleplay/jury": "jury", "roleplay/": "roleplay",
     "figures/drawing": "figures", "figures/": "tables", "sweep/": "sweep", "scoring": "recognition",
     "records": "records", "keys": "faults_secrets", "files": "records",
@@ -94,7 +94,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("stats/votes.py", "known.sum(1, keepdims=True) - known)", "known.sum(1, keepdims=True))"),
     ("stats/survival.py", "np.logical_or.accumulate(flipped, axis=1)[:, :-1]", "flipped[:, :-1]"),
     ("stats/scorers.py", "specificity = rejected / false", "specificity = rejected / (true + false)"),
-    ("stats/roc.py", "last = np.r_[np.diff(score[order]) != 0, True]", "last = np.ones(len(order), bool)"),
+    ("stats/recognition.py", "last = np.r_[np.diff(score[order]) != 0, True]", "last = np.ones(len(order), bool)"),
     # recognition
     (
         "recognition/design.py",
@@ -103,7 +103,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     ("recognition/design.py", "others[(turn + seed) % len(others)]", "others[0]"),
     (
-        "recognition/controls.py",
+        "recognition/texts.py",
         'shortest[on] = min(shortest.get(on, text["words"]), text["words"])',
         'shortest[on] = text["words"]',
     ),

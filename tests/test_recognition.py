@@ -14,7 +14,8 @@ from selfeval.asking.messages import blocks
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
-from selfeval.recognition import answers, controls, correctness, design, prompts
+from selfeval.recognition import answers, correctness, design, prompts
+from selfeval.recognition import texts as controls
 from selfeval.recognition.questions import Condition, Question
 from selfeval.recognition.texts import generate_texts, paraphrase
 

@@ -1,4 +1,4 @@
-"""Texts: models write on prompts, or rewrite what others wrote; controls, which lack something, and what texts give away."""
+"""Texts: models write on prompts or rewrite what others wrote; controls that lack something; what a text gives away."""
 
 import random
 import re
@@ -168,7 +168,7 @@ async def paraphrase(
     return done, failed
 
 
-# controls ---------------------------------------------------------------------------------------------------------------
+# controls -----------------------------------------------------------------------------------------------------------
 
 
 def changed(texts: Sequence[dict], control: str, seed: int = 0) -> list[dict]:

@@ -71,8 +71,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     note = "" if all(side["unit"].nunique() == common[0]["unit"].nunique() for side in sides) else "common_prompts"
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
     found = [
-        Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED,
-                resampled=False)
+        Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED)
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
     table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
@@ -102,7 +101,7 @@ def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataF
             first, second = np.transpose(pairs)
             who = {"evaluator": tally.evaluators[first] + " - " + tally.evaluators[second], "policy": "all"}
             difference = j.of.pick((first,)) - j.of.pick((second,))
-            found = Measure("discrimination", difference, who, test=INVERTED, resampled=False)
+            found = Measure("discrimination", difference, who, test=INVERTED)
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
             parts.append(adjusted(write([found], how, **about), ["statistic"], compared=True))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))

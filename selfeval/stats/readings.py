@@ -52,7 +52,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         both = {tally.condition: _by_evaluator(tally) for tally in tallies(pd.concat(sides))}  # which have one order
         one, two = both[f"reading={name}"], both[f"reading={OWN}"]
         found = [
-            Measure(key[0], two[key] - one[key], {"evaluator": key[1], "policy": "all"}, test=INVERTED, resampled=False)
+            Measure(key[0], two[key] - one[key], {"evaluator": key[1], "policy": "all"}, test=INVERTED)
             for key in one if key in two
         ]  # fmt: skip
         if not found:

@@ -45,10 +45,10 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
         said = {*score[known]}
         notes = [(len(said) == 1, "constant_answer"), (not said, "no_answer")]
         measures += [
-            Measure("score_real", real, labels, resampled=False),
-            Measure("score_invented", invented, labels, resampled=False),
-            Measure("discrimination", gap, labels, test=permuted, resampled=False, notes=notes),
-            Measure("no_answer_rate", silent, labels, resampled=False),
+            Measure("score_real", real, labels),
+            Measure("score_invented", invented, labels),
+            Measure("discrimination", gap, labels, test=permuted, notes=notes),
+            Measure("no_answer_rate", silent, labels),
         ]
     how = Settings(unit="name", few=FEW_NAMES)
     table = adjusted(write(measures, how, task="existence"), ["condition", "statistic"])

@@ -36,7 +36,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, remembered, stack
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
 from selfeval.stats.inference import permutation_p
 from selfeval.stats.pairs import neutral_measures, pair_measures
 from selfeval.stats.serving import flagged, of_predictions
@@ -74,8 +74,8 @@ def recognition_table(
     rows where the authors are of two families or more, for evaluators whose family has two authors or more (with one,
     it would be discrimination again). An author that is not in it is a family of its own.
 
-    Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; then
-    `percentile` and `bca` over prompts (`seed`; not per author).
+    Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; of advantage
+    and discrimination `percentile` and `bca` over prompts follow (`seed`; not per author).
 
     p on the default row inverts the default interval, so that the two never disagree: of discrimination, advantage,
     corrected_advantage, peer_corrected, family_discrimination and own_minus_neutral against 0, of auc and
@@ -231,12 +231,8 @@ def sensitivity(hits, n1, claims, n, labels) -> list[Measure]:
     notes = [(flat, "constant_answer"), ((h < 10) | (f < 10), "few_expected")]
     more = {"n": n.sum(0), "clusters": (n > 0).sum(0)}
     found = [Function.of(sums, lambda s, k=k: z_scores(*np.moveaxis(s, -1, 0))[k], **more) for k in (0, 1)]
-    both = remembered(lambda w: z_scores(*np.moveaxis(np.tensordot(sums, w, (0, 0)), 1, 0)))  # drawn once for the two
-    for k, of in enumerate(found):
-        of.at = lambda w, k=k: both(w)[k]
-    return [
-        Measure(name, of, labels | {}, notes=notes) for name, of in zip(("d_prime", "criterion"), found, strict=True)
-    ]
+    named = zip(("d_prime", "criterion"), found, strict=True)
+    return [Measure(name, of, labels | {}, notes=notes) for name, of in named]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -272,9 +268,9 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("self_accuracy", h, dict(one)),
         Measure("cross_accuracy", x, dict(one)),
         Measure("overall_accuracy", Rate.of(hit.sum(2), n), dict(one)),
-        Measure("advantage", h - x, dict(one), test=INVERTED),
+        Measure("advantage", h - x, dict(one), test=INVERTED, resampled=True),
         Measure("false_claim_rate", f, dict(one)),
-        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted,
+        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted, resampled=True,
                 notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         Measure("corrected_advantage", j - (x - others(false)), dict(one), n=every, test=INVERTED),
         Measure("peer_baseline", h - peers(right), dict(one)),
@@ -283,8 +279,8 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("interaction", interaction(cells, j_each, right.weight), dict(one), n=every.sum()),
         *sensitivity(hits, n_own, claims, n, one),
         Measure("kappa", kappa, dict(one)),
-        Measure("author_accuracy", right, dict(both), resampled=False),
-        Measure("discrimination", j_each, dict(both), n=every[:, None], resampled=False),
+        Measure("author_accuracy", right, dict(both)),
+        Measure("discrimination", j_each, dict(both), n=every[:, None]),
     ]  # fmt: skip
 
 
@@ -334,12 +330,10 @@ def interaction(cells: Cells, j_each: Statistic, weight) -> Statistic:
     there = valid & (others.sum(1, keepdims=True) > others)
     value = np.where(there, np.einsum("etm,em->et", operator, np.nan_to_num(j_each.value)), np.nan)
     contrib = np.matmul(operator, np.ascontiguousarray(j_each.contrib.transpose(1, 2, 0))).transpose(2, 0, 1)
-    single, whole = operator.astype(np.float32), valid.all()
-    at = lambda w: np.matmul(single, j_each.at(w) if whole else np.where(valid[..., None], j_each.at(w), 0))  # noqa: E731
-    each = Rate(value, contrib, cells.total, j_each.clusters, at, weight)
+    each = Rate(value, contrib, cells.total, j_each.clusters, None, weight)
     mine = cells.of_own(each)
     found = mine - cells.over_peers(each)
-    return Statistic(found.value, found.contrib, found.n, mine.clusters, found.at)
+    return Statistic(found.value, found.contrib, found.n, mine.clusters)
 
 
 def _kappa(sums):
@@ -374,9 +368,9 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     return [
         Measure("self_accuracy", h, dict(one)),
         Measure("cross_accuracy", f.complement(), dict(one)),
-        Measure("advantage", h - f.complement(), dict(one), test=INVERTED),
+        Measure("advantage", h - f.complement(), dict(one), test=INVERTED, resampled=True),
         Measure("false_claim_rate", f, dict(one)),
-        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted,
+        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted, resampled=True,
                 notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         *sensitivity(tp, n1, tp + fp, n, one),
         *(Measure(name, np.where(every, x.sum(0), np.nan), dict(one), **counted) for name, x in counts.items()),
@@ -388,8 +382,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("f1", Rate.of(tp, fp + n1).mapped(lambda v: 2 * v / (1 + v)), dict(one)),
         Measure("always_yes_f1", ratio(2 * own_share, 1 + own_share), dict(one), **counted),
         Measure("mcc", Function.of(np.stack([tp, fp, n0 - fp, n1 - tp], -1), _mcc, **counted), dict(one)),
-        Measure("author_accuracy", right, {"evaluator": tally.evaluators[:, None], "author": tally.authors},
-                resampled=False),
+        Measure("author_accuracy", right, {"evaluator": tally.evaluators[:, None], "author": tally.authors}),
     ]  # fmt: skip
 
 

@@ -40,8 +40,8 @@ class Measure:
 
     of: values of shape (...), or numbers without interval (counts). labels: {column: text or array of the shape}.
     n: rows behind it, if not `of.n`. test: the value that its interval is tested against; or p and the least p that is
-    possible, for a seed. permutation: p by permutation, for a seed. notes: (where, text). resampled: bootstrap rows
-    follow.
+    possible, for a seed. permutation: p by permutation, for a seed. notes: (where, text). resampled: rows of the
+    bootstrap follow.
     """
 
     statistic: str
@@ -51,7 +51,7 @@ class Measure:
     test: Callable | float | None = None
     permutation: Callable | None = None
     notes: Sequence[tuple] = ()
-    resampled: bool = True
+    resampled: bool = False
     clusters: np.ndarray | None = None
 
     @property
