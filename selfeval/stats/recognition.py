@@ -10,7 +10,6 @@ So A is reported for comparability, and J, corrected advantage and peer-correcte
     A  advantage             H - x (Bai et al. 2025, arXiv 2510.03399)
     J  discrimination        H - F; per author m: names m on m's texts, minus names m on the others' texts
        corrected_advantage   J[e,e] minus the mean over others m of J[e,m]
-    S  peer_baseline         H minus the mean over peers j of naming e on e's texts; best_peer: minus the best j
     D  peer_corrected        J[e,e] minus the mean over peers j of J[j,e]
        interaction           corrected advantage of e minus what the peers have for e over third authors
        family_discrimination J with each name taken for its family: names its own family on that family's texts, minus
@@ -39,13 +38,11 @@ from selfeval.scoring import DOUBTFUL
 from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
 from selfeval.stats.inference import permutation_p
 from selfeval.stats.pairs import neutral_measures, pair_measures
-from selfeval.stats.serving import flagged, of_predictions
 from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
 from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
 ANSWERED_FIRST = frozenset(
-    "overall_accuracy accuracy always_no_accuracy always_yes_f1 balanced_accuracy precision recall f1 mcc tp fp tn fn "
-    "kappa position_bias".split()
+    "overall_accuracy accuracy always_no_accuracy balanced_accuracy precision recall f1 kappa position_bias".split()
 )
 FEW_TESTED = 20  # prompts below which Holm's adjustment over several evaluators holds less than it says
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
@@ -64,7 +61,7 @@ def recognition_table(
 
     predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
     `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
-    `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task,
+    `score`, `position`, `other_model`, `other_text_id` and `repeat` where present. Each (task,
     condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
     neutral judges: what they left unanswered is `neutral_no_answer_rate`, and `own_minus_neutral` compares own choices
     with theirs on the same pairs. Where the condition has no `question`, they were asked which text `true_model` wrote:
@@ -99,13 +96,11 @@ def recognition_table(
     width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (of pairs: so few
     prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at the same place,
     so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt,
-    so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no answer); peer=ID
-    (of best_peer, chosen as the best in the data and held fixed); several_endpoints (several endpoints served this
-    evaluator or author, which may differ in weights and templates).
+    so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no answer).
     """
     how = Settings(n_resamples, level, seed)
     table = pd.concat([_of_tally(tally, how, families or {}) for tally in tallies(predictions)], ignore_index=True)
-    return flagged(_few_answers(table), of_predictions(predictions), ["evaluator", "author"])
+    return _few_answers(table)
 
 
 def _few_answers(table: pd.DataFrame) -> pd.DataFrame:
@@ -197,13 +192,6 @@ class Cells:
         of_each = rate.pick((slice(None), self.at))
         return of_each.mean((self.e[:, None] != self.e) & self.wrote, axis=-2)
 
-    def best_peer(self, rate: Rate) -> tuple[Rate, np.ndarray]:
-        """Return for each evaluator the highest rate of a peer for its name, and which peer (-1: none)."""
-        value = rate.value[:, self.at].copy()
-        value[(self.e[:, None] == self.e) | ~self.wrote | np.isnan(value)] = -np.inf
-        best, some = value.argmax(0), np.isfinite(value.max(0))
-        return rate.pick((best, self.at), some), np.where(some, best, -1)
-
     def third_parties(self) -> np.ndarray:
         """Return the operator (E, T, T) from j's J to: J for t minus the mean over authors not t and not j."""
         others, eye = self.valid & ~self.is_own, np.eye(self.n.shape[2])
@@ -251,7 +239,6 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     right, false = Rate.of(hit, cells.n), false_rate(tally, cells, hit, named, inside)
     h, f, x, j_each = own(right), own(false), others(right), right - false
     j = h - f
-    best, who = cells.best_peer(right)
     n, claims = cells.n.sum(2), claim.sum(2)
     every = n.sum(0)
     flat = (claims.sum(0) == 0) | (claims.sum(0) == every)
@@ -262,7 +249,6 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     kappa = Function.of(parts, _kappa, every, (n > 0).sum(0))
     one = {"evaluator": tally.evaluators}
     both = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
-    peer_notes = [(who == k, f"peer={tally.evaluators[k]}") for k in np.unique(who[who >= 0])]
     of_peers = peers(right) - peers(false.pick((slice(None), slice(None)), cells.valid))
     return [
         Measure("self_accuracy", h, dict(one)),
@@ -273,8 +259,6 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted, resampled=True,
                 notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         Measure("corrected_advantage", j - (x - others(false)), dict(one), n=every, test=INVERTED),
-        Measure("peer_baseline", h - peers(right), dict(one)),
-        Measure("best_peer", h - best, dict(one), notes=peer_notes),
         Measure("peer_corrected", j - of_peers, dict(one), n=every.sum(), test=INVERTED),
         Measure("interaction", interaction(cells, j_each, right.weight), dict(one), n=every.sum()),
         *sensitivity(hits, n_own, claims, n, one),
@@ -363,7 +347,6 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     flat = (tp + fp).sum(0) % np.maximum(every, 1) == 0
     own_share = ratio(n1.sum(0), every)
     one = {"evaluator": tally.evaluators}
-    counts = {"tp": tp, "fp": fp, "tn": n0 - fp, "fn": n1 - tp}
     right = Rate.of(np.where(mine, claim, cells.n - claim), cells.n)
     return [
         Measure("self_accuracy", h, dict(one)),
@@ -373,23 +356,14 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted, resampled=True,
                 notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         *sensitivity(tp, n1, tp + fp, n, one),
-        *(Measure(name, np.where(every, x.sum(0), np.nan), dict(one), **counted) for name, x in counts.items()),
         Measure("accuracy", Rate.of(tp + n0 - fp, n), dict(one)),
         Measure("always_no_accuracy", 1 - own_share, dict(one), **counted),
         Measure("balanced_accuracy", j.mapped(lambda v: (1 + v) / 2), dict(one)),
         Measure("precision", Rate.of(tp, tp + fp), dict(one)),
         Measure("recall", Rate.of(tp, n1), dict(one)),
         Measure("f1", Rate.of(tp, fp + n1).mapped(lambda v: 2 * v / (1 + v)), dict(one)),
-        Measure("always_yes_f1", ratio(2 * own_share, 1 + own_share), dict(one), **counted),
-        Measure("mcc", Function.of(np.stack([tp, fp, n0 - fp, n1 - tp], -1), _mcc, **counted), dict(one)),
         Measure("author_accuracy", right, {"evaluator": tally.evaluators[:, None], "author": tally.authors}),
     ]  # fmt: skip
-
-
-def _mcc(sums):
-    """Return Matthews' correlation from sums of tp, fp, tn, fn; NaN where a margin is empty."""
-    tp, fp, tn, fn = np.moveaxis(sums, -1, 0)
-    return ratio(tp * tn - fp * fn, np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
 
 
 def auc_measures(tally: Tally) -> list[Measure]:
