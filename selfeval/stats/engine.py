@@ -1,9 +1,9 @@
 """The one engine of statistics: sums by cluster in, estimates with intervals out; arrays in, arrays out.
 
 The unit that was sampled is the cluster (a writing prompt with all its texts, a template, a conversation), so
-variances, resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...) and contributions
-of its clusters, `contrib` (clusters, ...). Rates and their differences also have `at(weights)`, the value under weights
-of the clusters (clusters, B) as (..., B): weights of a resample give the bootstrap, exactly.
+variances, resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...) and the
+contributions of its clusters, `contrib` (clusters, ...). Rates and their differences also have `at(weights)`, the value
+under weights of the clusters (clusters, B) as (..., B): weights of a resample give the bootstrap, exactly.
 
 The default intervals, each at a normal quantile z:
 
@@ -187,12 +187,12 @@ class Rate(Statistic):
         use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
         w = use / np.maximum(use.sum(axis, keepdims=True), 1)
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
-        single, whole = np.moveaxis(w.astype(np.float32), axis, -1), not np.isnan(self.value).any()
+        single = np.moveaxis(w.astype(np.float32), axis, -1)
 
         @remembered
         def at(weights):
             rates = np.moveaxis(self.at(weights), axis - 1, -2)
-            return np.einsum("...mb,...m->...b", rates if whole else np.nan_to_num(rates), single)
+            return np.einsum("...mb,...m->...b", np.nan_to_num(rates), single)
 
         weight = (self.weight * w).sum(axis)
         n = (np.broadcast_to(self.n, use.shape) * use).sum(axis)
@@ -267,18 +267,12 @@ def _weighted_ratio(hits, n, value) -> Callable:
     """Return the function that divides weighted sums."""
     k = len(hits)
     up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
-    crossed = len(down) > 0 and bool((down == down[0]).all())
-    down = down[:1] if crossed else down
     full = np.asarray(value, np.float32).reshape(-1, 1)
-    whole = bool(down.all())
 
     @remembered
     def at(weights):
-        total, rate = down @ weights, up @ weights
-        if whole:
-            rate /= total
-        else:
-            rate = np.where(total > 0, rate / np.where(total > 0, total, 1), full)
+        total = down @ weights
+        rate = np.where(total > 0, (up @ weights) / np.where(total > 0, total, 1), full)
         return rate.reshape(*value.shape, -1)
 
     return at
@@ -511,7 +505,7 @@ def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) ->
     contributions; where the resamples do not vary or all lie on one side of the value it is the percentile interval.
     """
     drawn = [[] for _ in statistics]
-    for weights in how.weights(len(statistics[0].contrib), width):
+    for weights in how.weights(len(statistics[0].contrib), width) if statistics else ():
         for samples, statistic in zip(drawn, statistics, strict=True):
             samples.append(np.asarray(statistic.at(weights), np.float32))
     return [

@@ -343,7 +343,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     tp, n1 = (claim * mine).sum(2), (cells.n * mine).sum(2)
     fp, n0 = claim.sum(2) - tp, cells.n.sum(2) - n1
     n = n1 + n0
-    every, counted = n.sum(0), {"clusters": (n > 0).sum(0), "n": n.sum(0)}
+    every = n.sum(0)
     flat = (tp + fp).sum(0) % np.maximum(every, 1) == 0
     own_share = ratio(n1.sum(0), every)
     one = {"evaluator": tally.evaluators}
@@ -357,7 +357,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
                 notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         *sensitivity(tp, n1, tp + fp, n, one),
         Measure("accuracy", Rate.of(tp + n0 - fp, n), dict(one)),
-        Measure("always_no_accuracy", 1 - own_share, dict(one), **counted),
+        Measure("always_no_accuracy", Count(1 - own_share, 0 * n, every, (n > 0).sum(0)), dict(one)),
         Measure("balanced_accuracy", j.mapped(lambda v: (1 + v) / 2), dict(one)),
         Measure("precision", Rate.of(tp, tp + fp), dict(one)),
         Measure("recall", Rate.of(tp, n1), dict(one)),
@@ -400,6 +400,12 @@ def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.nda
     mine, others = (np.bincount(prompt[side], minlength=n_prompts) for side in (own, ~own))
     wins = np.bincount(prompt[own], rank[own], n_prompts) - mine * (mine + 1) / 2
     return wins, mine * others
+
+
+class Count(Statistic):
+    """A number that is counted, without an interval."""
+
+    method = "count"
 
 
 def _permuted_claims(tally: Tally, claim, policy: str, seed: int) -> np.ndarray:
