@@ -10,8 +10,8 @@ from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.frames import Estimates
 from selfeval.figures.style import Drawing
 from selfeval.figures.tables import in_order
-from selfeval.stats.records import NAMING, NONE, varying_parts
 from selfeval.stats.table import default_rows
+from selfeval.stats.tallies import NAMING, NONE, varying_parts
 from selfeval.stats.votes import ARMS
 
 J = "discrimination"

@@ -8,9 +8,9 @@ import pandas as pd
 from selfeval.keys import visible
 from selfeval.models import models
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.records import varying_parts
 from selfeval.stats.serving import asked_again
 from selfeval.stats.table import default_rows
+from selfeval.stats.tallies import varying_parts
 
 BOUNDS = ["estimate", "low", "high"]
 LABELS = ["task", "condition", "change", "author", "evaluator"]  # of a row for print, from the left
