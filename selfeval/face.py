@@ -68,7 +68,6 @@ def generate_texts(
             records.write_jsonl(records.corpus_file(corpus), people + written)
         frame = Records(people + written)
         frame.failures = failures
-        _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
         return frame
 
     return ask(work, asking)
@@ -178,7 +177,6 @@ def collect_predictions(
             if published:
                 records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
         frame = Records([row for answered in found.values() for row in answered])
-        _tell_served(serving.of_predictions(frame))
         return frame
 
     return ask(work, asking)
@@ -370,7 +368,6 @@ def ask_identity(
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed}
         frame = Records(await run_suite(client, get_all(models), suite, **how))
-        _tell_served(stats.identity.served(frame))
         return frame
 
     return ask(work, asking)
@@ -453,7 +450,6 @@ def ask_existence(
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
         frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-        _tell_served(stats.existence.served(frame))
         return frame
 
     return ask(work, asking)
@@ -593,7 +589,6 @@ def judge(
             write_conversations(Path(out) / "conversations.jsonl", cases)
         frame = Records(said)
         frame.conversations, frame.settings = _talks(cases), settings
-        _tell_served(jury_report.served(frame, cases))
         return frame
 
     return ask(work, asking)
