@@ -21,7 +21,7 @@ sys.path.insert(0, str(GOLDEN))
 import make  # noqa: E402
 from written_files import run_command, run_notebook  # noqa: E402
 
-from selfeval.asking.recordings import KEY, canonical, key_of, read_lines  # noqa: E402
+from selfeval.asking.store import KEY, canonical, key_of, read_lines  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
 from selfeval.identity.run import rescore  # noqa: E402
 from selfeval.records import read_jsonl, read_predictions, read_texts  # noqa: E402
