@@ -53,7 +53,6 @@ def brute(frame, evaluator, names):
     peers = [j[p, e] - np.mean([j[p, m] for m in names if m not in (e, p)]) for p in others]
     rows = frame[frame.evaluator_model == e]
     right = (rows.predicted_model == rows.true_model).mean()
-    chance = sum((rows.true_model == k).mean() * (rows.predicted_model == k).mean() for k in names)
     return {
         "self_accuracy": own,
         "false_claim_rate": np.mean([hit[e, t, e] for t in others]),
@@ -64,7 +63,6 @@ def brute(frame, evaluator, names):
         "corrected_advantage": delta,
         "peer_corrected": j[e, e] - np.mean([j[p, e] for p in others]),
         "interaction": delta - np.mean(peers),
-        "kappa": (right - chance) / (1 - chance),
     }
 
 
@@ -138,14 +136,13 @@ def test_binary_metrics_by_hand():
     answers = {("a", "a"): [True, True, False, None], ("a", "b"): [True, False, False, False]}
     table = recognition_table(binary(answers), **FAST)
     expected = {
-        "accuracy": 5 / 7, "always_no_accuracy": 4 / 7, "precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3,
+        "accuracy": 5 / 7, "always_no_accuracy": 4 / 7, "f1": 2 / 3,
         "balanced_accuracy": (2 / 3 + 3 / 4) / 2,
     }  # fmt: skip
     for statistic, number in expected.items():
         assert value(table, statistic, policy="answered") == pytest.approx(number), statistic
     first = table[table.statistic == "accuracy"].iloc[0]
     assert (first.policy, first.n) == ("answered", 7)
-    assert value(table, "recall", policy="all") == pytest.approx(1 / 2)  # no answer did not claim
     assert value(table, "discrimination", policy="all") == pytest.approx(1 / 2 - 1 / 4)
     assert value(table, "no_answer_rate") == pytest.approx(1 / 8)
 
