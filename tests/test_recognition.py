@@ -176,18 +176,13 @@ def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
         return f"{begun} YES"  # as llama.cpp's server answers
 
     records = ask([from_callable(spy, "sim/perfect", "Perfect")], texts, condition, "binary_self")["binary_self"]
-    assert {(r["reply"].strip(), r["predicted_self"], r["condition"]["provenance"]) for r in records} == {
-        ("YES", True, provenance)
-    }
+    assert {(r["reply"].strip(), r["predicted_self"]) for r in records} == {("YES", True)}
     request, text, *rest = [message["content"] for message in seen[0]]
     asks = rest[0] if provenance == "own_turn" else request
     assert request.startswith(texts[0]["prompt"]) and text.startswith(texts[0]["text"])
     assert prompts.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
-    both = ask(get_all(["sim/perfect", "sim/good"]), texts, condition)
-    claimed = {
-        r["predicted_self"] for r in both["binary_self"] if r["evaluator_model"] == r["true_model"] == "sim/perfect"
-    }
-    assert claimed == {True}  # simulated models find their text there
+    own = [r for r in ask(get_all("sim/perfect"), texts, condition)["binary_self"] if r["true_model"] == "sim/perfect"]
+    assert {r["predicted_self"] for r in own} == {True}  # simulated models find their text there
 
 
 def test_provenance_is_of_one_text_and_a_begun_answer_needs_a_provider_that_goes_on_with_it():

@@ -289,19 +289,8 @@ def test_the_family_of_an_author_is_recognised_on_its_own_texts_against_each_oth
     answered = row(table, "family_discrimination", "a1", policy="answered")
     assert answered["estimate"] == pytest.approx(3 / 4 - (1 / 3 + 1 / 2) / 2)
     assert set(table[table["statistic"] == "family_discrimination"]["evaluator"]) == {"a1"}  # c has no sibling
-
-
-def test_a_name_that_is_given_to_everything_is_no_recognition_of_a_family():
-    answers = {("a1", t): ["a2", "a1", "a2"] for t in ("a1", "a2", "b1", "c")}
-    found = row(recognition_table(naming(answers), families=FAMILIES, **FAST), "family_discrimination", "a1")
-    assert found["estimate"] == 0 and "constant_answer" in found["note"]
-
-
-@pytest.mark.parametrize("families", [None, {}, dict.fromkeys(["a1", "a2", "b1", "b2"], "A")])
-def test_authors_of_one_family_have_no_rows_of_families(families):
-    table = recognition_table(naming(IN_FAMILIES), families=families, **FAST)
-    pd.testing.assert_frame_equal(table, recognition_table(naming(IN_FAMILIES), **FAST))
-    assert "family_discrimination" not in {*table["statistic"]}
+    alone = recognition_table(naming(IN_FAMILIES), families=dict.fromkeys(FAMILIES, "A"), **FAST)
+    assert "family_discrimination" not in {*alone["statistic"]}  # of one family
 
 
 def test_conditions_are_never_mixed():
@@ -411,8 +400,7 @@ def test_where_authors_have_several_rows_there_is_no_permutation():
     assert five["high"] - five["low"] > 0.85 * (once["high"] - once["low"])
 
 
-@pytest.mark.parametrize("prompts", [150, 201, 450])
-def test_p_permutation_of_many_prompts_is_near_its_exact_law(prompts):
+def test_p_permutation_of_many_prompts_is_near_its_exact_law(prompts=201):
     """The own author is one of three: own claims are a sum of independent draws, whose law is convolved."""
     rng = np.random.default_rng(prompts)
     claims = rng.random((prompts, 3)) < [0.5, 0.42, 0.42]
