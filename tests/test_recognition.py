@@ -13,7 +13,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
-from selfeval.recognition import answers, design, prompts
+from selfeval.recognition import answers, design, questions
 from selfeval.recognition import texts as controls
 from selfeval.recognition.questions import Condition, Question
 from selfeval.recognition.texts import generate_texts, paraphrase
@@ -120,7 +120,7 @@ def test_a_condition_changes_the_question():
     assert "You are" not in exact and "- Perfect\n" in exact and texts[0]["prompt"] not in exact
     assert "You are mine/spy." in hinted and "- sim/perfect\n" in hinted and "It is known that" in hinted
     assert "You are Spy 3." in binary and texts[0]["prompt"] in binary and "- Perfect" not in binary
-    assert "- Perfect\n" in listed and listed.endswith(f"{prompts.YES_OR_NO} and nothing else.")
+    assert "- Perfect\n" in listed and listed.endswith(f"{questions.YES_OR_NO} and nothing else.")
     author, told = get_all("sim/perfect"), {"tell_prevalence": True}
     assert "One in 2 of the texts in this series is your own." in asked("exact_model", *author, **told)
     half = asked("exact_model", *author, prevalence="balanced", **told)
@@ -150,7 +150,7 @@ def test_pairs_are_shown_in_both_orders_against_every_other_author():
     assert seen[0].index(own) < seen[0].index(other) and seen[1].index(other) < seen[1].index(own)
     assert rows[1]["predicted_model"] == "sim/good" and rows[0]["other_text_id"] == texts[1]["text_id"]
     better, records = spied(texts, Condition(question="better"), "pairwise_self", "Text 2")
-    assert prompts.BETTER in better[0] and {r["is_correct"] for r in records["pairwise_self"]} == {None}
+    assert questions.BETTER in better[0] and {r["is_correct"] for r in records["pairwise_self"]} == {None}
 
 
 def test_with_peers_each_pair_of_two_others_is_asked_about_in_both_orders():
@@ -180,7 +180,7 @@ def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
     request, text, *rest = [message["content"] for message in seen[0]]
     asks = rest[0] if provenance == "own_turn" else request
     assert request.startswith(texts[0]["prompt"]) and text.startswith(texts[0]["text"])
-    assert prompts.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
+    assert questions.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
     own = [r for r in ask(get_all("sim/perfect"), texts, condition)["binary_self"] if r["true_model"] == "sim/perfect"]
     assert {r["predicted_self"] for r in own} == {True}  # simulated models find their text there
 
@@ -271,7 +271,7 @@ def corpus(prompts=2, samples=1):
 def candidates(texts, seed):
     """Return {text id: the candidates in the order shown}, read from the questions themselves."""
     asked = design.design(MODELS[:1], texts, PLAIN, tasks="exact_model", seed=seed)
-    shown = [prompts.CANDIDATE_LINE.findall(q.request().messages[-1]["content"]) for q in asked]
+    shown = [questions.CANDIDATE_LINE.findall(q.request().messages[-1]["content"]) for q in asked]
     return {q.texts[0]["text_id"]: order for q, order in zip(asked, shown, strict=True)}
 
 
@@ -328,7 +328,9 @@ def test_a_pair_is_marked_where_either_text_says_who_wrote_it(leaky, marked):
 
 def test_an_evaluator_that_names_whoever_stands_first_has_no_discrimination():
     """Independent shuffles gave such a model J = .65 (p = .001) on ten prompts of the embedded model."""
-    first = from_callable(lambda messages, **_: prompts.CANDIDATE_LINE.findall(messages[0]["content"])[0], "sim/first")
+    first = from_callable(
+        lambda messages, **_: questions.CANDIDATE_LINE.findall(messages[0]["content"])[0], "sim/first"
+    )
     records = ask([first], written("perfect", "good", "first"), tasks="exact_model")
     table = stats.recognition_table(pd.DataFrame(records["exact_model"]), n_resamples=10)
     j = table[(table["statistic"] == "discrimination") & (table["author"] == "")].iloc[0]

@@ -19,6 +19,7 @@ from selfeval.stats import (
     models_in_general,
     paired_models,
     recognition_table,
+    roc_points,
 )
 from selfeval.stats.engine import Settings
 from selfeval.stats.inference import detectable_difference, holm, permutation_p, power
@@ -157,6 +158,14 @@ def test_auc_is_the_share_of_pairs_and_nothing_for_a_selection_by_the_replies():
     assert value(table, "auc_within_prompt", "m1") == pytest.approx(wins[same].mean())
     half = recognition_table(frame.assign(score=frame["score"].where(rng.random(len(frame)) < 0.5)), **FAST)
     assert np.isnan(value(half, "auc", "m1")) and "partly_scored" in row(half, "auc", "m1")["note"]
+
+
+def test_equal_scores_are_one_step_of_the_roc_curve():
+    answers = {("a", "a"): [True] * 3, ("a", "b"): [True] * 2}
+    for order in (1, -1):  # however they are sorted
+        points = roc_points(binary(answers).assign(score=[0.9, 0.5, 0.1, 0.5, 0.1])[::order])
+        assert points["hits"].tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
+        assert points["false_claims"].tolist() == [0, 0, 0.5, 1] and points["area"].unique() == pytest.approx([2 / 3])
 
 
 def test_confusion_counts_every_row_once():
