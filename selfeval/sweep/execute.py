@@ -97,7 +97,8 @@ def work(sweep: Sweep, submit: Submit, chosen: set[str], tell=print) -> None:
         ended = wait(flying, return_when=FIRST_COMPLETED).done
         told = [run for run in ready if run.status == "not started"]
         for run in (*told, *(_ended(flying.pop(future), future) for future in ended)):
-            tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}", flush=True)
+            where = f" (see {relative(run.folder)})" if run.status == "failed" else ""
+            tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}", flush=True)
 
 
 def _ended(run: Run, future: Future) -> Run:

@@ -153,7 +153,8 @@ def load(path, out=None, variables=None) -> Sweep:
     known = given.variables or {}
     if unknown := [name for name in variables or {} if name not in known]:
         raise InputError(f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
-    sweep = Sweep(Path(out or DATA / "runs" / _checked_name(given.name)).absolute())
+    folder = DATA / "runs" / _checked_name(given.name)
+    sweep = Sweep(Path(out or folder).absolute())
     for number, entry in enumerate(_filled(given.stages, known | (variables or {})), 1):
         try:
             sweep.add(decode(Entry, entry, "its entry"), path.parent)
