@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from selfeval import DATA, ROOT, models
+from selfeval import models
 from selfeval.asking.dryrun import prices
 from selfeval.asking.store import place
+from selfeval.paths import DATA, ROOT
 from selfeval.sweep.execute import work
 from selfeval.sweep.runs import code_cells
 

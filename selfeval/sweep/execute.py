@@ -20,8 +20,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
-from selfeval import DATA, HOME
 from selfeval.errors import InputError, check_at_least
+from selfeval.paths import DATA, HOME
 from selfeval.sweep.file import Sweep, load
 from selfeval.sweep.kernels import KernelManager, end_when
 from selfeval.sweep.runs import Run, plain, relative

@@ -17,10 +17,10 @@ from bleach.css_sanitizer import ALLOWED_CSS_PROPERTIES, CSSSanitizer
 from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
-from selfeval import DATA, HOME, ROOT
 from selfeval.errors import InputError
 from selfeval.files import write_whole
 from selfeval.keys import redact, visible
+from selfeval.paths import DATA, HOME, ROOT
 from selfeval.records import data_path
 from selfeval.sweep.runs import read_json
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import yaml
 
-from selfeval import ROOT
 from selfeval.errors import InputError
 from selfeval.files import below_root, write_whole
 from selfeval.keys import redact
+from selfeval.paths import ROOT
 
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
 PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "scikit-learn", "matplotlib")
