@@ -22,7 +22,11 @@ from selfeval.sweep.runs import code_cells
 ASKS = re.compile(
     r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\("
 )
-SPANS = {"TOKENS IN": ("prompt_tokens", "{:,}"), "TOKENS OUT": ("reply_tokens", "{:,}"), "USD": ("usd", "{:.4f}")}
+SPANS = (
+    ("TOKENS IN", "prompt_tokens", "{:,.0f}"),
+    ("TOKENS OUT", "reply_tokens", "{:,.0f}"),
+    ("USD", "usd", "{:.4f}"),
+)
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 APART = ("runs", "store", "report")  # of data/
 
@@ -107,27 +111,26 @@ def _mirror(path, target):
             there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)
 
 
-def print_calls(rows: list[dict]) -> int:
+def print_calls(counted) -> int:
     """Print per model what is stored, what would be bought and what that takes; return the number of calls to buy.
 
-    rows: of `selfeval.asking.dryrun.prices`.
+    counted: what `selfeval.asking.dryrun.prices` returns.
     """
-    if not rows:
-        print("0 replies are stored, 0 to buy")
-        return 0
-    total = {"model": "all"} | {name: sum(row[name] or 0 for row in rows) for name in rows[0] if name != "model"}
-    print(f"{total['stored']} replies are stored, {total['to_buy']} to buy")
-    shown = [_shown(row) for row in (*sorted(rows, key=lambda row: row["model"]), total)]
-    shown[-1]["USD"] += " and ?" * any(row["usd_low"] is None for row in rows)
-    print(pd.DataFrame(shown).to_string(index=False))
-    print("low: replies as long as is typical, without thinking; high: as long as limits allow. Nothing was bought.")
-    return total["to_buy"]
+    rows = pd.DataFrame(counted).astype({"usd_low": float, "usd_high": float}) if len(counted) else pd.DataFrame()
+    stored, to_buy = (int(rows[name].sum()) if len(rows) else 0 for name in ("stored", "to_buy"))
+    print(f"{stored} replies are stored, {to_buy} to buy")
+    if stored + to_buy:
+        total = rows.drop(columns="model").sum().to_frame().T.assign(model="all")
+        shown = pd.concat([rows.sort_values("model"), total]).apply(_shown, axis=1)
+        print(shown.to_string(index=False))
+        print("low: replies as long as is typical, without thinking; high: as long as limits allow; ?: no price known")
+    return to_buy
 
 
-def _shown(row: dict) -> dict:
-    """Return a row as it is printed: low and high as one span, `?` where nobody knows a price."""
-    shown = {"MODEL": row["model"], "STORED": row["stored"], "TO BUY": row["to_buy"]}
-    for head, (name, form) in SPANS.items():
-        known = [form.format(row[f"{name}_{end}"]) for end in ("low", "high") if row[f"{name}_{end}"] is not None]
-        shown[head] = "-".join(dict.fromkeys(known)) or "?"
-    return shown
+def _shown(row: pd.Series) -> pd.Series:
+    """Return a row as it is printed: low and high as one span."""
+    shown = {"MODEL": row["model"], "STORED": f"{row['stored']:.0f}", "TO BUY": f"{row['to_buy']:.0f}"}
+    for head, name, form in SPANS:
+        ends = dict.fromkeys(form.format(row[f"{name}_{end}"]) for end in ("low", "high"))
+        shown[head] = "-".join(ends).replace("nan", "?")
+    return pd.Series(shown)
