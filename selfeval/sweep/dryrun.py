@@ -22,11 +22,6 @@ from selfeval.sweep.runs import code_cells
 ASKS = re.compile(
     r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\("
 )
-SPANS = (
-    ("TOKENS IN", "prompt_tokens", "{:,.0f}"),
-    ("TOKENS OUT", "reply_tokens", "{:,.0f}"),
-    ("USD", "usd", "{:.4f}"),
-)
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 APART = ("runs", "store", "report")  # of data/
 
@@ -116,21 +111,13 @@ def print_calls(counted) -> int:
 
     counted: what `selfeval.asking.dryrun.prices` returns.
     """
-    rows = pd.DataFrame(counted).astype({"usd_low": float, "usd_high": float}) if len(counted) else pd.DataFrame()
-    stored, to_buy = (int(rows[name].sum()) if len(rows) else 0 for name in ("stored", "to_buy"))
+    frame = pd.DataFrame(counted).rename(columns=lambda name: name.replace("_tokens", ""))
+    stored, to_buy = (int(frame[name].sum()) if len(frame) else 0 for name in ("stored", "to_buy"))
     print(f"{stored} replies are stored, {to_buy} to buy")
-    if stored + to_buy:
-        total = rows.drop(columns="model").sum().to_frame().T.assign(model="all")
-        shown = pd.concat([rows.sort_values("model"), total]).apply(_shown, axis=1)
-        print(shown.to_string(index=False))
-        print("low: replies as long as is typical, without thinking; high: as long as limits allow; ?: no price known")
+    if len(frame):
+        low, high = (frame[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
+        print(frame.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
+        print(
+            f"{low:.4f} USD where replies are as long as is typical, {high:.4f} where they are as long as limits allow"
+        )
     return to_buy
-
-
-def _shown(row: pd.Series) -> pd.Series:
-    """Return a row as it is printed: low and high as one span."""
-    shown = {"MODEL": row["model"], "STORED": f"{row['stored']:.0f}", "TO BUY": f"{row['to_buy']:.0f}"}
-    for head, name, form in SPANS:
-        ends = dict.fromkeys(form.format(row[f"{name}_{end}"]) for end in ("low", "high"))
-        shown[head] = "-".join(ends).replace("nan", "?")
-    return pd.Series(shown)

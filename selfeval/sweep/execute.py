@@ -29,8 +29,6 @@ from selfeval.sweep.runs import Run, plain, relative
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, for a format that no notebook has
 FAILED, UNANSWERED = 1, 3  # exit statuses; 2 is click's, for a command line that it does not understand
-STATES = ("ok", "done", "failed", "not started", "left out")
-HANDED_ON = ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")  # to workers, whose environment is not this one
 PATIENCE = 10  # seconds to wait for a scheduler
 Submit = Callable[[Run], Future]
 
@@ -143,13 +141,12 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Subm
     """Yield what submits a run to the workers of a Dask scheduler; kernels end with the client, however that ends."""
     try:
         from distributed import Client
-    except ImportError:
-        raise InputError("--scheduler needs Dask: pip install -e '.[cluster]'") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    try:
+
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
         client = Client(address, timeout=PATIENCE, set_as_default=False)
-    except Exception as error:  # those of sockets, of Tornado, and of an address that is none
-        raise InputError(f"no Dask scheduler answers at {address!r}: {error or type(error).__name__}") from None
+    except Exception as error:  # Dask is not there, or those of sockets, of Tornado, and of an address that is none
+        why = f"{error or type(error).__name__}; Dask comes with pip install -e '.[cluster]'"
+        raise InputError(f"no Dask scheduler answers at {address!r}: {why}") from None
     with client:
         stores = client.run(os.environ.get, "SELFEVAL_STORE")
         hosts = {worker.rpartition("://")[2].rpartition(":")[0] for worker in stores}
@@ -160,7 +157,8 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Subm
                 f"the workers stand on {len(hosts)} hosts: start each with SELFEVAL_STORE, the path of a file on a "
                 "disk of its own, since a store must not lie on a drive that hosts share"
             )
-        variables = ceiling(max_cost, len(hosts)) | {name: os.environ.get(name, "") for name in HANDED_ON}
+        variables = ceiling(max_cost, len(hosts)) | {"SELFEVAL_SHARE": str(len(hosts))}
+        variables |= {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
         executor = client.get_executor(pure=False)
         yield lambda run: executor.submit(execute_there, run, variables, forked)
 
@@ -170,45 +168,34 @@ def execute_there(run: Run, variables: dict[str, str], forked: bool) -> dict:
     from distributed import get_worker
 
     worker = get_worker()
-    key = worker.get_current_task()
-
-    def stopped() -> bool:
-        return getattr(worker.state.tasks.get(key), "state", "cancelled") == "cancelled"
-
-    return execute(run, variables, forked, stopped)
+    key, tasks = worker.get_current_task(), worker.state.tasks
+    return execute(run, variables, forked, lambda: getattr(tasks.get(key), "state", "cancelled") == "cancelled")
 
 
 def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable[[], bool]) -> dict:
     """Execute a run's notebook, until `stopped()` is true at most; return its manifest. The log ends with the cause."""
+    import papermill  # takes seconds
+
     started, ended, managers, error = datetime.now(UTC), threading.Event(), [], None
     env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
-    options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME}
     threading.Thread(target=end_when, args=(stopped, ended, managers), daemon=True).start()
     try:
         run.begin()
         with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
-            options |= {"stdout": log, "stderr": log}
+            options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
             made = {"forked": forked, "options": options, "started": managers}
-            error = _papermill(run, type("Manager", (KernelManager,), made))
-            log.write(f"{error}\n{type(error).__name__}: {error}\n" if error else "")
+            how = {"engine_name": "forked", "kernel_name": "python3", "progress_bar": False}
+            how["kernel_manager_class"] = type("Manager", (KernelManager,), made)
+            try:
+                papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
+            except Exception as failure:  # papermill, Jupyter and the system raise many kinds
+                error = failure
+                log.write(f"{error}\n{type(error).__name__}: {error}\n")
     except (OSError, InputError) as full:
         error = error or full
     finally:
         ended.set()
     return run.settle(started, error)
-
-
-def _papermill(run: Run, manager: type) -> Exception | None:
-    """Execute a notebook with a kernel manager of this class; return what was raised, None where it ended well."""
-    import papermill  # takes seconds
-
-    output = run.folder / "notebook.ipynb"
-    how = {"engine_name": "forked", "kernel_name": "python3", "kernel_manager_class": manager, "progress_bar": False}
-    try:
-        papermill.execute_notebook(run.notebook, output, run.parameters, **how)
-    except Exception as error:  # papermill, Jupyter and the system raise many kinds
-        return error
-    return None
 
 
 @contextlib.contextmanager
@@ -229,15 +216,13 @@ def summary(sweep: Sweep, seconds: float) -> int:
     """Print what became of the runs, what they took and how to go on; return the exit status."""
     for stage in sweep.stages:
         found = Counter(run.status for run in stage.runs)
-        print(f"{stage.name}: {', '.join(f'{found[state]} {state}' for state in STATES if found[state])}")
-    total = Counter()
+        print(f"{stage.name}: {', '.join(f'{number} {status}' for status, number in found.items())}")
+    total, found = Counter(), {run.status for run in sweep.runs}
     for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
         total.update(run.manifest.get("counts", {}))
     money = f"{total['cost']:.4f} USD{' or more' if total['unpriced'] else ''}"
     replies = f"{total['simulated']} simulated, {total['stored']} from the store"
-    took = f"{round(seconds) // 60}:{round(seconds) % 60:02}"
-    print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}; {took}")
-    found = {run.status for run in sweep.runs}
+    print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}; {seconds:.0f} s")
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
         print("run the same command again to resume: what is done stays, and stored replies are free")

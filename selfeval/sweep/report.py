@@ -22,7 +22,7 @@ from selfeval.files import write_whole
 from selfeval.keys import redact, visible
 from selfeval.paths import DATA, HOME, ROOT
 from selfeval.records import data_path
-from selfeval.sweep.runs import read_json
+from selfeval.sweep.runs import plain, read_json
 
 TAGS = {*bleach.ALLOWED_TAGS} | set(
     "br caption dd del details div dl dt h1 h2 h3 h4 h5 h6 hr img p pre s small span sub summary sup table tbody td "
@@ -41,9 +41,8 @@ COLOUR = re.compile(r"(?<!\\)\\u001b\[[0-9;]*m")  # of a terminal, as a notebook
 EXPORTER = HTMLExporter(template_name="basic", exclude_anchor_links=True)
 ASKED = ("models", "evaluators", "agent", "jurors")  # parameters that name models
 STYLE = """body { font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
-body { overflow-wrap: anywhere; } img { max-width: 100%; } pre { overflow: auto; white-space: pre-wrap; }
-table { border-collapse: collapse; font-size: .9rem; } .output_html { overflow: auto; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .6rem; border-bottom: 1px solid #ddd; }
+img { max-width: 100%; } pre { white-space: pre-wrap; } pre, p, td { overflow-wrap: anywhere; }
+table { border-collapse: collapse; font-size: .9rem; } th, td { text-align: left; vertical-align: top; padding: .3rem; }
 """
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -96,15 +95,12 @@ def _page(file: Path) -> tuple[str, str]:
     try:
         notebook = nbformat.reads(COLOUR.sub("", file.read_text("utf-8")), as_version=4)
         nbformat.validate(notebook)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as error:
-        why = f"The notebook {file.name} cannot be read: {' '.join(str(error).split())[:200]}."
-        return file.parent.name, escape(_clean(why))
+    except Exception as error:  # of whatever a file holds that is cut off
+        return file.parent.name, escape(_clean(f"The notebook {file.name} cannot be read: {plain(str(error))}"))
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     heading = re.search(r"^#+ +(.+)$", prose, re.M)
-    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
-        output.get("metadata", {}).clear()  # which is not escaped where it becomes an attribute
-    page = EXPORTER.from_notebook_node(notebook)[0]
-    return _clean(heading[1] if heading else file.stem), CLEANER.clean(DROPPED.sub("", _clean(page)))
+    page = _clean(EXPORTER.from_notebook_node(notebook)[0])
+    return _clean(heading[1] if heading else file.stem), CLEANER.clean(DROPPED.sub("", page))
 
 
 def _facts(file: Path) -> dict[str, str]:
