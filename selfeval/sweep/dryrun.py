@@ -66,7 +66,7 @@ def shadow(sweep, read, base):
             run.parameters = {name: _inside(value, base) for name, value in run.parameters.items()}
         stage.runs = [run for run in stage.runs if run.name in wanted]
     variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
-    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(base / "data"), "SELFEVAL_BUDGET": ""}
+    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(base / "data"), "SELFEVAL_MAX_COST": ""}
     return planned, variables | {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
 
 

@@ -118,7 +118,7 @@ def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
         return {}
     each = f" ({max_cost / hosts:g} on each of {hosts} hosts)" if hosts > 1 else ""
     print(f"at most {max_cost:g} USD{each}, and beyond it no more than what is in flight when they are spent")
-    return {"SELFEVAL_BUDGET": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
+    return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
 
 
 # where runs are executed ----------------------------------------------------------------------------------------------
