@@ -119,4 +119,4 @@ def test_what_a_cluster_lacks_is_said_in_one_sentence(tmp_path, monkeypatch):
     with three_hosts(tmp_path, numbers=()) as empty:
         assert "has no worker" in refusal(empty.scheduler_address)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    assert "--scheduler needs Dask" in refusal("tcp://127.0.0.1:1")
+    assert "Dask comes with pip install" in refusal("tcp://127.0.0.1:1")

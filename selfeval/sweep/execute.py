@@ -157,8 +157,8 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Subm
                 f"the workers stand on {len(hosts)} hosts: start each with SELFEVAL_STORE, the path of a file on a "
                 "disk of its own, since a store must not lie on a drive that hosts share"
             )
-        variables = ceiling(max_cost, len(hosts)) | {"SELFEVAL_SHARE": str(len(hosts))}
-        variables |= {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
+        same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
+        variables = ceiling(max_cost, len(hosts)) | same
         executor = client.get_executor(pure=False)
         yield lambda run: executor.submit(execute_there, run, variables, forked)
 
