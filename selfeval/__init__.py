@@ -17,7 +17,7 @@ Validation   measure_validation
 Results      plot, table, notes, conclude, compare, plan, save, show; more in `stats` and `figures`
 Runs         read_results, runs, draw_paper, write_report
 Models       list_models; `models` is the registry
-Places       DATA, FIGURES, ROOT; keep_samples keeps a notebook from replacing committed samples
+Places       DATA, FIGURES, ROOT
 Safety       visible makes what a model said harmless to print
 
 Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A
@@ -44,7 +44,6 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "jury_costs": ("roleplay.report", "costs"),
     "draw_paper": ("figures.paper", "make"),
     "failures": ("identity.report", ""),
-    "keep_samples": ("files", ""),
     "reader_errors": ("identity.report", ""),
     "save_results": ("identity", ""),
     "show": ("figures.cards", ""),

@@ -425,25 +425,6 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, type=_Path())
-def scan(paths: tuple[Path, ...]) -> None:
-    """Find API keys in files and folders.
-
-    Those of this environment are found by value, well-known ones by their shape. Left out are .git, .venv, the
-    project's .env, and what is compressed.
-
-    Exit status 0: clean; 1: keys found; 2: something could not be read.
-    """
-    from selfeval import keys, models
-
-    models.providers()  # which reads their keys
-    report = keys.scan(paths)
-    lines = [*report.found, *(f"cannot be read: {each}" for each in report.unreadable)]
-    click.echo("\n".join(map(visible, [*lines, f"{len(report.found)} keys in {report.files} files"])))
-    sys.exit(1 if report.found else 2 if report.unreadable else 0)
-
-
-@main.command()
 @click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
