@@ -22,6 +22,7 @@ from selfeval.identity import report as identity_report
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
+from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
@@ -202,7 +203,7 @@ def measure_recognition(
     `InputError` for answers that name nobody known. The frame's `tables` also have what `compare` shows, and `changes`:
     what reading changed.
     """
-    frame, changes = answers.rescore(records.read_predictions(predictions, columns, authors), reread)
+    frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
     several = serving.of_predictions(frame)
     _tell_served(several)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
@@ -238,7 +239,7 @@ def measure_implicit(
     seed: of the bootstrap over prompts. `condition` says the reading; `tables["gaps"]` and `compare(result,
     by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
     """
-    answered, _ = answers.rescore(records.read_predictions(predictions))
+    answered, _ = answers.rescore(read_predictions(predictions))
     weighed = likelihood.implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
     parts = [weighed, stats.readings.as_readings(answered)]
     if len(texts):

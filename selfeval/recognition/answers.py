@@ -14,6 +14,7 @@ import pandas as pd
 from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
+from selfeval.predictions import file_labels, unread
 from selfeval.recognition.prompts import PAIR
 from selfeval.records import condition_of
 
@@ -252,7 +253,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
     old["status"] = status.where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
-    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *records.unread(frame)]
+    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *unread(frame)]
     frame["recorded"] = before.where(taken, None)
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}
@@ -335,7 +336,7 @@ def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:
 
 def _labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: further names}: the file's label, if it is no name of another author too, and what is said."""
-    of = {author: names[-1] for author, names in records.labels(frame).items()}
+    of = {author: names[-1] for author, names in file_labels(frame).items()}
     authors = candidate_names(frame["true_model"].unique())
     names = Counter(scoring.name_key(name) for author, known in authors.items() for name in {author, *known})
     names += Counter(scoring.name_key(label) for author, label in of.items() if label not in {author, *authors[author]})
