@@ -28,6 +28,7 @@ from selfeval.records import (
 )
 from selfeval.scoring import (
     CODES,
+    at_letter,
     bare_name,
     credited_name,
     is_answer,
@@ -36,18 +37,19 @@ from selfeval.scoring import (
     name_key,
     parse_yes_no,
     place,
-    place_of_many,
+    place_of_lineup,
 )
 
 ANSWERS = {"predicted_model", "predicted_self"}
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
-ASKED = ("text_full", "prompt_id", "sample", "candidates", "other_text_id", "other_model", "position", "repeat")
-SAID = ("reply", "returned_text", "status", "score", "condition")
 ABOUT = (  # what is no part of question and answer
     "leak", "scores", "usage", "request_id", "served_model", "served_by", "reasoning", "messages", "adapted",
     "asked_again", "text_served_model", "text_served_by",
 )  # fmt: skip
-KNOWN = (*PREDICTION_FIELDS, *ASKED, *SAID, *ABOUT)
+FIELDS = (
+    *PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "candidates", "other_text_id", "other_model", "position",
+    "repeat", "reply", "returned_text", "status", "score", "condition", *ABOUT,
+)  # fmt: skip
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
 NEEDED = (  # of each one at least
     ("text_id",), ("true_model",), ("evaluator_model",), ("task_type",), ("prompt_used", "prompt_id"),
@@ -56,7 +58,6 @@ NEEDED = (  # of each one at least
 SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
-PLACES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = {"", "none", "null", "nan", "n/a"}
 TRUTH = CODES | {"yes": True, "no": False}
@@ -89,8 +90,8 @@ def read_predictions(
     names = {str(theirs): [ours] if isinstance(ours, str) else ours for theirs, ours in (columns or {}).items()}
     for ours in names.values():
         for field in ours if isinstance(ours, list | tuple) and ours else [ours]:
-            check_one_of("columns", field, KNOWN)
-    unused, nowhere, notes, frames = {*names}, {*(authors or {})}, [], []
+            check_one_of("columns", field, FIELDS)
+    unused, notes, frames = {*names}, [], []
     for file, rows, given in _sources(source):
         found = pd.DataFrame(_kept_once(file, rows, names))
         unused -= {*found}
@@ -99,7 +100,6 @@ def read_predictions(
         frame = _completed(file, frame, given)
         _read_replies(file, frame)
         _check_values(file, frame)
-        nowhere -= _said(frame, nowhere)
         notes += _by_id(file, frame, authors or {}) + _asked_by_name(file, frame)
         frames.append(frame)
     if unused:
@@ -111,7 +111,6 @@ def read_predictions(
         notes.append(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
-    notes += [f"`authors` names {name!r}, which no record has." for name in sorted(nowhere)]
     called = _called(frame, authors or {})
     frame.attrs |= {"notes": notes + _others(frame, called), "called": called}
     return frame
@@ -216,12 +215,9 @@ def _named(path: str | Path) -> str:
 
 def _asked_by_name(path: Path, frame: pd.DataFrame) -> list[str]:
     """Say of how many pairs it is supposed that their judges were asked which text `true_model` wrote."""
-    pairs = frame[frame["task_type"].isin(PAIRS)]
-    if pairs.empty:
-        return []
+    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=[*NAMES, "condition"])
     wrote = pairs[["true_model", "other_model"]].eq(pairs["evaluator_model"], axis=0).any(axis=1)
-    condition = pairs["condition"] if "condition" in pairs else pd.Series(None, pairs.index, object)
-    named = (~wrote & condition.map(names_author)).sum()
+    named = pairs["condition"][~wrote].map(names_author).sum()
     return [
         f"{_named(path)}: {named} pairs are judged by a model that wrote neither text, and are read as the question "
         "which of the two `true_model` wrote; if it was which is better, say so of the file "
@@ -350,7 +346,7 @@ RULES = (  # field, tasks, what must hold of a value, in words
     ("score", TASKS, _share, "must be a number from 0 to 1, P(the text is its own), or null"),
     ("other_model", PAIRS, is_text, "must name the author of the pair's other text"),
     ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
-    ("position", ("lineup",), place_of_many, "must be the place of the text in the lineup, from 1, or a letter from A"),
+    ("position", ("lineup",), place_of_lineup, "must be the text's place in the lineup, from 1, or a letter from A"),
 )
 NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the last only where there is no reply to read
 
@@ -375,17 +371,16 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
                 raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
     if "other_model" in frame:
-        own, other = (frame[name].eq(frame["evaluator_model"]) for name in ("true_model", "other_model"))
-        for at in frame.index[frame["task_type"].isin(PAIRS) & other & ~own][:1]:
-            raise InputError(
-                f"{path}, record {at + 1}: the evaluator {frame['evaluator_model'][at]!r} wrote the pair's other text; "
-                "give its own text and place in `true_model`, `text_id` and `position`."
-            )
-        for at in frame.index[frame["task_type"].isin(PAIRS) & other & own][:1]:
-            raise InputError(
-                f"{path}, record {at + 1}: its evaluator {frame['evaluator_model'][at]!r} wrote both texts of a pair, "
-                "so which is its own has no answer; name another author in `other_model`, or leave the pair out."
-            )
+        _check_pairs(path, frame[frame["task_type"].isin(PAIRS) & frame["other_model"].eq(frame["evaluator_model"])])
+
+
+def _check_pairs(path: Path, frame: pd.DataFrame) -> None:
+    """Raise `InputError` for the first of pairs of which the evaluator wrote the other text."""
+    for at, evaluator, own in frame[["evaluator_model", "true_model"]].head(1).itertuples():
+        wrong = "wrote the pair's other text; give its own text and place in `true_model`, `text_id` and `position`"
+        if own == evaluator:
+            wrong = "wrote both texts of a pair, so which is its own has no answer; leave the pair out"
+        raise InputError(f"{path}, record {at + 1}: the evaluator {evaluator!r} {wrong}.")
 
 
 def _by_id(path: Path, frame: pd.DataFrame, authors: Mapping[str, str | None]) -> list[str]:
@@ -401,7 +396,7 @@ def _by_id(path: Path, frame: pd.DataFrame, authors: Mapping[str, str | None]) -
     owners, exact = _owners(frame), _writers(frame)
     owner = _bearer(frame, owners)
     for name in {*frame["predicted_model"].dropna()} - exact:
-        if isinstance(name, str) and len(owners.get(name_key(name), ())) > 1:
+        if isinstance(name, str) and owners.get(name_key(name), name) is None:
             raise InputError(f"{path} gives two authors the label {name!r}, which is an answer; give answers by id.")
     asked = {*frame["evaluator_model"]}
     same = {one: owner(one) for one in sorted(asked) if owner(one) != one and owner(one) not in asked}
@@ -410,21 +405,9 @@ def _by_id(path: Path, frame: pd.DataFrame, authors: Mapping[str, str | None]) -
     known = models()
     shown = frame["true_model"].map({author: known[author].display if author in known else author for author in exact})
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
-    where = path.name if isinstance(path, Path) else path
-    lettered = _places_as_names(frame)
+    where, lettered = _named(path), _letters_as_names(frame)
     told = [f"{where}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
     return told + [f"{where}: {lettered} answers are letters, read as places."] * bool(lettered)
-
-
-def _said(frame: pd.DataFrame, names: set[str]) -> set[str]:
-    """Return those of the names that stand in a field or in a reply, however they are typed."""
-    if not names:
-        return names
-    fields = frame.reindex(columns=[*NAMES, "true_model_display"])
-    known = {name_key(name) for field in fields for name in fields[field].explode().unique() if is_text(name)}
-    replies = {str(reply) for field in {"reply", "returned_text"} & {*frame} for reply in frame[field].dropna()}
-    words = "\n".join(re.sub(r"[\W_]+", "", reply).casefold() for reply in replies)
-    return {name for name in names if name_key(name) in known or re.sub(r"[\W_]+", "", name).casefold() in words}
 
 
 def _replace_names(frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str], str]) -> None:
@@ -439,30 +422,25 @@ def _replace_names(frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str
         frame[field] = [lists[id(value)] if isinstance(value, list) else replaced(value) for value in frame[field]]
 
 
-def _bearer(frame: pd.DataFrame, owners: Mapping[str, set[str]]) -> Callable[[str], str]:
+def _bearer(frame: pd.DataFrame, owners: Mapping[str, str | None]) -> Callable[[str], str]:
     """Return what makes of a name the one author that bears it, or leaves it."""
     exact = _writers(frame)
-
-    def bearer(name: str) -> str:
-        found = owners.get(name_key(name), ()) if name not in exact else ()
-        return next(iter(found)) if len(found) == 1 else name
-
-    return bearer
+    return lambda name: name if name in exact else owners.get(name_key(name)) or name
 
 
 def _writers(frame: pd.DataFrame) -> set[str]:
     return {*frame["true_model"]} | ({*frame["other_model"].dropna()} if "other_model" in frame else set())
 
 
-def _owners(frame: pd.DataFrame) -> dict[str, set[str]]:
-    """Return {a name's key: the authors that bear it}: ids, labels of the file, names of the registry."""
+def _owners(frame: pd.DataFrame) -> dict[str, str | None]:
+    """Return {a name's key: the author that bears it, None where two do}: ids, labels of the file, the registry's."""
     registered, label_of = _registered(), file_labels(frame)
-    owners: dict[str, set[str]] = {}
+    owners: dict[str, str | None] = {}
     for author in _writers(frame):
         model = models().get(author) or registered.get(name_key(author))
         listed = (model.id, *model.all_names) if model else ()
-        for name in (author, author.rpartition("/")[2], *label_of.get(author, ()), *listed):
-            owners.setdefault(name_key(name), set()).add(author)
+        for key in map(name_key, (author, author.rpartition("/")[2], *label_of.get(author, ()), *listed)):
+            owners[key] = author if owners.get(key, author) == author else None
     return owners
 
 
@@ -470,20 +448,19 @@ def _registered() -> dict[str, Model]:
     return {name_key(name): model for model in models().values() for name in (model.id, *model.all_names)}
 
 
-def _places_as_names(frame: pd.DataFrame) -> int:
+def _letters_as_names(frame: pd.DataFrame) -> int:
     """Put names in the place of answers that are letters: of the candidates shown, or of a pair; return how many.
 
     A letter that is somebody's name stays one.
     """
+    found, writers, said = {}, _writers(frame), frame["predicted_model"]
     asked = frame.reindex(columns=["task_type", "true_model", "other_model", "position", "candidates"])
-    letters = frame["predicted_model"].map(letter, na_action="ignore")
-    found = {}
-    for at in letters.index[letters.notna() & ~frame["predicted_model"].isin(_writers(frame))]:
+    for at in said.index[said.map(letter, na_action="ignore").notna() & ~said.isin(writers)]:
         task, true, other, position, shown = asked.loc[at]
-        if task in PAIRS and (chosen := place(letters[at])) and (own := place(position)):
-            found[at] = true if chosen == own else other
-        elif isinstance(shown, list) and frame["predicted_model"][at] not in shown:
-            found.update((at, name) for mark, name in zip(PLACES, shown, strict=False) if mark == letters[at])
+        if task in PAIRS:
+            shown = {1: [true, other], 2: [other, true]}.get(place(position))
+        if isinstance(shown, list) and said[at] not in shown and (name := at_letter(said[at], shown)):
+            found[at] = name
     frame.loc[[*found], "predicted_model"] = [*found.values()]
     return len(found)
 
@@ -548,12 +525,12 @@ def _others(frame: pd.DataFrame, called: dict[str, list[str]]) -> list[str]:
     ]
 
 
-def _bare_names(frame: pd.DataFrame, owners: Mapping[str, set[str]], called: dict[str, list[str]]) -> pd.Series:
+def _bare_names(frame: pd.DataFrame, owners: Mapping[str, str | None], called: dict[str, list[str]]) -> pd.Series:
     """Return the replies that are a name and nothing else, of nobody in the records; add others' forms to `called`."""
     raw = frame.reindex(columns=["reply", "returned_text"]).astype(object)
     raw = raw["reply"].where(raw["reply"].notna(), raw["returned_text"])
     found = raw[raw.map(lambda reply: isinstance(reply, str))].map(cache(bare_name)).dropna().astype(object)
-    whose = {key: next(iter(of)) for key, of in owners.items() if len(of) == 1}
+    whose = {key: author for key, author in owners.items() if author}
     whose |= {name_key(name): author for author, names in called.items() for name in (author, *names)}
     for name in found.unique():
         if author := whose.get(name_key(name)):
@@ -571,7 +548,7 @@ def unread(frame: pd.DataFrame) -> list[str]:
     shown = lacking["candidates"].notna() if "candidates" in lacking else pd.Series(False, lacking.index)
     replies = lacking["reply"]
     if (lineup := lacking["task_type"] == "lineup").any():
-        entries = [lineup_entry(*row) for row in zip(replies, lacking["position"].map(place_of_many), strict=True)]
+        entries = [lineup_entry(*row) for row in zip(replies, lacking["position"].map(place_of_lineup), strict=True)]
         replies = replies.mask(lineup, pd.Series(entries, lacking.index, object))
     alone = replies[shown].map(cache(bare_name)).dropna()
     alone = alone[alone.map(lambda name: len(name) > 1 and name[0].isupper())]
@@ -603,7 +580,7 @@ def file_labels(frame: pd.DataFrame) -> dict[str, list[str]]:
 
 def _repeats(frame: pd.DataFrame) -> pd.Index:
     """Return which records repeat an earlier one in question and answer, as after a resumed run."""
-    fields = [name for name in KNOWN if name in frame and name not in ("is_correct", *ABOUT)]
+    fields = [name for name in FIELDS if name in frame and name not in ("is_correct", *ABOUT)]
     alike = frame.loc[frame.duplicated([name for name in fields if name in PLAIN], keep=False), fields]
     nested = {name: alike[name].map(repr, na_action="ignore") for name in fields if name not in PLAIN}
     return alike.index[alike.assign(**nested).duplicated()]

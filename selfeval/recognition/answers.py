@@ -201,7 +201,7 @@ def _numbered(match: re.Match[str]) -> str:
 def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
     reply = record["reply"]
     if record["task_type"] == "lineup":
-        reply = scoring.lineup_entry(reply, scoring.place_of_many(record["position"]))
+        reply = scoring.lineup_entry(reply, scoring.place_of_lineup(record["position"]))
     elif condition_of(record.get("condition")).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
         reply = f"Author {reply}"
     return scoring.parse_choice(reply, names) or _lettered(record, reply)
@@ -209,10 +209,10 @@ def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
 
 def _lettered(record: Mapping, reply: str) -> str | None:
     """Return the candidate at the place that a reply to a list with letters gives; our own lists have none."""
-    shown, said = record["candidates"], scoring.letter(scoring.plain_answer(reply))
-    if said is None or isinstance(shown, frozenset) or "labels" in condition_of(record.get("condition")):
+    shown = record["candidates"]
+    if isinstance(shown, frozenset) or "labels" in condition_of(record.get("condition")):
         return None
-    return shown[ord(said) - 65] if ord(said) - 65 < len(shown) else None
+    return scoring.at_letter(scoring.plain_answer(reply), shown)
 
 
 def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
