@@ -735,23 +735,24 @@ def list_roles() -> pd.DataFrame:
 
 
 def list_models() -> pd.DataFrame:
-    """Return the models of the registry: id, name, provider, whether it can be asked now, price per million tokens."""
-    rows = [
-        {
-            "model": model.id,
-            "name": model.display,
-            "provider": model.provider.name,
-            "ready": _is_ready(model),
-            **{f"usd_{side}": (model.price or {}).get(side) for side in ("input", "output")},
-        }
-        for model in registry.models().values()
-    ]
-    return pd.DataFrame(rows).sort_values("ready", ascending=False, kind="stable", ignore_index=True)
+    """Return the models of the registry: id, name, provider, price per million tokens, and what it still needs.
+
+    Those that need nothing can be asked now and come first.
+    """
+    rows = []
+    for model in registry.models().values():
+        free = model.provider.embedded or model.provider.name == "sim"
+        price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
+        row = {"model": model.id, "name": model.display, "provider": model.provider.name}
+        rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
+    listed = pd.DataFrame(rows).assign(ready=lambda table: table["needs"] == "")
+    return listed.sort_values("ready", ascending=False, kind="stable", ignore_index=True)
 
 
-def _is_ready(model: Model) -> bool:
+def _needs(model: Model) -> str:
+    """Return what is missing before a model can be asked."""
     try:
         require(model)
     except ProviderError:
-        return False
-    return True
+        return f"set {model.provider.keys[0]}" if model.provider.keys else "see `selfeval doctor`"
+    return ""
