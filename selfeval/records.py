@@ -86,8 +86,11 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '."""
-    write_whole(path, for_spreadsheet(table).to_csv(index=False))
+    """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '.
+
+    Numbers have six significant digits: the last bits of a float differ between machines.
+    """
+    write_whole(path, for_spreadsheet(table).to_csv(index=False, float_format="%.6g"))
 
 
 def read_jsonl(path: Path) -> list[dict]:
