@@ -645,16 +645,6 @@ def hearings(result: Estimates, limit: int = 1) -> None:
         display(render(one, statements, result.names))
 
 
-# --- simulated tables -------------------------------------------------------------------------------------------------
-
-
-def measure_validation(coverage: pd.DataFrame, power: pd.DataFrame) -> Estimates:
-    """Return coverage of intervals and power of the test of J (`make bench`) as a result to draw and to save."""
-    found = Estimates(coverage)
-    found.kind, found.tables, found.records = "validation", {"coverage": coverage, "power": power}, Records()
-    return found
-
-
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
@@ -770,8 +760,6 @@ def _read_result(kind: str, folder: Path) -> Estimates:
             except ValueError as error:
                 raise InputError(f"{file} cannot be read ({error}); run the notebook again that wrote it.") from error
             read[name] = table.fillna(dict.fromkeys(TEXT & {*table}, ""))
-    if kind == "validation":
-        return measure_validation(**read)
     names = registry.display_names([*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()])
     rows = read[kind]
     if kind == "identity":  # beside the estimates over all templates, the file has families and conditions
@@ -785,8 +773,6 @@ def runs(folder: str | Path) -> pd.DataFrame:
     """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
     parts = []
     for kind, csv in _results(folder):
-        if kind == "validation":
-            continue
         file = csv.with_name("parameters.yaml")
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
         frame = stats.default_rows(_read_result(kind, csv.parent).tables[kind])
