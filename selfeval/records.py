@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import pandas as pd
 
-from selfeval.asking.messages import blocks
+from selfeval.asking.request import blocks
 from selfeval.errors import InputError, check_whole
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
 from selfeval.paths import DATA, shipped

@@ -21,9 +21,8 @@ import pandas as pd
 import yaml
 
 import selfeval as se
-from selfeval.asking.recordings import opener
 from selfeval.asking.request import Response
-from selfeval.asking.store import Store
+from selfeval.asking.store import Store, opener
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
 from selfeval.paths import DATA

@@ -22,7 +22,7 @@ from sweep_files import make_notebook, write
 
 import selfeval as se
 from selfeval import DATA, cli, sweep
-from selfeval.asking.verbs import Asking
+from selfeval.asking.client import Asking
 from selfeval.errors import BudgetError, SelfevalError
 
 REGISTRY = "models:\n" + "".join(
