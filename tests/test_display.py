@@ -21,8 +21,9 @@ from selfeval.figures.frames import Records
 from selfeval.identity import EvalRunner
 from selfeval.keys import visible
 from selfeval.models import Provider, get
+from selfeval.predictions import read_predictions
 from selfeval.recognition.questions import Condition
-from selfeval.records import read_jsonl, read_predictions, read_texts
+from selfeval.records import read_jsonl, read_texts
 from selfeval.roleplay.jury import Jury
 from selfeval.roleplay.transcripts import read_conversations
 from selfeval.sweep.kernels import KernelManager

@@ -93,16 +93,6 @@ def test_a_result_of_identity_has_families_conditions_and_pairs(tmp_path):
     assert {"claims", "keyword_match", "regex"} == set(se.compare_scorers(replies)["scorer"])
 
 
-def test_what_a_simulation_found_is_a_result_too(tmp_path):
-    tables = {name: pd.read_csv(se.DATA / "validation" / f"{name}.csv") for name in ("coverage", "power")}
-    result = se.measure_validation(**tables)
-    assert [*se.plot(result, "power")] == ["power_validation"]
-    se.save(result, tmp_path / "one")
-    [again] = se.read_results(tmp_path)
-    assert again.kind == "validation" and len(again) == len(tables["coverage"])
-    assert {entry["kind"] for entry in se.draw_paper(str(tmp_path), tmp_path / "out")} == {"validation"}
-
-
 def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result, tmp_path):
     assert isinstance(result, pd.DataFrame) and "<script" not in result._repr_html_()
     one = result.query("task == 'exact_model' and evaluator != 'sim/chance'")
