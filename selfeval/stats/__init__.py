@@ -13,7 +13,7 @@ from selfeval.stats.identity import identity_table, paired_comparison
 from selfeval.stats.jury import conversations_needed, jury_table
 from selfeval.stats.readings import reading_gaps
 from selfeval.stats.recognition import recognition_table
-from selfeval.stats.records import confusion
+from selfeval.stats.records import condition_label, confusion
 from selfeval.stats.roc import roc_points
 from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import survival_table
@@ -21,8 +21,8 @@ from selfeval.stats.table import COLUMNS, conclusion, default_rows
 from selfeval.stats.tests import detectable_difference, holm, power
 
 __all__ = [
-    "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "confusion", "conversations_needed", "default_rows",
-    "detectable_difference", "existence_table", "holm", "identity_table", "jury_table", "models_in_general",
-    "paired_comparison", "paired_models", "power", "reading_gaps", "recognition_and_preference", "recognition_table",
-    "roc_points", "rogan_gladen", "survival_table",
+    "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "condition_label", "confusion",
+    "conversations_needed", "default_rows", "detectable_difference", "existence_table", "holm", "identity_table",
+    "jury_table", "models_in_general", "paired_comparison", "paired_models", "power", "reading_gaps",
+    "recognition_and_preference", "recognition_table", "roc_points", "rogan_gladen", "survival_table",
 ]  # fmt: skip
