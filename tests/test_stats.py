@@ -472,7 +472,7 @@ def test_blind_tables_side_by_side_are_what_the_package_reports(task):
     "cell", [Cell("exact_model", 2, 1.0, 3, 0.25), Cell("pairwise_self", 5, 1.0, 1, 0.25)], ids=str
 )
 def test_blind_evaluators_are_found_out_in_few_tables_and_covered_in_most(cell):
-    """All cells, 1,000 tables each, are in `data/validation/blind.csv` (`python tests/bench.py blind`)."""
+    """All cells, 1,000 tables each, are in `data/validation/blind.csv` (`python bench/bench.py blind`)."""
     for found in simulate_blind.measured(cell, 200, seed=1):
         assert found["tables"] == 200 and 0 < found["rejected"] <= 0.10 and 0.90 <= found["coverage"] < 1
 
