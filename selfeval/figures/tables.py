@@ -79,6 +79,8 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
             wide[name] = said.reindex(wide.index)
     if "p" in wide:
         wide["p"] = wide["p"].map(p_text)
+    if "detectable" in wide:
+        wide["detectable"] = wide["detectable"].map("{:.2f}".format, na_action="ignore")
     wide[[name for name in SAID if name in wide]] = wide[[name for name in SAID if name in wide]].fillna("")
     wide = wide.reset_index()
     if "evaluator" in wide:
