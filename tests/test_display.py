@@ -17,7 +17,8 @@ from selfeval.figures.cards import card
 from selfeval.figures.frames import Records
 from selfeval.keys import visible
 from selfeval.models import Provider
-from selfeval.records import read_predictions, read_texts
+from selfeval.predictions import read_predictions
+from selfeval.records import read_texts
 from selfeval.sweep.kernels import KernelManager
 
 HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x onerror=alert(2)> $x^2$ \ud800 \x00"
