@@ -80,7 +80,7 @@ _CARDS = {  # classes that a notebook shows as cards
     "selfeval.identity.published": ("Results",),
     "selfeval.models": ("Model", "Provider"),
     "selfeval.recognition.questions": ("Condition", "Question"),
-    "selfeval.roleplay.jury": ("Jury",),
+    "selfeval.roleplay.hearing": ("Jury",),
     "selfeval.roleplay.transcripts": ("Conversation",),
 }
 

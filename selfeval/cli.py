@@ -543,7 +543,7 @@ def _play(arms: tuple[str, ...], *, out: Path, jury: str, concurrency: int, max_
 
     from selfeval.asking.client import Client
     from selfeval.roleplay import commands
-    from selfeval.roleplay.jury import Jury, warnings
+    from selfeval.roleplay.hearing import Jury, warnings
 
     jurors = [name.strip() for name in jury.split(",") if name.strip()]
     judging = {name: config.pop(name) for name in commands.JUDGING}

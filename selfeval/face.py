@@ -24,7 +24,7 @@ from selfeval.models import Model, get_all
 from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay import cast, conversation, humans, jury
+from selfeval.roleplay import cast, conversation, hearing
 from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
@@ -430,9 +430,9 @@ async def converse(
         parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
         held = await conversation.converse(client, asker, played, **parts, **how)
     if not replay:
-        chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
-        twins = await humans.forced_context(client, played, chats, **how)
-        twins += await humans.forced_context(client, played, given, persona=persona, **how)
+        chats = conversation.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
+        twins = await conversation.forced_context(client, played, chats, **how)
+        twins += await conversation.forced_context(client, played, given, persona=persona, **how)
     found = together(held, given, chats, twins)
     if out and not dryrun.is_counting():
         write_conversations(Path(out) / "conversations.jsonl", found)
@@ -444,7 +444,7 @@ def _talks(found: Sequence[Conversation]) -> Records:
     return Records([one.to_dict() for one in found], dtype=object)
 
 
-@asks(jury.Jury)
+@asks(hearing.Jury)
 async def judge(
     client: Client,
     conversations: Rows,
@@ -484,11 +484,11 @@ async def judge(
         _tell(jury_report.doubts_of(said))
     else:
         seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
-        panel, arms = jury.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
+        panel, arms = hearing.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
         given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
         cases = [one.first(max_turns) for one in given]
         _tell(jury_report.doubts(panel, arms, cases))
-        said = await jury.hold(client, panel, cases, arms)
+        said = await hearing.hold(client, panel, cases, arms)
         settings = {name: getattr(panel, name) for name in ("scope", "context", "temperature", "aggregation")}
     if out and not dryrun.is_counting():
         records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)

@@ -10,8 +10,8 @@ import pandas as pd
 from selfeval.asking.client import Client
 from selfeval.asking.simulated import WORDS
 from selfeval.models import get
-from selfeval.roleplay import jury
-from selfeval.roleplay.simulated import talk
+from selfeval.roleplay import hearing
+from selfeval.roleplay.simulated_jurors import talk
 from selfeval.roleplay.transcripts import Conversation, Turn
 
 ARMS = ("independent", "personas", "reask", "sham", "debate")
@@ -94,6 +94,6 @@ def judge(jurors: Sequence[str], talks: Sequence[Conversation], arms: Sequence[s
 
     async def run() -> list[dict]:
         async with Client() as client:
-            return await jury.hold(client, jury.Jury(tuple(map(get, jurors))), talks, arms, label=None)
+            return await hearing.hold(client, hearing.Jury(tuple(map(get, jurors))), talks, arms, label=None)
 
     return pd.DataFrame(asyncio.run(run()))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from selfeval.stats.agreement import effective_votes, icc, krippendorff_alpha
 from selfeval.stats.engine import Area
+from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha
 
 NAN, Z = np.nan, 1.959964
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part E: four observers, twelve units.

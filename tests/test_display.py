@@ -23,7 +23,7 @@ from selfeval.keys import visible
 from selfeval.models import Provider, get
 from selfeval.recognition.questions import Condition
 from selfeval.records import read_jsonl, read_predictions, read_texts
-from selfeval.roleplay.jury import Jury
+from selfeval.roleplay.hearing import Jury
 from selfeval.roleplay.transcripts import read_conversations
 from selfeval.sweep.kernels import KernelManager
 

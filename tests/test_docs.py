@@ -25,7 +25,7 @@ from selfeval.models import Model, Provider
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.simulated import KNOWN as RATES
 from selfeval.roleplay.conversation import said
-from selfeval.roleplay.simulated import DEFAULTS as ROLEPLAY_RATES
+from selfeval.roleplay.simulated_jurors import DEFAULTS as ROLEPLAY_RATES
 from selfeval.sweep import run_file
 
 COLLECTIONS = {"results": "results/<out>", "predictions": "predictions/<out>", "corpora": "corpora/<corpus>",

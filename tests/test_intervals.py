@@ -9,12 +9,12 @@ import scipy.stats as sps
 from recognition_records import binary, everybody, naming, row, simulated
 
 from selfeval.stats import recognition_table
-from selfeval.stats.agreement import effective_votes, icc, krippendorff_alpha
 from selfeval.stats.engine import Area, Rate, Settings, Statistic, bootstrap, mover, wilson
 from selfeval.stats.jury import baseline_auc, jury_table
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.records import tallies
 from selfeval.stats.tests import inverted_p
+from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha
 
 Z = sps.norm.ppf(0.975)
 

@@ -16,9 +16,10 @@ import selfeval as se
 from selfeval import figures, models
 from selfeval.asking.client import Client
 from selfeval.errors import InputError
-from selfeval.roleplay import prompts, report, verdicts
+from selfeval.roleplay import jury_prompts as prompts
+from selfeval.roleplay import report, verdicts
 from selfeval.roleplay.cast import jurors, rubrics, same_family
-from selfeval.roleplay.jury import Jury, hold, judged_turns, verdict, warnings
+from selfeval.roleplay.hearing import Jury, hold, judged_turns, verdict, warnings
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, render
 from selfeval.roleplay.verdicts import decide
 from selfeval.stats.jury import jury_table

@@ -9,7 +9,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
-from selfeval.roleplay.simulated import SILENT
+from selfeval.roleplay.simulated_jurors import SILENT
 from selfeval.stats import conversations_needed, jury_table
 from selfeval.stats.jury import conformity, differences
 from selfeval.stats.tests import inverted_p

@@ -19,7 +19,7 @@ from written_files import run_notebook, without_pictures
 from selfeval import DATA, ROOT, sweep
 from selfeval.cli import main
 from selfeval.models import get
-from selfeval.roleplay.jury import Jury
+from selfeval.roleplay.hearing import Jury
 
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
 PLACES = ("*.md", "docs/*.md", "data/**/*.md", "notebooks/*.md", "notebooks/*.ipynb", "figures/*.md")

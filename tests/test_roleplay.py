@@ -20,8 +20,7 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
 from selfeval.roleplay import cast
-from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, messages
-from selfeval.roleplay.humans import forced_context, human_conversations
+from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, forced_context, human_conversations, messages
 from selfeval.roleplay.transcripts import (
     Conversation,
     Exchange,

@@ -14,7 +14,7 @@ from IPython.display import display
 
 from selfeval import ROOT
 from selfeval.cli import main
-from selfeval.roleplay.humans import human_conversations
+from selfeval.roleplay.conversation import human_conversations
 from selfeval.roleplay.transcripts import write_conversations
 
 AUTHORS = ["sim/good", "sim/no-answer", "sim/first"]

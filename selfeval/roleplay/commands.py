@@ -16,7 +16,7 @@ from selfeval.files import check_writable, write_whole
 from selfeval.models import Model, get
 from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.jury import Jury, verdict
+from selfeval.roleplay.hearing import Jury, verdict
 from selfeval.roleplay.transcripts import TYPED, Conversation, Exchange, render
 from selfeval.roleplay.verdicts import decide, last_round
 

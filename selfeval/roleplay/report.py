@@ -10,7 +10,7 @@ from selfeval.errors import InputError
 from selfeval.figures.frames import Records
 from selfeval.figures.tables import dominated, equals, estimate_text, no_interval, side_by_side
 from selfeval.records import Rows, are_files, data_path, is_file
-from selfeval.roleplay.jury import Jury, judged_turns, warnings
+from selfeval.roleplay.hearing import Jury, judged_turns, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.roleplay.verdicts import decide
 from selfeval.stats import conclusion, conversations_needed, serving

@@ -86,7 +86,7 @@ class Conversation:
     def context(self, turn: int) -> list[Exchange]:
         """Return the exchanges up to a turn as a judge of that turn sees them, the turn itself last.
 
-        They are the conversation's own, except in forced context (`humans.forced_context`): there a turn says what the
+        They are the conversation's own, except in forced context (`conversation.forced_context`): there a turn says what the
         person had answered (`instead_of`), and what was asked next followed from that.
         """
         said = [turn.more.get("instead_of") for turn in self.turns if turn.speaker == self.agent]

@@ -29,11 +29,21 @@ import pandas as pd
 from scipy import stats as sps
 from scipy.special import ndtr, ndtri
 
-from selfeval.stats import agreement
 from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster, ratio, two_sides
 from selfeval.stats.serving import noted, served_by_several
 from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
-from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, read_votes
+from selfeval.stats.votes import (
+    DEBATES,
+    ONE_BY_ONE,
+    Units,
+    Votes,
+    effective_votes,
+    icc,
+    krippendorff_alpha,
+    mean_of_others,
+    mean_over,
+    read_votes,
+)
 
 CONTRASTS = (
     ("debate", "reask"), ("debate", "independent"), ("debate", "personas"), ("debate", "sham"), ("sham", "reask"),
@@ -330,9 +340,9 @@ def spending(votes: Votes) -> Iterator[Measure]:
 
 
 AGREEMENT = {
-    "alpha": agreement.krippendorff_alpha,
-    "icc_a1": agreement.icc,
-    "effective_votes": agreement.effective_votes,
+    "alpha": krippendorff_alpha,
+    "icc_a1": icc,
+    "effective_votes": effective_votes,
 }
 PARTS = (answering, means, leniency, agreements, shifts, against_humans, spending)
 

@@ -34,7 +34,7 @@ from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get
 from selfeval.records import call_fields
-from selfeval.roleplay import cast, prompts, verdicts
+from selfeval.roleplay import cast, jury_prompts, verdicts
 from selfeval.roleplay.transcripts import Conversation
 from selfeval.scoring import without_thinking
 from selfeval.stats.votes import ARMS
@@ -88,7 +88,7 @@ class Jury:
     seed: int = 0
 
     def __post_init__(self):
-        check_one_of("scope", self.scope, prompts.SCOPES)
+        check_one_of("scope", self.scope, jury_prompts.SCOPES)
         check_one_of("context", self.context, ("rolling", "isolated"))
         check_one_of("aggregation", self.aggregation, ("mean", "majority"))
         check_flag("blind", self.blind)
@@ -264,8 +264,8 @@ class _Hearing:
         shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
         if jury.scope == "turn" and jury.context == "isolated":
             shown = shown[-1:]
-        self.shared = prompts.conversation_part(self.rubrics, shown)
-        self.judged = prompts.SCOPES[jury.scope].format(turn)
+        self.shared = jury_prompts.conversation_part(self.rubrics, shown)
+        self.judged = jury_prompts.SCOPES[jury.scope].format(turn)
         self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
         self.said: list[dict] = []
         self.summary = ""
@@ -319,9 +319,9 @@ class _Hearing:
         return sorted([*own, *earlier], key=lambda row: (row["round"], row["position"]))
 
     def _prompt(self, heard: Sequence[dict], model: Model, **juror) -> list[dict]:
-        log = prompts.log_part(heard, self.summary)
+        log = jury_prompts.log_part(heard, self.summary)
         constrained = model.provider.json_schema
-        return prompts.statement(self.shared, log, self.judged, self.rubrics, constrained=constrained, **juror)
+        return jury_prompts.statement(self.shared, log, self.judged, self.rubrics, constrained=constrained, **juror)
 
     async def _speak(self, number: int, position: int, seat: Seat, blind: bool) -> dict:
         heard = self._heard(number, position, blind)
@@ -338,7 +338,7 @@ class _Hearing:
         calls = [await self._ask(seat, messages, reason=True)]
         read, counts = self._read(calls[0]), calls[0]
         if read.scores[tag] is None and counts.status in REPAIRED:
-            again = prompts.repair(messages, counts.text, self.rubrics, constrained)
+            again = jury_prompts.repair(messages, counts.text, self.rubrics, constrained)
             calls.append(await self._ask(seat, again, reason=False))
             repaired = self._read(calls[1])
             if repaired.scores[tag] is not None:
@@ -353,7 +353,7 @@ class _Hearing:
     async def _summarise(self, number: int) -> dict:
         """Have the rounds so far summed up; the summary replaces what was said."""
         seat = Seat(self.jury.jurors[0])
-        messages = prompts.summary(self.shared, prompts.log_part(self.said, self.summary))
+        messages = jury_prompts.summary(self.shared, jury_prompts.log_part(self.said, self.summary))
         response = await self._send(seat, messages)
         text = verdicts.shorten(without_thinking(response.text))
         if response.status in ("ok", "length") and text:
@@ -380,11 +380,11 @@ class _Hearing:
         provider = seat.model.provider
         if not provider.json_schema:
             return await self._send(seat, messages)
-        form = prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
+        form = jury_prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
         return await self._send(seat, messages, response_format=form)
 
     async def _send(self, seat: Seat, messages: list[dict], **form) -> Response:
-        tokens = max(prompts.SHORTEST, seat.model.provider.answer_tokens)
+        tokens = max(jury_prompts.SHORTEST, seat.model.provider.answer_tokens)
         how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed} | form
         return await self.client.chat(seat.model, messages, sample=seat.number - 1, **how)
 

@@ -24,7 +24,7 @@ import re
 from selfeval.asking.simulated import ROLES, VERBS, WORDS, author_of, tell
 from selfeval.errors import InputError
 from selfeval.models import Model
-from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
+from selfeval.roleplay.jury_prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
 
 DEFAULTS = {
     "leniency": 0.0, "discrimination": 0.0, "conformity": 0.0, "noise": 0.05, "spread": 0.05, "no_answer": 0.0,
