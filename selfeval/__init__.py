@@ -11,7 +11,7 @@ Recognition  generate_texts, collect_predictions, measure_recognition, check_rul
 Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
 Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
-Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
+Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
 Existence    ask_existence, measure_existence
 Validation   measure_validation
 Results      plot, table, notes, conclude, compare, plan, save, show; more in `stats` and `figures`
@@ -47,8 +47,7 @@ _FACE = (
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
-    "exchanges": ("roleplay.report", ""),
-    "jury_costs": ("roleplay.report", "costs"),
+    "exchanges": ("roleplay.transcripts", ""),
     "draw_paper": ("figures.paper", "make"),
     "failures": ("identity.report", ""),
     "keep_samples": ("files", ""),

@@ -24,9 +24,9 @@ from selfeval.models import Model, get_all
 from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
-from selfeval.roleplay import cast, conversation, hearing
-from selfeval.roleplay import report as jury_report
+from selfeval.roleplay import cast, conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
+from selfeval.roleplay.verdicts import verdict_scores
 from selfeval.stats import serving
 from selfeval.stats.classifier import predict_authors, read_for_authors
 from selfeval.stats.records import PAIRWISE
@@ -469,33 +469,32 @@ async def judge(
 
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
     verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
-    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. aggregation: `mean`
-    or `majority` of the last round. dimensions: further scores of data/roleplay/rubrics.yaml. judge: a model that
-    decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
+    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further
+    scores of data/roleplay/rubrics.yaml. judge: a model that decides after the jury. temperature: of the jurors. seed:
+    of who plays whom, and of the speaking order.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
     if out:
-        jury_report.check_not_read(out, conversations, controls, verdicts)
-    settings = {}
+        transcripts.check_not_read(out, conversations, controls, verdicts)
     if records.is_file(verdicts) or len(verdicts):
         given = {"controls": controls, "limit": limit, "max_turns": max_turns}
-        cases, said = jury_report.existing(verdicts, conversations, **given)
-        _tell(jury_report.doubts_of(said))
+        cases, said = transcripts.judged_already(verdicts, conversations, **given)
+        voted = [row for row in said if row["role"] == "juror"]
+        _tell(hearing.warnings(*(dict.fromkeys(row[name] for row in voted) for name in ("juror", "agent", "arm"))))
     else:
         seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
         panel, arms = hearing.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
         given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
         cases = [one.first(max_turns) for one in given]
-        _tell(jury_report.doubts(panel, arms, cases))
+        _tell(hearing.warnings([model.id for model in panel.jurors], [one.agent_model for one in cases], arms))
         said = await hearing.hold(client, panel, cases, arms)
-        settings = {name: getattr(panel, name) for name in ("scope", "context", "temperature", "aggregation")}
     if out and not dryrun.is_counting():
         records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
         write_conversations(Path(out) / "conversations.jsonl", cases)
     frame = Records(said)
-    frame.conversations, frame.settings = _talks(cases), settings
-    _tell_served(jury_report.served(frame, cases))
+    frame.conversations = _talks(cases)
+    _tell_served(hearing.served(frame, cases))
     return frame
 
 
@@ -503,34 +502,25 @@ def measure_jury(
     verdicts: Rows,
     *,
     statistics: Sequence[str] = (),
-    aggregation: str = "",
+    aggregation: str = "mean",
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
-    verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round;
-    by default what `judge` was told, or the mean. n_resamples, seed: of the bootstrap over conversations. With the
+    verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round, in
+    `tables["verdicts"]`; the statistics are of means. n_resamples, seed: of the bootstrap over conversations. With the
     conversations, which `judge` returns along with the verdicts and keeps beside their file, there are also two
-    content-blind baselines: `length` and `character n-grams`. The frame's `first_attempts` shows the means without the
-    statements that were asked for again (`again`), if these are more than 2 % of a juror's.
+    content-blind baselines: `length` and `character n-grams`.
     """
-    cases, said = jury_report.existing(verdicts, getattr(verdicts, "conversations", ()))
-    frame, how = pd.DataFrame(said), {"n_resamples": n_resamples, "seed": seed}
-    told = getattr(verdicts, "settings", None) or {}
-    aggregation = aggregation or told.get("aggregation", "mean")
     check_one_of("aggregation", aggregation, ("mean", "majority"))
-    several = jury_report.served(frame, cases)
-    table = stats.jury_table(frame, several=several, **how)
-    base = jury_report.baselines(cases, frame["scope"].iloc[0], **how)
+    cases, said = transcripts.judged_already(verdicts, getattr(verdicts, "conversations", ()))
+    frame, how = pd.DataFrame(said), {"n_resamples": n_resamples, "seed": seed}
+    table = pd.concat([stats.jury_table(frame, **how), hearing.baselines(cases, frame["scope"].iloc[0], **how)])
     names = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
-    names, more = serving.marked(names, several), {"verdicts": jury_report.verdicts(frame, aggregation)}
-    whole = pd.concat([table, base], ignore_index=True)
-    found = _estimates("jury", whole, more, frame, names, statistics, author=None)
-    found.endpoints, found.conversations = serving.sentences(names, several), cases
-    found.first_attempts = jury_report.first_attempts(frame, table, several=several, **how)
-    settings = jury_report.settings(frame, aggregation=aggregation, seed=seed)
-    found.settings = settings | told | {"aggregation": aggregation}
+    more = {"verdicts": verdict_scores(frame, aggregation)}
+    found = _estimates("jury", table.reset_index(drop=True), more, frame, names, statistics, author=None)
+    found.conversations = cases
     return found
 
 
@@ -620,7 +610,7 @@ def table(
     rows, chosen = pd.DataFrame(result), _with_no_answers(result, asked)
     if BCA in chosen:
         rows = pd.concat([rows, bootstrapped(result.drawn()[result.kind])])
-    shown = {"identity": identity_report.summary, "jury": jury_report.summary}.get(result.kind, tables.summary)
+    shown = {"identity": identity_report.summary}.get(result.kind, tables.summary)
     return shown(rows, chosen, display=result.names, **options)
 
 
@@ -647,15 +637,13 @@ def conclude(result: Estimates) -> Sentences:
         return Sentences(tables.about_readings(rows, result.tables["gaps"], result.names))
     if result.kind == "existence":
         return Sentences(tables.about_names(rows, result.names))
-    if result.kind == "jury":
-        return Sentences(jury_report.conclusions(rows))
     return Sentences(tables.conclusions(pd.concat([pd.DataFrame(result), renamed(rows)]), result.names))
 
 
 def plan(result: Estimates) -> Sentences:
     """Return what such a design can detect, with the standard deviation that is assumed."""
     rows = result.drawn()[result.kind]
-    return Sentences([jury_report.planning(rows)] if result.kind == "jury" else tables.planning(rows))
+    return Sentences(tables.planning(rows))
 
 
 def notes(result: Estimates) -> Sentences:

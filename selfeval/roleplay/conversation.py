@@ -7,7 +7,7 @@ the conversation ends with that status. What was said until then is kept, and th
 """
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from selfeval.asking.client import Client, Progress, gather, require
@@ -46,8 +46,7 @@ class Side:
 def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
     """Return a conversation as one of its speakers sees it; what it said is "assistant", all else "user".
 
-    Messages in a row of one role are joined by line breaks, since many chat templates take no two of them. A note that
-    is only for this speaker (`feedback`) follows the message that it is about.
+    Messages in a row of one role are joined by line breaks, since many chat templates take no two of them.
     """
     found = [{"role": "system", "content": system}] if system else []
     if not turns or turns[0].speaker == me:
@@ -55,8 +54,6 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
     for turn in turns:
         role = "assistant" if turn.speaker == me else "user"
         text = turn.text if turn.text.strip() else NO_REPLY
-        if role == "user" and turn.more.get("feedback"):
-            text = f"{text}\n\n({turn.more['feedback']})"
         if found and found[-1]["role"] == role:
             found[-1] = {"role": role, "content": f"{found[-1]['content']}\n{text}"}
         else:
@@ -90,7 +87,6 @@ async def converse(
     tokens: int = 0,
     seed: int = 0,
     on_exchange: Callable[[Conversation], None] = lambda conversation: None,
-    feedback: Callable[[Conversation], Awaitable[str]] | None = None,
     also: Sequence[Model] = (),
     label: str | None = "turns",
 ) -> list[Conversation]:
@@ -98,9 +94,8 @@ async def converse(
 
     strategy, persona: names in data/roleplay/; where one needs no model, its side's model may be None. conversations:
     so many with the same parts, or none; they differ by their sample number. tokens: most tokens of a message, 0 = the
-    provider's `answer_tokens`. on_exchange: told of the conversation so far as soon as an answer exists, so that a jury
-    can start. feedback: awaited after every exchange; its text goes to the interrogator alone, behind the answer, and
-    the next turn waits for it. also: models that will be asked besides, checked with the two before the first call.
+    provider's `answer_tokens`. on_exchange: told of the conversation so far as soon as an answer exists, so that
+    it can be kept. also: models that will be asked besides, checked with the two before the first call.
 
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
@@ -144,9 +139,6 @@ async def converse(
                 on_exchange(so_far())
             if status != "ok":
                 break
-            if answered and feedback and place < 2 * turns - 1:
-                note = await feedback(so_far())
-                log[-1] = replace(log[-1], more=log[-1].more | {"feedback": note})
         return so_far()
 
     total = turns * conversations

@@ -29,6 +29,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
+import pandas as pd
+
 from selfeval.asking.client import Client, Progress, Tasks, gather
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
@@ -37,8 +39,12 @@ from selfeval.records import call_fields
 from selfeval.roleplay import cast, jury_prompts, verdicts
 from selfeval.roleplay.transcripts import Conversation
 from selfeval.scoring import without_thinking
+from selfeval.stats.classifier import out_of_fold
+from selfeval.stats.jury import baseline_auc
+from selfeval.stats.serving import served_by_several
 from selfeval.stats.votes import ARMS
 
+JUROR = ["juror", "served_model", "served_by"]  # who made a statement, and who served it
 SINGLE = ("independent", "personas")  # arms of one round
 PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework
 REPAIRED = ("ok", "empty", "length")  # what a second call may mend; a refusal is an answer of its own
@@ -69,9 +75,9 @@ class Jury:
     data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a verdict is about:
     the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation` once. context: what is
     shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one more round
-    whose statements nobody sees. aggregation: `mean` or `majority` of the last round. dimensions: further rubrics of
-    data/roleplay/rubrics.yaml. judge: the model that decides after the jury ("": none). temperature, seed: of the
-    jurors. Raises `InputError` naming the field that breaks a rule.
+    whose statements nobody sees. dimensions: further rubrics of data/roleplay/rubrics.yaml. judge: the model that
+    decides after the jury ("": none). temperature, seed: of the jurors. Raises `InputError` naming the field that
+    breaks a rule.
     """
 
     jurors: Sequence[Model | str]
@@ -81,7 +87,6 @@ class Jury:
     scope: str = "turn"
     context: str = "rolling"
     blind: bool = False
-    aggregation: str = "mean"
     dimensions: Sequence[str] = ()
     judge: Model | str = ""
     temperature: float = 0.0
@@ -90,7 +95,6 @@ class Jury:
     def __post_init__(self):
         check_one_of("scope", self.scope, jury_prompts.SCOPES)
         check_one_of("context", self.context, ("rolling", "isolated"))
-        check_one_of("aggregation", self.aggregation, ("mean", "majority"))
         check_flag("blind", self.blind)
         check_whole("rounds", self.rounds, 1)
         check_whole("seed", self.seed)
@@ -143,6 +147,18 @@ def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) 
         if family := [juror for juror in seats if cast.same_family(juror, agent)]:
             found.append(f"The agent {agent} is judged by its own family ({', '.join(family)}): see `same_family`.")
     return found
+
+
+def served(statements: pd.DataFrame, conversations: Sequence[Conversation]) -> dict[str, dict[str, int]]:
+    """Return the endpoints of the models that several of them served, as jurors or as agents of the conversations."""
+    said = [
+        [one.agent_model, turn.more.get("served_model"), turn.more.get("served_by")]
+        for one in conversations
+        for turn in one.turns
+        if turn.speaker == one.agent and one.agent_model not in ("human", "")
+    ]
+    jurors = statements.filter(JUROR).replace({"juror": {r" #\d+$": ""}}, regex=True)
+    return served_by_several(pd.concat([jurors, pd.DataFrame(said, columns=JUROR)]), JUROR)
 
 
 def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[int]:
@@ -407,3 +423,32 @@ def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts
         **call_fields(Request(model, messages), counts),
         "asked_again": calls[0].earlier or None,
     }
+
+
+# judges that read nothing ---------------------------------------------------------------------------------------------
+
+
+def baselines(
+    conversations: Sequence[Conversation], scope: str = "turn", *, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """Return AUC and paired accuracy of two content-blind baselines, as rows of `jury_table`.
+
+    `length`: the longer, the more human; an area below .5 says that people write less, and tells them apart as well as
+    one above. `character n-grams`: a classifier of style that saw none of the texts of the same conversation or pair.
+    scope: of the verdicts. Empty without both sources, or with fewer than two conversations of each.
+    """
+    rows = []
+    for one in conversations:
+        answers = [exchange.answer for exchange in one.exchanges()]
+        cluster = one.meta.get("pair") or one.conversation_id
+        for turn in judged_turns(scope, one):
+            text = answers[turn - 1] if scope == "turn" else "\n".join(answers[:turn])
+            rows.append((text, one.source == "human", cluster, turn))
+    frame = pd.DataFrame(rows, columns=["text", "human", "cluster", "turn"])
+    if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
+        return pd.DataFrame()
+    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"])
+    scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
+    units, how = (frame["human"], frame["cluster"], frame["turn"]), {"n_resamples": n_resamples, "seed": seed}
+    tables = [baseline_auc(score, *units, name=name, **how) for name, score in scores.items()]
+    return pd.concat(tables, ignore_index=True)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from selfeval.errors import InputError
 from selfeval.figures.cards import Card
-from selfeval.records import Rows, are_files, data_path, read_jsonl, rows_of, write_jsonl
+from selfeval.figures.frames import Records
+from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of, write_jsonl
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -86,8 +87,8 @@ class Conversation:
     def context(self, turn: int) -> list[Exchange]:
         """Return the exchanges up to a turn as a judge of that turn sees them, the turn itself last.
 
-        They are the conversation's own, except in forced context (`conversation.forced_context`): there a turn says what the
-        person had answered (`instead_of`), and what was asked next followed from that.
+        They are the conversation's own, except in forced context (`conversation.forced_context`): there a turn says
+        what the person had answered (`instead_of`), and what was asked next followed from that.
         """
         said = [turn.more.get("instead_of") for turn in self.turns if turn.speaker == self.agent]
         found = self.exchanges()[:turn]
@@ -174,6 +175,42 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
             statements += _scored(where, row, conversations[-1])
     equal = {json.dumps(row, sort_keys=True): row for row in statements}
     return list(equal.values()), _distinct(conversations)
+
+
+def judged_already(
+    verdicts: Rows, conversations: Rows = (), *, controls: Rows = (), limit: int = 0, max_turns: int = 0
+) -> tuple[list[Conversation], list[dict]]:
+    """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
+
+    The conversations are those that the statements are about, as far as they are found in the verdicts' files, beside
+    them, or in `conversations` or `controls`, in this order. limit: only the first so many of them, and all of
+    `controls`. max_turns: only the first so many answers of each; 0 = all.
+    """
+    statements, found = read_verdicts(verdicts)
+    files = _listed(verdicts) if are_files(verdicts) else []
+    beside = [file for file in (data_path(file).with_name("conversations.jsonl") for file in files) if file.is_file()]
+    whole = read_conversations(controls)
+    more = [*read_conversations(beside), *read_conversations(conversations), *whole]
+    texts = {one.conversation_id: one for one in reversed([*found, *more])}
+    judged = list(dict.fromkeys(row["conversation_id"] for row in statements))
+    stay = {one.conversation_id for one in whole}
+    cut = [name for name in judged if name not in stay][limit or len(judged) :]
+    judged = [name for name in judged if name not in cut]
+    kept = [r for r in statements if r["conversation_id"] in judged and r["turn"] <= (max_turns or r["turn"])]
+    if not any(row["role"] == "juror" for row in kept):
+        raise InputError("There is no juror's verdict on the answers to analyse; raise `limit` and `max_turns`.")
+    return [texts[name].first(max_turns) for name in judged if name in texts], kept
+
+
+def check_not_read(out: str | Path, *sources: Rows) -> None:
+    """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
+    files = [file for source in sources if are_files(source) for file in _listed(source)]
+    if data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
+        raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
+
+
+def _listed(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [files] if is_file(files) else list(files)
 
 
 def _need(met: object, where: str, sentence: str) -> None:
@@ -318,6 +355,21 @@ def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
 
 
 # for readers ----------------------------------------------------------------------------------------------------------
+
+
+def exchanges(conversations: Rows) -> Records:
+    """Return the questions of conversations with their answers, one row each.
+
+    conversations: a frame, rows or files. Columns: conversation_id, `chat` (what a chat between people and its twin
+    share), source, agent (the model that answers, or "human"), turn (from 1), question, answer, status.
+    """
+    names = ["conversation_id", "chat", "source", "agent", "turn", "question", "answer", "status"]
+    rows = [
+        (one.conversation_id, one.meta.get("pair") or one.conversation_id, one.source, one.agent_model, *exchange)
+        for one in read_conversations(conversations)
+        for exchange in one.exchanges()
+    ]
+    return Records(rows, columns=names).astype({"turn": int})
 
 
 def render(

@@ -3,14 +3,14 @@
 `engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `tests` the tests;
 `table` writes the one long table that every evaluation has. Self-recognition: `records` reads predictions,
 `recognition` is the front door, `pairs`, `contrasts` and `readings` beside it. Identity: `identity`, `survival`, and
-`scorers` held against each other. Juries: `jury`, with `agreement`. `existence` is the test of names, `classifier` the
+`scorers` held against each other. Juries: `jury`, with `votes`. `existence` is the test of names, `classifier` the
 reader of style, `serving` says who served a model.
 """
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models, recognition_and_preference
 from selfeval.stats.existence import existence_table
 from selfeval.stats.identity import identity_table, paired_comparison
-from selfeval.stats.jury import conversations_needed, jury_table
+from selfeval.stats.jury import jury_table
 from selfeval.stats.readings import reading_gaps
 from selfeval.stats.recognition import recognition_table
 from selfeval.stats.records import confusion
@@ -21,7 +21,7 @@ from selfeval.stats.table import COLUMNS, conclusion, default_rows
 from selfeval.stats.tests import detectable_difference, holm, power
 
 __all__ = [
-    "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "confusion", "conversations_needed", "default_rows",
+    "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "confusion", "default_rows",
     "detectable_difference", "existence_table", "holm", "identity_table", "jury_table", "models_in_general",
     "paired_comparison", "paired_models", "power", "reading_gaps", "recognition_and_preference", "recognition_table",
     "roc_points", "rogan_gladen", "survival_table",

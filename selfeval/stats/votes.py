@@ -1,11 +1,14 @@
-"""Verdict records as arrays: who voted what about which answer, arm by arm.
+"""Verdict records as arrays, who voted what about which answer, arm by arm; and how far raters agree.
 
 A unit is one thing judged: the answer of a turn, a prefix or a whole conversation. Scores have shape (units, seats,
 rounds), NaN where there is none; a seat is a juror of the jury. The sampled unit is the conversation, or the matched
 pair of conversations (column `pair`): the same one with a person's and with a model's answers.
-"""
 
-from __future__ import annotations
+Agreement takes a matrix (units, raters), NaN where there is no rating, and returns a `Function` over the clusters
+(conversations) that hold the units, by default every unit one; what is not defined is NaN. A coefficient of J raters
+lies between -1 / (J - 1), where they disagree as much as J can, and 1: so do its intervals. ICC(A,1) of a handful of
+units can fall below; then it has no interval.
+"""
 
 from dataclasses import dataclass
 
@@ -21,8 +24,7 @@ ONE_BY_ONE = "debate"
 DEBATES = ("debate", "simultaneous", "simultaneous_summary")
 HUMAN, MODEL = "human", "model"
 NEEDED = ("conversation_id", "arm", "juror", "score")
-NUMBERS = ("peer_mean", "latency", "cost")
-EMPTY = {"source": MODEL, "turn": 1, "round": 1, "usage": None, **dict.fromkeys(("agent", "persona", "pair", *NUMBERS))}
+EMPTY = {"source": MODEL, "turn": 1, "round": 1, **dict.fromkeys(("agent", "persona", "pair", "peer_mean"))}
 UNIT = ["cluster", "conversation_id", "source", "agent", "turn"]
 
 
@@ -47,8 +49,8 @@ class Units:
 class Votes:
     """The votes of one arm.
 
-    score, asked (there is a record), shown (mean of the peers' scores that the juror saw, NaN unknown), latency:
-    (units, seats, rounds). seats: labels; juror: the model of each seat. spent: per unit the sums over all its records.
+    score, asked (there is a record), shown (mean of the peers' scores that the juror saw, NaN unknown): (units, seats,
+    rounds). seats: labels; juror: the model of each seat.
     """
 
     arm: str
@@ -59,8 +61,6 @@ class Votes:
     score: np.ndarray
     asked: np.ndarray
     shown: np.ndarray
-    latency: np.ndarray
-    spent: dict[str, np.ndarray]
 
     @property
     def last(self) -> np.ndarray:
@@ -118,7 +118,7 @@ def _checked(records: pd.DataFrame) -> pd.DataFrame:
         wrong = frame.loc[~frame[name].isin(known), name]
         if len(wrong):
             raise InputError(f"Column `{name}` must be one of {', '.join(known)}, got {wrong.iloc[0]!r}.")
-    columns = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in NUMBERS}
+    columns = {"peer_mean": pd.to_numeric(frame["peer_mean"], errors="coerce").astype(float)}
     columns |= {name: _text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
     cluster = columns["pair"].where(columns["pair"] != "", columns["conversation_id"])
     score, turn = shares(frame["score"], "score"), frame["turn"].fillna(0)
@@ -151,24 +151,14 @@ def _arm(name: str, frame: pd.DataFrame, units: Units) -> Votes:
         out[where] = values
         return out
 
-    usage = [x if isinstance(x, dict) else {} for x in frame["usage"]]
-    columns = {f"{kind}_tokens": [x.get(kind) for x in usage] for kind in ("prompt", "completion")}
-    columns |= {"cost": frame["cost"], "statements": np.ones(len(frame))}
-    held = np.bincount(unit, minlength=shape[0]) > 0
-    spent = {  # one unknown makes the sum unknown
-        kind: np.where(held, np.bincount(unit, np.asarray(values, float), shape[0]), np.nan)
-        for kind, values in columns.items()
-    }
     models = np.empty(len(seats), object)
     models[seat] = juror
-    return Votes(
-        name, units, rounds, np.asarray(seats, object), models, spread(frame["score"]), spread(True, False),
-        spread(frame["peer_mean"]), spread(frame["latency"]), spent,
-    )  # fmt: skip
+    scores, shown = spread(frame["score"]), spread(frame["peer_mean"])
+    return Votes(name, units, rounds, np.asarray(seats, object), models, scores, spread(True, False), shown)
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# How far raters agree: matrices (units, raters), NaN where there is no rating
+# How far raters agree
 
 
 def krippendorff_alpha(ratings, cluster=None) -> Function:
@@ -242,3 +232,6 @@ def _within(raters: int) -> tuple[float, float]:
 def _defined(value, spread, square):
     """Return the value, or NaN where the ratings (of a resample too) have no spread beyond rounding."""
     return np.where(spread > 1e-12 * square, value, np.nan)
+
+
+AGREEMENT = {"alpha": krippendorff_alpha, "icc_a1": icc, "effective_votes": effective_votes}
