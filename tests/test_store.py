@@ -474,6 +474,21 @@ def test_replay_serves_the_recording_alone_and_names_what_differs(recording, tmp
         ask(Store(tmp_path / "x.sqlite", recorded=tmp_path / "none"), questions(get("openai:m"), 1))
 
 
+def test_replay_reads_the_sample_first_and_the_other_recordings_for_what_it_lacks(recording, tmp_path, monkeypatch):
+    fake, folder = recording  # with three replies
+    (tmp_path / "sample").mkdir()
+    lines = (folder / "replies.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "sample" / "some.jsonl").write_text(lines[0])
+    monkeypatch.setattr("selfeval.asking.store.DATA", tmp_path)
+    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
+    replay = Store(tmp_path / "none.sqlite")
+    assert ask(replay, questions(get("openai:m"), 3, temperature=0.5))[1].stored == 3
+    (folder / "replies.jsonl").write_text("not one reply\n")
+    key = json.loads(lines[0])["key"]
+    assert Store(tmp_path / "none.sqlite").get(key)["text"]  # of the sample, without a look at the others
+    assert fake.ledger == []
+
+
 def test_a_folder_is_replayed_with_its_compressed_exports_which_are_imported_too(
     recording, store, tmp_path, monkeypatch
 ):

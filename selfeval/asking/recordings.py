@@ -77,6 +77,20 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
         raise InputError(f"{path}, line {number}: not an exported reply ({error!r}).") from error
 
 
+def files(folder: Path) -> list[Path]:
+    """Return the files of recorded replies in a folder."""
+    return [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
+
+
+def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
+    """Return the lines of a folder's recorded replies by their keys; each is checked when it is served."""
+    found = {}
+    for line in (line for file in files(folder) for line in read_lines(file)):
+        begins = KEY.match(line[2])
+        found[begins[1].decode() if begins else read_line(*line)[0]] = line
+    return found
+
+
 def export_line(key: str, request: str, response: str) -> str:
     """Return a reply of the store as a line of an export."""
     return f'{{"key":"{key}","request":{request},"response":{response}}}\n'

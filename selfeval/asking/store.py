@@ -13,16 +13,15 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 
-from selfeval import DATA, HOME
 from selfeval.asking import recordings
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.ledger import Ledger, in_flight, is_left, own_name, say
 from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, export_line, numbered
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.files import below_root, replacing
+from selfeval.paths import DATA, HOME
 
 OTHER_FILE = (
     "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
@@ -33,9 +32,9 @@ class Store(Ledger):
     """Replies on disk, with a read-only second layer of recorded replies.
 
     path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
-    `data/store/responses.sqlite`. recorded: a folder of JSON lines; by default `data/sample`. replay: serve recorded
-    replies alone and raise `ReplayMiss` for any other request; a folder adds its recordings, also compressed ones
-    (.jsonl.xz); by default the environment's `SELFEVAL_REPLAY`, which is 1 or a folder.
+    `data/store/responses.sqlite`. recorded: a folder of JSON lines (.jsonl, .jsonl.xz); by default `data/sample`, in
+    replay mode then `data/recorded`. replay: serve recorded replies alone and raise `ReplayMiss` for any other request;
+    a folder is read instead of `data/recorded`; by default the environment's `SELFEVAL_REPLAY`, 1 or a folder.
     """
 
     def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
@@ -45,6 +44,9 @@ class Store(Ledger):
         self.recorded_folders = [recorded or DATA / "sample"]
         if self.replay and given not in (True, "1"):
             self.recorded_folders.append(_folder(given))
+        elif self.replay and recorded is None:
+            self.recorded_folders.append(DATA / "recorded")
+        self._lines: dict[Path, dict[str, tuple[Path, int, bytes]]] = {}  # of recorded folders that were read
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
     def __repr__(self) -> str:
@@ -59,18 +61,16 @@ class Store(Ledger):
 
     def recorded_files(self) -> list[Path]:
         """Return the files of recorded replies."""
-        patterns = ("*.jsonl", "*.jsonl.xz")
-        return [file for folder in self.recorded_folders for each in patterns for file in sorted(folder.glob(each))]
+        return [file for folder in self.recorded_folders for file in recordings.files(folder)]
 
-    @cached_property
-    def _recorded(self) -> dict[str, tuple[Path, int, bytes]]:
-        """The lines of recorded replies by their keys; each is checked when it is served."""
-        found = {}
-        for file in self.recorded_files():
-            for line in recordings.read_lines(file):
-                begins = recordings.KEY.match(line[2])
-                found[begins[1].decode() if begins else recordings.read_line(*line)[0]] = line
-        return found
+    def _recorded(self, key: str) -> tuple[Path, int, bytes] | None:
+        """Return the line of a recorded reply; a folder is read when the ones before it lack a key."""
+        for folder in self.recorded_folders:
+            if folder not in self._lines:
+                self._lines[folder] = recordings.by_key(folder)
+            if line := self._lines[folder].get(key):
+                return line
+        return None
 
     def get(self, key: str) -> dict | None:
         """Return the stored reply to a request, or None; see `look_up`."""
@@ -90,8 +90,8 @@ class Store(Ledger):
         served: dict[str, dict] = {}
         for key in dict.fromkeys(keys):
             for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
-                if each not in found and each in self._recorded:
-                    found[each] = recordings.read_line(*self._recorded[each])[2]
+                if each not in found and (line := self._recorded(each)):
+                    found[each] = recordings.read_line(*line)[2]
                 if each in found:
                     with self._in_words("read"):
                         served[key] = json.loads(found[each])
@@ -102,7 +102,8 @@ class Store(Ledger):
     def check_replay(self, request: str) -> None:
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
-            recorded = [json.loads(recordings.read_line(*line)[1]) for line in self._recorded.values()]
+            lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
+            recorded = [json.loads(recordings.read_line(*line)[1]) for line in lines]
             raise ReplayMiss(recordings.difference(json.loads(request), recorded))
 
     def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
@@ -280,7 +281,7 @@ class Store(Ledger):
         number = 0
         with replacing(path) as part:
             with recordings.opener(path)(part, "wt", encoding="utf-8") as out:
-                rows = (row for row in self.rows(like, since) if not (self.replay and row[0] in self._recorded))
+                rows = (row for row in self.rows(like, since) if not (self.replay and self._recorded(row[0])))
                 for number, row in enumerate(rows, 1):  # noqa: B007
                     out.write(export_line(*row))
             part.replace(path)

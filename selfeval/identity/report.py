@@ -150,8 +150,8 @@ def conclusions(table: pd.DataFrame, display: Mapping[str, str] | None = None) -
             sentences.append(f"{name}: no template has replies to a true and to a false claim, so nothing can be said.")
             continue
         rates = [found[s].estimate for s in ("accept_true", "accept_false", "neutral_right")]
-        verdicts = {"above": "it tells the two apart", "below": "it accepts false claims rather than true ones"}
-        verdicts["not estimable"] = no_interval(d)
+        verdicts = {"recognises": "it tells the two apart", "avoids": "it accepts false claims rather than true ones"}
+        verdicts["too few answers"] = no_interval(d)
         verdict = verdicts.get(conclusion(d), "no evidence that it tells the two apart")
         unasked = "" if pd.isna(rates[2]) else f" Unprompted, it names itself in {rates[2]:.0%} of replies."
         few = ", from few templates" if "few_templates" in str(d.note).split("; ") and not pd.isna(d.low) else ""
