@@ -38,8 +38,11 @@ def run_notebook(stem, until=None, **parameters):
             if asyncio.iscoroutine(waiting):
                 runner.run(waiting)
             if "parameters" in cell.metadata.get("tags", []):
-                assert set(parameters) <= set(space), f"{stem} has no parameter {set(parameters) - set(space)}"
-                space |= parameters
+                given = {name: value for name, value in space.items() if not name.startswith("_")}
+                for name, value in parameters.items():  # by its own name, or as a part of a parameter that is a dict
+                    groups = [group for group in (space, *given.values()) if isinstance(group, dict) and name in group]
+                    assert groups, f"{stem} has no parameter {name}"
+                    groups[0][name] = value
     matplotlib.pyplot.close("all")
     return printed.getvalue()
 

@@ -23,7 +23,7 @@ PUBLISHED = {  # what a conversation's meta calls the fields of an output
     "strategy": "strategy",
     "seed": "seed",
 }
-UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean")
+UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean", "asked_again")
 
 
 @dataclass(frozen=True)
