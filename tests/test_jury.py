@@ -5,7 +5,6 @@ What each arm is asked word by word is frozen in `tests/golden/keys.json`.
 
 import asyncio
 import itertools
-import json
 import re
 
 import pandas as pd
@@ -13,16 +12,15 @@ import pytest
 from fake_server import EDITS, message
 
 import selfeval as se
-from selfeval import figures, models
+from selfeval import models
 from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.roleplay import jury_prompts as prompts
-from selfeval.roleplay import report, verdicts
+from selfeval.roleplay import verdicts
 from selfeval.roleplay.cast import jurors, rubrics, same_family
 from selfeval.roleplay.hearing import Jury, hold, judged_turns, verdict, warnings
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, render
 from selfeval.roleplay.verdicts import decide
-from selfeval.stats.jury import jury_table
 
 FAST = {"n_resamples": 50}
 
@@ -99,20 +97,6 @@ def test_who_sees_what_was_said(store, arm):
         assert heard == {place: text for place, text in said.items() if SEEN[arm](me, place)}
         first = script.prompts[0][0]["content"]
         assert any(juror["persona"] in first for juror in jurors().values()) == (arm != "independent")
-
-
-def test_sham_statements_come_from_another_conversation(store):
-    jury = three(rounds=2)[1]
-    names = ("one", "two", "three")
-    rows, _ = ask_all(store, jury, [talk(name) for name in names], ["debate", "sham"])
-    said = {row["statement"]: row["conversation_id"] for row in rows if row["arm"] == "debate"}
-    donors = set()
-    for row in (row for row in rows if row["arm"] == "sham"):
-        shown = [text for *_, text in prompts.STATEMENT.findall(row["messages"][0]["content"])]
-        peers = {said[text] for text in shown if not text.startswith(row["juror"].removeprefix("script/"))}
-        assert row["conversation_id"] not in peers and len(peers) <= 1
-        donors |= peers
-    assert donors == set(names)
 
 
 def blocks(prompt):
@@ -220,18 +204,17 @@ def test_a_reply_that_is_none_has_no_score(server, store, monkeypatch, fault, st
     assert len(started.ledger) == calls
 
 
-@pytest.mark.parametrize(("dollars", "total"), [(0.5, 0.75), (None, None)])
-def test_usage_and_cost_of_a_verdict_are_those_of_both_calls(server, store, monkeypatch, dollars, total):
+def test_usage_and_cost_of_a_verdict_are_those_of_both_calls(server, store, monkeypatch):
     def costs(prompt, completion, cost):
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-        return lambda data: data.update(usage=usage | ({} if cost is None else {"cost": cost}))
+        return lambda data: data.update(usage=usage | {"cost": cost})
 
     monkeypatch.setitem(EDITS, "first", costs(100, 40, 0.25))
-    monkeypatch.setitem(EDITS, "repair", costs(150, 5, dollars))
+    monkeypatch.setitem(EDITS, "repair", costs(150, 5, 0.5))
     server(["Hm.", '{"human_score": "0.1"}'], faults=lambda i, body: ("first", "repair")[i])
     [row] = ask(store, alone("openai:m"), talk())
     assert (row["score"], row["usage"]["prompt"], row["usage"]["completion"]) == (0.1, 250, 45)
-    assert row["cost"] == total and report.costs(pd.DataFrame([row]))["prompt_tokens"][0] == 250
+    assert row["cost"] == 0.75
 
 
 def test_further_dimensions_are_kept(store):
@@ -254,18 +237,6 @@ def test_decisions_count_the_last_round_alone():
 # --- who sits where --------------------------------------------------------------------------------------------------
 
 
-def test_every_model_plays_every_persona_and_speaks_at_every_place():
-    jury = three()[1]
-    played, spoke = set(), set()
-    for index in range(3, 6):
-        for turn in range(1, 4):
-            seats = jury.seats("debate", index, turn)
-            assert {seat.persona for seat in seats} == set(jury.personas)
-            played |= {(seat.model.id, seat.persona) for seat in seats if turn == 1}
-            spoke |= {(seat.model.id, place, turn) for place, seat in enumerate(seats)}
-    assert len(played) == 9 and len(spoke) == 27
-
-
 def test_jurors_of_the_agents_family_are_flagged(store):
     gpt, kimi = "openai/gpt-4.1", "moonshotai/kimi-k2"
     assert same_family(gpt, "openai/gpt-4o") and not same_family(kimi, "openai/gpt-4o")
@@ -283,7 +254,6 @@ def test_jurors_of_the_agents_family_are_flagged(store):
         ({"rounds": 0}, "`rounds` must be a whole number of at least 1, got 0."),
         ({"scope": "turns"}, "`scope` must be one of turn, prefix, conversation, got 'turns'."),
         ({"dimensions": ("human",)}, "Unknown name 'human' in `dimensions`, or given twice; known are"),
-        ({"jurors": ()}, "`jurors` must name at least one, got ()."),
     ],
 )
 def test_a_jury_that_breaks_a_rule_says_which(change, said):
@@ -318,20 +288,6 @@ def test_what_cannot_be_judged_is_refused_before_any_call(store, arms, answers, 
     assert not scripts[0].prompts
 
 
-def test_nothing_is_bought_twice(server, store, tmp_path):
-    started = server(lambda body: json.dumps({"reason": str(len(json.dumps(body))), "human_score": "0.3"}))
-    jury = Jury([f"openai:m{k}" for k in range(3)])
-    conversations = [talk("one"), talk("two", source="human")]
-    arms = ["personas", "reask", "sham", "debate"]
-    first, tally = ask_all(store, jury, conversations, arms)
-    bought = len(started.ledger)
-    shared = 2 * 3 * (3 + 1)  # first votes that are the same question: of `reask` as in `personas`, one of each debate
-    assert bought == tally.calls and len(first) - 2 * shared <= bought <= len(first) - shared
-    again, tally = ask_all(type(store)(store.path, recorded=tmp_path / "none"), jury, conversations, arms)
-    assert len(started.ledger) == bought and tally.calls == 0
-    assert again == first
-
-
 # --- what the notebook shows -----------------------------------------------------------------------------------------
 
 
@@ -344,32 +300,19 @@ def run():
     return result.conversations, pd.DataFrame(statements), result
 
 
-def test_sentences_say_what_was_planted(run):
+def test_a_jury_of_simulated_jurors_is_measured_beside_baselines_that_read_nothing(run):
     *_, result = run
-    areas = se.table(result, ["auc", "paired_accuracy"])
-    assert list(areas["arm"]) == ["personas", "reask", "debate", "length", "character n-grams"]
-    sentences = " ".join(se.conclude(result))
-    assert "debate: tells people from models (AUC" in sentences and "baseline length: AUC" in sentences
-    assert "relative to a second look" in sentences
-
-
-@pytest.mark.parametrize("score", [1.0, None])
-@pytest.mark.filterwarnings("error")
-def test_a_jury_that_always_says_the_same_or_nothing_can_be_looked_at(run, score):
-    """The embedded model gives nearly everybody 1.00: figures, tables and sentences have to stand that."""
-    same = run[1].assign(score=score, status="ok" if score else "no_answer").astype({"score": float})
-    table = jury_table(same, **FAST)
-    drawn = figures.draw("jury", {"jury": table, "verdicts": report.verdicts(same)})
-    assert ("turns_jury" in drawn) == (score is not None)
-    sentences = report.conclusions(table)
-    assert len(sentences) == 4 and ("changed no mean score" in sentences[-1]) == (score is not None)
-    assert all("not shown to tell" in s or "cannot be estimated" in s for s in sentences[:3])
+    areas = se.table(result, ["auc", "paired_accuracy"]).set_index("arm")
+    assert list(areas.index) == ["personas", "reask", "debate", "length", "character n-grams"]
+    assert areas.loc["debate", "conclusion"] == "recognises"  # as it was planted
+    difference = result.query("task == 'debate - reask' and statistic == 'difference' and author == ''").iloc[0]
+    assert 0 < difference["detectable"] < 1
 
 
 def test_a_conversation_is_shown_with_every_verdict_and_nothing_in_it_is_code(run):
     cases, records, *_ = run
     text = str(render(cases[0], records.to_dict("records"), {"sim/juror-stern": "Stern"}))
-    first = report.verdicts(records).query("conversation_id == @cases[0].conversation_id").iloc[0]
+    first = run[2].tables["verdicts"].query("conversation_id == @cases[0].conversation_id").iloc[0]
     assert f"jury on answer 1, {first.arm}: {first.score:.2f}" in text and "B is: a person" in text
     assert text.count("jury on answer") == 2 * 3 and text.count("round 2, Stern, ") == 2 * 2
     assert text.index("A, question 1") < text.index("B, answer 1") < text.index("jury on answer 1, personas")

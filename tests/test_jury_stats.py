@@ -4,18 +4,26 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
-from planted_jury import CONFORMITY, TO_STRANGERS, conversations, judge, planted_records
+from simulate_jury import CONFORMITY, TO_STRANGERS, planted_records
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
-from selfeval.roleplay.simulated_jurors import SILENT
-from selfeval.stats import conversations_needed, jury_table
-from selfeval.stats.jury import conformity, differences
-from selfeval.stats.tests import inverted_p
-from selfeval.stats.votes import read_votes
+from selfeval.stats import jury_table
+from selfeval.stats.jury import conformity
+from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha, read_votes
 
 FAST = {"n_resamples": 200}
+NAN = np.nan
+# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part E: four observers, twelve units.
+KRIPPENDORFF = np.array([
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+    [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+]).T  # fmt: skip
+# Shrout and Fleiss 1979, table 2: four judges' ratings of six targets.
+SHROUT = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
 Z = sps.norm.ppf(0.975)
 
 
@@ -174,17 +182,6 @@ def test_shift_crossing_and_the_kind_of_agreement_by_hand():
     assert "consensus" in found(table, "alpha", condition="round=2")["note"]
 
 
-def test_what_a_verdict_takes():
-    scores, seconds = [[0.1, 0.2, 0.3], [0.2, 0.3, 0.4]], [2, 2, 5, 3, 1, 1]
-    for arm, expected in (("debate", 14), ("simultaneous", 8), ("reask", 6)):
-        table = jury_table(rounds(arm, scores).assign(latency=seconds), **FAST)
-        assert found(table, "critical_seconds_per_verdict")["estimate"] == expected
-    used = rounds("debate", scores).assign(usage=[{"prompt": 10}] * 6, cost=[0.5] * 5 + [None])
-    table = jury_table(used, **FAST)
-    assert found(table, "prompt_tokens_per_verdict")["estimate"] == 60
-    assert not table["statistic"].str.startswith("cost").any()  # one unknown: unknown
-
-
 def test_one_model_in_several_personas_has_as_many_seats():
     rng = np.random.default_rng(0)
     frames = [
@@ -198,37 +195,8 @@ def test_one_model_in_several_personas_has_as_many_seats():
     assert np.isnan(found(table, "icc_a1", "independent")["estimate"])
 
 
-def test_a_slope_counts_the_conversations_in_which_there_is_something_to_see():
-    """Two of six conversations have distances ten times as large: (2 * 100 + 4)² / (2 * 100² + 4) = 2.08 count."""
-    rng = np.random.default_rng(0)
-    own = np.where(np.arange(6) < 2, 0.4, 0.04)
-    frame = pd.concat(
-        rounds("simultaneous", [[0.5, 0.5 + x, 0.5 - x], 0.5 + rng.normal(0, 0.05, 3)], conversation_id=str(c),
-               peer_mean=0.5)
-        for c, x in enumerate(own)
-    )  # fmt: skip
-    row = found(jury_table(frame, n_resamples=1), "conformity")
-    df = (2 * 100 + 4) ** 2 / (2 * 100**2 + 4) - 1
-    t = sps.t.ppf(1 - row["p"] / 2, df)  # which the p-value used
-    assert (row["high"] - row["low"]) / 2 == pytest.approx(abs(row["estimate"]) / t * sps.t.ppf(0.975, df))
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Known truths
-
-
-def test_known_conformity_is_covered_and_none_is_no_effect():
-    """Within three standard errors of the level, over fixed seeds."""
-    covered, rejected, seeds = [], [], 40
-    deaf = {name: (lenient, 0, 0) for name, lenient in (("a", 0.1), ("b", -0.1), ("c", 0))}
-    for seed in range(seeds):
-        [slope] = conformity(read_votes(planted_records(seed, wanted=("debate",))))
-        low, high = slope.of.interval(Z)
-        covered.append(low <= CONFORMITY <= high)
-        still = read_votes(planted_records(seed, jurors=deaf, wanted=("reask", "debate")))
-        rejected.append(inverted_p(next(differences(still)).of, 0, Z) < 0.05)
-    error = 3 * np.sqrt(0.95 * 0.05 / seeds)
-    assert abs(np.mean(covered) - 0.95) <= error and np.mean(rejected) <= 0.05 + error
 
 
 def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
@@ -248,27 +216,44 @@ def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
     assert unknown["note"].startswith("not_estimable; peers_unknown")
 
 
-def test_sizes():
-    assert [conversations_needed(0.05, sd) for sd in (0.10, 0.15, 0.20)] == [32, 71, 126]
+# ---------------------------------------------------------------------------------------------------------------
+# Agreement
 
 
-def test_simulated_jurors_in_the_real_engine(registry):
-    """A silent one stays silent when it is asked again."""
-    traits = {"sim/mild": (0.12, 0.05, 0), "sim/stern": (-0.1, 0.25, 0), "sim/mute": (0.0, 0.0, 0.3)}
-    rates = "conformity: 0.5, leniency: %s, discrimination: %s, no_answer: %s"
-    of = f"{{id: %s, display: %s, simulation: {{role: roleplay, {rates}}}}}"
-    registry(f"models: [{', '.join(of % (name, name, *values) for name, values in traits.items())}]")
-    records = judge([*traits], conversations(20), ("personas", "sham", "debate", "simultaneous"))
-    mute = records["juror"] == "sim/mute"
-    assert records.loc[mute, "repair_reply"].dropna().eq(SILENT).all() and records.loc[~mute, "score"].notna().all()
-    assert 0.1 < records.loc[mute, "score"].isna().mean() < 0.5
-    table = jury_table(records, **FAST)
-    rows = [(found(table, "conformity", arm), 0.5) for arm in ("debate", "simultaneous", "sham")]
-    rows += [(found(table, "discrimination", "personas", name), tells) for name, (_, tells, _) in traits.items()]
-    assert sum(row["low"] <= truth <= row["high"] for row, truth in rows) >= 5  # of 6
-    lenient = [found(table, "leniency", "personas", name)["estimate"] for name in traits]
-    assert lenient[1] < lenient[2] < lenient[0]
-    assert found(table, "conformity_minus_sham", "debate")["low"] < 0 < found(table, "conformity_minus_sham")["high"]
+def test_published_coefficients():
+    """Krippendorff's .849; Shrout and Fleiss' ICC(2,1) = .29 and ICC(3,1) = .71, from units that all have rated."""
+    ratings = np.vstack([SHROUT, [NAN, 1, 2, 3]])
+    assert round(float(krippendorff_alpha(KRIPPENDORFF).value), 3) == 0.849
+    assert [round(float(icc(ratings, kind).value), 2) for kind in "AC"] == [0.29, 0.71]
+    shifted = SHROUT[:, :1] + np.array([0, 1, 2, 3])  # leniency counts against absolute agreement alone
+    assert icc(shifted, "C").value == pytest.approx(1) and icc(shifted, "A").value < 0.9
+
+
+def test_effective_votes():
+    """J / (1 + (J - 1) r), the interval that of r turned round; votes that agree by chance are worth J at most."""
+    r, votes = icc(SHROUT, "C"), effective_votes(SHROUT)
+    low, high = r.interval(Z)
+    assert votes.value == pytest.approx(4 / (1 + 3 * r.value)) and 0 < low < high < 1
+    assert votes.interval(Z) == pytest.approx((4 / (1 + 3 * high), 4 / (1 + 3 * low)))
+    assert effective_votes(np.random.default_rng(1).random((40, 3))).interval(Z)[1] == 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("statistic", [
+    krippendorff_alpha([[1, NAN], [NAN, 2]]), krippendorff_alpha(np.full((5, 3), 0.1)),
+    krippendorff_alpha(np.empty((0, 3))), icc(np.full((5, 3), 0.1)), icc([[0.1], [0.2]]), icc([[0.1, 0.2]]),
+    effective_votes([[0.1, 0.2]]),
+])  # fmt: skip
+def test_what_is_not_defined_is_nan(statistic):
+    """No two ratings, constant ones, no unit, one rater, a single complete unit."""
+    assert np.isnan([statistic.value, *statistic.interval(Z)]).all()
+
+
+@pytest.mark.parametrize("build", [krippendorff_alpha, icc])
+def test_agreement_that_hangs_on_one_answer_has_no_interval(build):
+    """Without the third answer all ratings are .1: rounding made that a coefficient, and an interval."""
+    found = build([[0.1, 0.1], [0.1, 0.1], [0.1, 0.9]])
+    assert found.value == pytest.approx(0, abs=1e-9) and np.isnan(found.interval(Z)).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from identity_records import Claims, Pressure
-from planted_jury import planted_records
+from simulate_jury import planted_records
 
 import selfeval as se
 from selfeval.asking.client import Client

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 import simulate_blind
 from identity_records import Claims
-from planted_jury import planted_records
 from recognition_records import FAST, binary, everybody, naming, row, simulated
 from scipy import stats
 from simulate_blind import Cell
+from simulate_jury import planted_records
 from test_pairs import both_orders
 
 from selfeval.errors import InputError
