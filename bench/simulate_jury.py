@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from selfeval.stats.inference import inverted_p
 from selfeval.stats.jury import conformity, differences
-from selfeval.stats.tests import inverted_p
 from selfeval.stats.votes import read_votes
 
 Z = stats.norm.ppf(0.975)

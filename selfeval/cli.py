@@ -174,7 +174,7 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
     """
     from selfeval.models import get, get_all
     from selfeval.recognition.design import match_authors
-    from selfeval.recognition.simulated import unmarked
+    from selfeval.recognition.simulated_evaluators import unmarked
     from selfeval.records import read_prompts, read_texts
 
     out = (how.pop("out") or DATA / "runs" / "recognise").absolute()
@@ -393,7 +393,7 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
     from selfeval.asking import dryrun
     from selfeval.asking.client import require
-    from selfeval.asking.sharing import Purse
+    from selfeval.asking.store import Ceiling
     from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, read_config, save_results
     from selfeval.models import get, get_all
@@ -418,7 +418,7 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
         calls = dryrun.read_calls(counts)
     if (to_buy := print_calls(calls, max_cost) if calls else 0) and not yes:
         _confirm(to_buy)
-    with Purse.shared(max_cost):
+    with Ceiling.shared(max_cost):
         found = asyncio.run(results(verbose=True))
     save_results(found[0] if len(found) == 1 else found, out)
     click.echo(f"written to {out}")
@@ -460,16 +460,16 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
 @main.command()
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
-    from selfeval.asking import embedded
+    from selfeval.asking import local
     from selfeval.models import providers
 
     wrong = _other_packages()
     try:
-        served = f"ok       embedded model, served at {embedded.url(providers()['local'])}"
+        served = f"ok       embedded model, served at {local.url(providers()['local'])}"
     except SelfevalError as error:
         served = f"MISSING  {error}"
     try:
-        second = f"ok       {SECOND}, weights {embedded.model_file(providers()['local-qwen'])}"
+        second = f"ok       {SECOND}, weights {local.model_file(providers()['local-qwen'])}"
     except SelfevalError as error:
         second = f"optional {SECOND}: {COSTS}. {error}"
     remedy = "; ".join([*wrong, "pip install -r requirements.txt"])

@@ -15,15 +15,14 @@ from written_files import AUTHORS, run_commands, run_notebook, run_notebooks, wi
 
 from selfeval import DATA
 from selfeval.asking.http import _usage
-from selfeval.asking.recordings import opener
 from selfeval.asking.request import Response
-from selfeval.asking.store import Store
+from selfeval.asking.store import Store, opener
 from selfeval.identity import EvalRunner
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
 from selfeval.recognition.questions import Condition
-from selfeval.recognition.simulated import KNOWN as RATES
+from selfeval.recognition.simulated_evaluators import KNOWN as RATES
 from selfeval.roleplay.conversation import said
 from selfeval.roleplay.simulated_jurors import DEFAULTS as ROLEPLAY_RATES
 from selfeval.sweep import run_file

@@ -20,7 +20,7 @@ from jupyter_client.manager import start_new_kernel
 
 import selfeval as se
 from selfeval import ROOT
-from selfeval.asking.verbs import Asking
+from selfeval.asking.client import Asking
 from selfeval.errors import BudgetError, InputError, SelfevalError
 
 FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]
@@ -62,7 +62,7 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_and_a_figure(tmp_p
     unknown = se.ask_existence("sim/always-itself", names=2, templates=1)
     measured = [
         se.measure_identity(replies, n_resamples=50),
-        se.measure_jury(verdicts, n_resamples=50),
+        se.measure_jury(verdicts),
         se.measure_existence(unknown),
     ]
     assert [one.kind for one in measured] == ["identity", "jury", "existence"]
@@ -227,10 +227,10 @@ def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
     assert set(old.conversations["conversation_id"]) == wanted
 
 
-def test_a_jury_is_measured_by_the_aggregation_it_was_told():
+def test_the_verdicts_of_a_jury_are_aggregated_as_wanted():
     talks = se.converse("sim/talker", people=2, exchanges=1)
-    verdicts = se.judge(talks, ["sim/juror-stern", "sim/juror-lenient"], "independent", aggregation="majority")
-    shown = se.measure_jury(verdicts, n_resamples=5).tables["verdicts"]
+    verdicts = se.judge(talks, ["sim/juror-stern", "sim/juror-lenient"], "independent")
+    shown = se.measure_jury(verdicts, aggregation="majority").tables["verdicts"]
     assert set(shown["score"]) <= {0, 0.5, 1}
     with pytest.raises(InputError, match="`aggregation` must be one of mean, majority"):
         se.measure_jury(verdicts, aggregation="median")

@@ -21,8 +21,6 @@ from selfeval.roleplay.hearing import Jury, hold, judged_turns, verdict, warning
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, render
 from selfeval.roleplay.verdicts import decide
 
-FAST = {"n_resamples": 50}
-
 
 def talk(name="one", answers=("Hello, this is Jenny.", "Two weeks, sorry.", "Grey, and my bike is wet."), **more):
     turns = []
@@ -281,7 +279,7 @@ def run():
     """Return six chats between people and their twins, judged by simulated jurors, and what is measured."""
     jurors = [f"sim/juror-{name}" for name in ("lenient", "stern", "stubborn")]
     statements = se.judge(se.converse("sim/talker", people=6), jurors, ["personas", "reask", "debate"])
-    result = se.measure_jury(statements, **FAST)
+    result = se.measure_jury(statements)
     return result.conversations, pd.DataFrame(statements), result
 
 

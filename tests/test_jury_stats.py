@@ -13,7 +13,6 @@ from selfeval.stats import jury_table
 from selfeval.stats.jury import conformity
 from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha, read_votes
 
-FAST = {"n_resamples": 200}
 NAN = np.nan
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part E: four observers, twelve units.
 KRIPPENDORFF = np.array([
@@ -60,7 +59,7 @@ def both_sources(people, models) -> pd.DataFrame:
 
 
 def test_means_and_no_answers_by_hand():
-    table = jury_table(votes({"a": [0.2, 0.4, None, 0.6], "b": [0.4, None, None, 0.8]}), **FAST)
+    table = jury_table(votes({"a": [0.2, 0.4, None, 0.6], "b": [0.4, None, None, 0.8]}))
     mean = found(table, "mean_score")
     assert (mean["estimate"], mean["clusters"], mean["author"]) == (pytest.approx((0.3 + 0.4 + 0.7) / 3), 3, "model")
     assert "no_verdict=1" in mean["note"] and mean["cluster_unit"] == "conversation"
@@ -70,7 +69,7 @@ def test_means_and_no_answers_by_hand():
     assert found(table, "mean_score_if_1")["estimate"] == pytest.approx((0.3 + 0.7 + 1 + 0.7) / 4)
     frame = votes({"a": [0.1, 0.5]})  # the turns of a conversation weigh together
     frame = pd.concat([frame, frame[frame["conversation_id"] == "0"].assign(turn=2, score=0.3)])
-    mean = found(jury_table(frame, **FAST), "mean_score")
+    mean = found(jury_table(frame), "mean_score")
     assert (mean["estimate"], mean["n"], mean["clusters"]) == (pytest.approx((0.2 + 0.5) / 2), 3, 2)
 
 
@@ -81,7 +80,7 @@ def test_differences_are_t_tests_over_conversations():
         votes({j: base + shift + rng.normal(0, 0.05, 12) for j in "abc"}, arm)
         for arm, shift in (("debate", 0.03), ("reask", 0.0))
     )
-    table = jury_table(frame, **FAST)
+    table = jury_table(frame)
     wide = frame.groupby(["arm", "conversation_id"])["score"].mean().unstack(0)
     row, same = found(table, "difference", "debate - reask"), found(table, "equivalence", "debate - reask")
     reference = sps.ttest_1samp(wide["debate"] - wide["reask"], 0)
@@ -96,9 +95,9 @@ def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
     """Else its leniency would look like an effect of the arm, or that of the answers like its leniency."""
     one = votes({"a": [0.2, 0.3, 0.4], "b": [0.9, 0.9, None], "c": [0.9, 0.9, 0.9]}, "debate")
     other = votes({"a": [0.1, 0.2, 0.3], "b": [0.8, None, 0.7]}, "reask")
-    row = found(jury_table(pd.concat([one, other]), **FAST), "difference")
+    row = found(jury_table(pd.concat([one, other])), "difference")
     assert (row["estimate"], row["n"]) == (pytest.approx(0.1), 4)
-    table = jury_table(votes({"a": [0.6, 0.9], "b": [0.5, None], "c": [0.1, 0.4]}), **FAST)
+    table = jury_table(votes({"a": [0.6, 0.9], "b": [0.5, None], "c": [0.1, 0.4]}))
     assert found(table, "leniency", evaluator="a")["estimate"] == pytest.approx((0.3 + 0.5) / 2)
     assert found(table, "leniency", evaluator="c")["estimate"] == pytest.approx((-0.45 - 0.5) / 2)
 
@@ -106,7 +105,7 @@ def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
 def test_areas_and_calibration_match_scikit_learn():
     frame = planted_records(1, conversations=15, wanted=("personas",))
     frame.loc[np.random.default_rng(0).random(len(frame)) < 0.05, "score"] = None
-    table = jury_table(frame, **FAST)
+    table = jury_table(frame)
     verdict = frame.groupby(["conversation_id", "source", "turn", "pair"])["score"].mean().reset_index().dropna()
     human = verdict["source"] == "human"
     assert found(table, "auc")["estimate"] == pytest.approx(roc_auc_score(human, verdict["score"]))
@@ -122,10 +121,10 @@ def test_paired_accuracy_by_hand():
     """Ids are numbers in one file and text in the other, and those of pairs floats: models' have them alone."""
     human = votes({"a": [0.9, 0.4, 0.5, 0.7]}, source="human")
     model = votes({"a": [0.1, 0.6, 0.5, None]}).assign(conversation_id=[6, 7, 8, 9], pair=[0, 1, 2, 3])
-    row = found(jury_table(pd.concat([human, model]), **FAST), "paired_accuracy")
+    row = found(jury_table(pd.concat([human, model])), "paired_accuracy")
     assert (row["estimate"], row["n"], row["clusters"]) == (0.5, 3, 3)
     assert 0 < row["low"] < 0.5 < row["high"] < 1
-    loose = jury_table(pd.concat([human, model.drop(columns="pair")]), **FAST)  # no pairs: the area alone
+    loose = jury_table(pd.concat([human, model.drop(columns="pair")]))  # no pairs: the area alone
     assert found(loose, "paired_accuracy")["note"] == "not_estimable; no_pairs" and found(loose, "auc")["low"] > 0
 
 
@@ -133,7 +132,7 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
     """DeLong's variance and Welch's test by hand; three people among fifty models are three."""
     rng = np.random.default_rng(3)
     people, models = rng.normal(0.6, 0.1, 4), rng.normal(0.5, 0.1, 16)
-    table = jury_table(both_sources({"a": people}, {"a": models}), **FAST)
+    table = jury_table(both_sources({"a": people}, {"a": models}))
     wins = people[:, None] > models
     variance = wins.mean(1).var(ddof=1) / 4, wins.mean(0).var(ddof=1) / 16
     df = sum(variance) ** 2 / (variance[0] ** 2 / 3 + variance[1] ** 2 / 15)
@@ -143,9 +142,9 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
     assert (area["low"], area["high"]) == pytest.approx(tuple(1 / (1 + np.exp(-logits))))
     gap, welch = found(table, "discrimination"), sps.ttest_ind(people, models, equal_var=False)
     assert (gap["p"], gap["low"]) == pytest.approx((welch.pvalue, welch.confidence_interval().low))
-    few = found(jury_table(both_sources({"a": [0.8, 0.9, 0.7]}, {"a": [0.1] * 25 + [0.2] * 25}), **FAST), "auc")
+    few = found(jury_table(both_sources({"a": [0.8, 0.9, 0.7]}, {"a": [0.1] * 25 + [0.2] * 25})), "auc")
     assert few["estimate"] == few["high"] == 1 and few["low"] == pytest.approx(3 / (3 + Z**2))
-    one = jury_table(both_sources({"a": [0.8]}, {"a": [0.1, 0.3, 0.9]}), **FAST)
+    one = jury_table(both_sources({"a": [0.8]}, {"a": [0.1, 0.3, 0.9]}))
     assert all("no_interval" in found(one, name)["note"] for name in ("auc", "discrimination"))
 
 
@@ -166,14 +165,14 @@ def test_conformity_is_the_slope_on_what_a_juror_has_heard(arm, shown, heard):
     distance = np.array([*heard, *([0.3] * 3 if shown else (0.4, 0.3, 0.2))]) - [*first, 0.1, 0.3, 0.5]
     change = np.array([*(last - first), 0.1, 0, -0.1])
     known = ~np.isnan(change)
-    row = found(jury_table(pd.concat([frame, other]), **FAST), "conformity")
+    row = found(jury_table(pd.concat([frame, other])), "conformity")
     assert (row["estimate"], row["n"]) == (pytest.approx(np.polyfit(distance[known], change[known], 1)[0]), 5)
 
 
 def test_shift_crossing_and_the_kind_of_agreement_by_hand():
     one = rounds("simultaneous", [[0.2, 0.4, 0.9], [0.3, 0.6, 0.7]])
     other = rounds("simultaneous", [[0.1, 0.3, 0.5], [0.1, 0.4, 0.2]], conversation_id="1")
-    table = jury_table(pd.concat([one, other]), **FAST)
+    table = jury_table(pd.concat([one, other]))
     shift = found(table, "shift")
     assert (shift["estimate"], shift["condition"]) == (pytest.approx((0.1 / 3 - 0.2 / 3) / 2), "round=2")
     assert found(table, "absolute_shift")["estimate"] == pytest.approx((0.5 / 3 + 0.4 / 3) / 2)
@@ -188,7 +187,7 @@ def test_one_model_in_several_personas_has_as_many_seats():
         votes({"m": rng.random(6)}, arm, persona=name, round=r)
         for name in "xyz" for arm, r in (("personas", 1), ("debate", 1), ("debate", 2))
     ]  # fmt: skip
-    table = jury_table(pd.concat([votes({"m": rng.random(6)}), *frames]), **FAST)
+    table = jury_table(pd.concat([votes({"m": rng.random(6)}), *frames]))
     assert {"m (x)", "m (y)", "m (z)"} < set(table["evaluator"])
     assert found(table, "icc_a1", "personas")["n"] == 18
     assert found(table, "difference", "debate - independent")["n"] == 6
@@ -208,11 +207,11 @@ def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
     apparent, corrected = np.mean(slopes, 0)
     assert apparent > 0.25 and abs(corrected) < 0.05
     records = planted_records(0)
-    table = jury_table(records, **FAST)
+    table = jury_table(records)
     sham, beyond = found(table, "conformity", "sham"), found(table, "conformity_minus_sham")
     for row, truth in ((sham, TO_STRANGERS), (beyond, CONFORMITY - TO_STRANGERS)):
         assert row["low"] <= truth <= row["high"] and row["high"] - row["low"] < 0.15
-    unknown = found(jury_table(records.drop(columns="peer_mean"), **FAST), "conformity_minus_sham")
+    unknown = found(jury_table(records.drop(columns="peer_mean")), "conformity_minus_sham")
     assert unknown["note"].startswith("not_estimable; peers_unknown")
 
 
@@ -275,13 +274,12 @@ DEGENERATE = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_records_give_notes_and_no_exception(name):
-    table = jury_table(DEGENERATE[name], **FAST)
+    table = jury_table(DEGENERATE[name])
     known, bounded, note = table["estimate"].notna(), table["low"].notna(), table["note"]
     assert ((~known) == note.str.contains("not_estimable")).all()
     assert ((known & ~bounded) == note.str.contains("no_interval")).all()
-    inside = table[bounded & ~table["method"].isin(["percentile", "bca"])]
+    inside = table[bounded]
     assert (inside["low"] <= inside["estimate"] + 1e-9).all() and (inside["estimate"] <= inside["high"] + 1e-9).all()
-    assert ((table["low"] == table["high"])[bounded] == note[bounded].str.contains("constant")).all()
     if name == "people only":
         alone = [found(table, name)["note"] for name in ("auc", "discrimination", "brier_skill", "calibration_slope")]
         assert set(alone) == {"not_estimable; one_source"} and found(table, "difference")["low"] < 1
@@ -308,5 +306,5 @@ def test_wrong_records(change, message):
 
 def test_the_order_of_rows_changes_nothing():
     frame = planted_records(0, conversations=5, turns=1)
-    tables = [jury_table(rows, **FAST) for rows in (frame, frame.sample(frac=1, random_state=0))]
+    tables = [jury_table(rows) for rows in (frame, frame.sample(frac=1, random_state=0))]
     pd.testing.assert_frame_equal(*tables)

@@ -22,8 +22,8 @@ from sweep_files import make_notebook, write
 
 import selfeval as se
 from selfeval import DATA, cli, sweep
+from selfeval.asking.client import Asking
 from selfeval.asking.store import Store
-from selfeval.asking.verbs import Asking
 from selfeval.errors import BudgetError, SelfevalError
 from selfeval.sweep import cluster, execute
 
@@ -98,7 +98,7 @@ class World(SimpleNamespace):
         self.result = quiet(se.measure_recognition, self.answers, n_resamples=20)
 
         self.identity = quiet(se.measure_identity, self.said, n_resamples=20)
-        self.jury = quiet(se.measure_jury, self.verdicts, n_resamples=20)
+        self.jury = quiet(se.measure_jury, self.verdicts)
         self.likely, self.own = quiet(se.likelihoods, self.texts), quiet(se.collect_predictions, self.texts)
         self.saved = folder / "saved"
         self.existing = se.measure_existence(self.exist)
@@ -219,7 +219,7 @@ def verbs(w):
         "judge": ({"conversations": w.talks.head(2), "jurors": ["my/a", "my/b", "my/c"]}, {
             "arms": "reask", "controls": w.talks.tail(1), "verdicts": w.verdicts, "limit": 1, "max_turns": 1,
             "out": OUT, "personas": ["linguist"], "rounds": 3, "scope": "conversation", "context": "isolated",
-            "blind": True, "aggregation": ({"judge": "my/d"}, "majority"), "dimensions": ["identity"], "judge": "my/d",
+            "blind": True, "dimensions": ["identity"], "judge": "my/d",
             "temperature": 0.4, "seed": 1,
         }),
         "ask_existence": ({"models": "my/a", "names": 2, "templates": 1}, {
@@ -236,9 +236,7 @@ def verbs(w):
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {
             "statistics": ["accept_true"], "n_resamples": 30, "seed": 1,
         }),
-        "measure_jury": ({"verdicts": w.verdicts, "n_resamples": 20}, {
-            "statistics": ["auc"], "aggregation": "majority", "n_resamples": 30, "seed": 1,
-        }),
+        "measure_jury": ({"verdicts": w.verdicts}, {"statistics": ["auc"], "aggregation": "majority"}),
         "measure_existence": ({"answers": w.exist}, {"statistics": ["no_answer_rate"]}),
         "plot": ({"result": w.result}, {"kind": "forest"}),
         "table": ({"result": w.result, "statistics": ["neutral_rate"]}, {"otherwise": "No pairs."}),
@@ -348,7 +346,7 @@ class Told:
 
     def start(self, run):
         self.at_work += 1
-        limit = run.variables.get("SELFEVAL_BUDGET", "").rpartition(":")[2]
+        limit = run.variables.get("SELFEVAL_MAX_COST", "").rpartition(":")[2]
         print("starts", run.name, run.parameters, self.at_work, "at work", limit)
 
     def poll(self, run):
@@ -392,14 +390,11 @@ FOLDER = ["--out", "{folder}/out"]
 ELSEWHERE = ["--out", "{folder}/elsewhere.json"]
 JURY = {
     "out": ELSEWHERE, "role_play_llm_model": ["--role-play-llm-model", "my/c"],
-    "interrogator_llm_model": ["--interrogator-llm-model", "my/c"], "jury": ["--jury-llm-models", "my/b,my/c"],
+    "interrogator_llm_model": ["--interrogator-llm-model", "my/c"], "jury_llm_models": ["--jury-llm-models", "my/b,my/c"],
     "max_turns": ["--max-turns", "1"], "debate_rounds": ["--debate-rounds", "3"],
     "agent_persona": ["--agent-persona", "terse"], "strategy": ["--strategy", "customer"],
-    "max_tokens": ["--max-tokens", "5"], "temperature": ["--temperature", "0.1"], "feedback": ["--feedback"],
-    "personas": ["--personas", "linguist"], "scope": ["--scope", "conversation"], "context": ["--context", "isolated"],
-    "blind": ["--blind"], "aggregation": ["--aggregation", "majority"], "dimensions": ["--dimensions", "identity"],
-    "judge": ["--judge", "my/d"], "seed": ["--seed", "1"], "concurrency": ["--concurrency", "1"],
-    "max_cost": ["--max-cost", "0"], "force": (["--out", "{folder}/other.json"], ["--force"]),
+    "max_tokens": ["--max-tokens", "5"], "temperature": ["--temperature", "0.1"],
+    "seed": ["--seed", "1"], "concurrency": ["--concurrency", "1"], "max_cost": ["--max-cost", "0"],
 }  # fmt: skip
 STUDY = {"out": ["--out", "{folder}/elsewhere"], "max_cost": ["--max-cost", "3"]}
 IDENTITY = {

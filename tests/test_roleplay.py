@@ -291,7 +291,7 @@ def test_published_files_without_our_keys_mean_what_they_can(tmp_path):
     [talk] = read_conversations(path)
     assert (talk.conversation_id, talk.source, talk.agent_model) == ("pub", "model", "openai/gpt-4o")
     assert [turn.text for turn in talk.turns] == ["Who?", "Jenny.", "Where?", ""]
-    mean = se.measure_jury(path, n_resamples=20).query("statistic == 'mean_score'")
+    mean = se.measure_jury(path).query("statistic == 'mean_score'")
     assert mean["estimate"].tolist() == pytest.approx([0.45])  # (.3 + .6) / 2, null is no vote and no 0
     alone = COMPARED | {"config": COMPARED["config"] | {"jury_llm_models": ["openai/gpt-4.1"]}}  # it took all seats
     rows, _ = read_verdicts([path, save(tmp_path / "both.json", [COMPARED, alone])])
@@ -307,7 +307,7 @@ def test_published_files_without_our_keys_mean_what_they_can(tmp_path):
 def test_verdicts_of_your_own_need_no_texts_and_may_be_a_part(tmp_path):
     rows = [VERDICT | {"source": "model", "conversation_id": name, "turn": turn} for name in "abc" for turn in (1, 2)]
     path = save(tmp_path / "v.json", rows)
-    assert se.measure_jury(path, n_resamples=20).query("statistic == 'mean_score'")["estimate"].tolist() == [0.25]
+    assert se.measure_jury(path).query("statistic == 'mean_score'")["estimate"].tolist() == [0.25]
     part = se.judge([], "sim/juror-stern", verdicts=path, limit=2, max_turns=1)
     assert part[["conversation_id", "turn"]].to_numpy().tolist() == [["a", 1], ["b", 1]]
     with pytest.raises(InputError, match="is a folder that is read here"):

@@ -61,7 +61,7 @@ def test_what_a_command_wrote_is_analysed_without_a_call(server, tmp_path):
     calls = len(fake.ledger)
     talks = se.converse("sim/talker", transcripts=files, replay=True)
     assert len(talks) == 2 and len(se.exchanges(talks)) == 4
-    result = se.measure_jury(files, n_resamples=20)
+    result = se.measure_jury(files)
     debate = [turn["avg_human_score"] for turn in written(files[0])["interaction"]]
     debate += [turn["new_eval"]["avg_human_score"] for turn in written(files[1])["turns"]]
     scores = result.tables["verdicts"].query("arm == 'debate'")["score"]

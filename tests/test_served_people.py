@@ -109,14 +109,14 @@ def test_an_agent_served_by_several_is_noted_on_verdicts_of_models_alone(stateme
     assert roleplay.served(statements, [Conversation("one", said[:1], meta=meta)]) == {}
     several = roleplay.served(statements, [Conversation("one", said, meta=meta)])
     assert several == {"a/agent": {"x via Beta": 2, "x via Alpha": 1}}
-    table = jury_table(statements, several=several, **FAST)
+    table = jury_table(statements, several=several)
     assert noted(table).equals((table["evaluator"] == "") & (table["author"] != "human"))
 
 
 def test_a_result_marks_who_was_served_by_several_and_says_so(statements):
     mixed = statements.assign(served_by=np.resize(["Alpha", "Beta"], len(statements)), asked_again=None)
     mixed.at[0, "asked_again"] = ["empty"]
-    result = se.measure_jury(mixed.assign(score=mixed["score"].where(mixed.index > 0)), **FAST)
+    result = se.measure_jury(mixed.assign(score=mixed["score"].where(mixed.index > 0)))
     assert {result.names[name] for name in ("lenient", "stern", "blind")} == {"lenient ‡", "stern ‡", "blind ‡"}
     assert len([said for said in se.notes(result) if "was served by 2 endpoints" in said]) == 3
     assert set(se.table(result, "leniency", jurors=True)["juror"].str[-1]) == {"‡"}
@@ -126,10 +126,10 @@ def test_a_result_marks_who_was_served_by_several_and_says_so(statements):
 def test_a_juror_is_noted_with_its_juries_and_in_several_seats_it_is_one_model(statements):
     stern = statements["juror"] == "stern"
     mixed = statements.assign(served_by=statements["served_by"].where(~stern, np.resize(["A", "B"], len(stern))))
-    table = jury_table(mixed, **FAST)
+    table = jury_table(mixed)
     assert noted(table).equals(table["evaluator"].isin(["", "stern"]))
     seats = statements.replace({"juror": {"lenient": "m", "stern": "m #2", "blind": "m #3"}})
-    table = jury_table(seats.assign(served_by=np.where(stern, "Beta", "Alpha")), **FAST)
+    table = jury_table(seats.assign(served_by=np.where(stern, "Beta", "Alpha")))
     assert noted(table).all()
     shown = roleplay.summary(table, ["no_answer_rate"], jurors=True, display={"m": "Model ‡"})
     assert set(shown["juror"]) == {"Model ‡", "Model ‡ #2", "Model ‡ #3"}
@@ -140,10 +140,10 @@ def test_mean_scores_from_first_attempts_leave_out_what_was_asked_again():
     said = [("c0", 0.2, None), ("c1", 0.4, None), ("c2", 0.9, ["filtered"])]
     names = ("conversation_id", "score", "asked_again")
     records = pd.DataFrame([row | dict(zip(names, each, strict=True)) for each in said])
-    shown = roleplay.first_attempts(records, jury_table(records, **FAST), **FAST)
+    shown = roleplay.first_attempts(records, jury_table(records), **FAST)
     assert shown["attempt"].tolist() == ["last", "first"] and shown["mean_score"].str[:4].tolist() == ["0.50", "0.30"]
     never = records.assign(asked_again=None)
-    assert roleplay.first_attempts(never, jury_table(never, **FAST), **FAST).empty
+    assert roleplay.first_attempts(never, jury_table(never), **FAST).empty
 
 
 # --- the test of names and the report ---------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from selfeval.asking.client import Client
-from selfeval.asking.messages import fenced, user
-from selfeval.asking.request import Request
+from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError
 from selfeval.identity.claims import Assessment, Claim, stance_of
 from selfeval.identity.names import Entity, Names, entity

@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from selfeval.asking.client import Client
-from selfeval.asking.messages import user
-from selfeval.asking.request import Request, Response
+from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
 from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment, assess

@@ -11,8 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from selfeval.asking.client import Client, require
-from selfeval.asking.messages import user
-from selfeval.asking.request import Request, Response
+from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart
 from selfeval.identity.judge import as_judge, assess_verdict, verdicts

@@ -428,9 +428,7 @@ def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts
 # judges that read nothing ---------------------------------------------------------------------------------------------
 
 
-def baselines(
-    conversations: Sequence[Conversation], scope: str = "turn", *, n_resamples: int = 10_000, seed: int = 0
-) -> pd.DataFrame:
+def baselines(conversations: Sequence[Conversation], scope: str = "turn") -> pd.DataFrame:
     """Return AUC and paired accuracy of two content-blind baselines, as rows of `jury_table`.
 
     `length`: the longer, the more human; an area below .5 says that people write less, and tells them apart as well as
@@ -449,6 +447,6 @@ def baselines(
         return pd.DataFrame()
     style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"])
     scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
-    units, how = (frame["human"], frame["cluster"], frame["turn"]), {"n_resamples": n_resamples, "seed": seed}
-    tables = [baseline_auc(score, *units, name=name, **how) for name, score in scores.items()]
+    units = frame["human"], frame["cluster"], frame["turn"]
+    tables = [baseline_auc(score, *units, name=name) for name, score in scores.items()]
     return pd.concat(tables, ignore_index=True)

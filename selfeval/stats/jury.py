@@ -44,8 +44,8 @@ SHARE = (0.0, 1.0)
 MARGIN = 0.05  # differences within +-MARGIN count as none
 
 
-def jury_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
-    """Compute all statistics of a jury with intervals and tests, one row per statistic and method.
+def jury_table(records: pd.DataFrame) -> pd.DataFrame:
+    """Compute all statistics of a jury with intervals and tests, one row per statistic.
 
     records: verdict records, one row per statement. Needs `conversation_id`, `arm`, `juror`, `score` (0 to 1 or null);
     uses `source` (human | model), `agent`, `turn`, `round`, `persona`, `role` (rows that are not "juror" are left out),
@@ -53,27 +53,24 @@ def jury_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 
     peers' scores that the juror was shown, for conformity) where present.
 
     Returns `stats.COLUMNS`: `task` is the arm (or `debate - reask`), `evaluator` the juror ("" the jury), `author`
-    whose answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the
-    default: t over conversations on the jackknife, within 0 and 1 for mean scores and within their range for agreement;
-    Wilson at the effective sample size for rates; t on the logit scale for areas. Where people and models are no pairs,
-    each side counts its own conversations (Obuchowski 1997, Welch 1947). Then `percentile` and `bca` (`seed`). p tests
-    no effect (of auc and paired_accuracy that is .5) and inverts the default interval; p_holm adjusts it within
-    statistic and source. In `equivalence`, p is that of the two one-sided tests and the interval has level .9.
+    whose answers (human | model, "" both), `condition` the round ("round=2"). Intervals: t over conversations on the
+    jackknife, within 0 and 1 for mean scores and within their range for agreement; Wilson at the effective sample size
+    for rates; t on the logit scale for areas. Where people and models are no pairs, each side counts its own
+    conversations (Obuchowski 1997, Welch 1947). p tests no effect (of auc and paired_accuracy
+    that is .5) and inverts the interval; p_holm adjusts it within statistic and source. In `equivalence`, p is that of
+    the two one-sided tests and the interval has level .9. conclusion and detectable: see `stats.table`.
 
     Notes: not_estimable or no_interval; one_source, no_pairs, peers_unknown (why); few_conversations (below 40:
-    intervals are optimistic); constant; bca_fallback_percentile; reliability, consensus; no_verdict=K (answers judged
-    without any score in the last round); few_conversations_dominate (as many that weigh alike would be below 10).
+    intervals are optimistic); reliability, consensus; no_verdict=K (answers judged without any score in the last
+    round); few_conversations_dominate (as many that weigh alike would be below 10).
     """
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
     measures += [*conformity(votes), *differences(votes)]
-    how = Settings(n_resamples, seed=seed, unit="conversation")
-    return adjusted(write(measures, how), ["statistic", "author"])
+    return adjusted(write(measures, Settings(unit="conversation")), ["statistic", "author"])
 
 
-def baseline_auc(
-    scores, human, cluster, turn=None, *, n_resamples: int = 10_000, seed: int = 0, name: str = "baseline"
-) -> pd.DataFrame:
+def baseline_auc(scores, human, cluster, turn=None, *, name: str = "baseline") -> pd.DataFrame:
     """Return the rows auc and paired_accuracy of any score of the same answers, as in `jury_table`; `name` is the arm.
 
     scores: one per answer, higher where it speaks for a person (length in words, P(human) of a classifier that did not
@@ -83,8 +80,8 @@ def baseline_auc(
     scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
     turn = 0 if turn is None else np.asarray(turn)
     pair = pd.DataFrame({"c": cluster, "t": turn}).groupby(["c", "t"]).ngroup().to_numpy()
-    how = Settings(n_resamples, seed=seed, unit="conversation")
-    return adjusted(write(discriminating(scores, Units(cluster, human, pair), {"task": name}), how), ["statistic"])
+    measures = discriminating(scores, Units(cluster, human, pair), {"task": name})
+    return adjusted(write(measures, Settings(unit="conversation")), ["statistic"])
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -322,4 +319,4 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
             yield Measure("difference", value, labels, test=INVERTED)
             same = Equivalence(value.value, value.contrib, value.n, value.clusters, value.at)
             labels, notes = labels | {"level": 2 * 0.95 - 1}, [(True, f"margin={MARGIN:g}")]
-            yield Measure("equivalence", same, labels, test=same.test, notes=notes, resampled=False)
+            yield Measure("equivalence", same, labels, test=same.test, notes=notes)
