@@ -390,8 +390,8 @@ FOLDER = ["--out", "{folder}/out"]
 ELSEWHERE = ["--out", "{folder}/elsewhere.json"]
 JURY = {
     "out": ELSEWHERE, "role_play_llm_model": ["--role-play-llm-model", "my/c"],
-    "interrogator_llm_model": ["--interrogator-llm-model", "my/c"], "jury_llm_models": ["--jury-llm-models", "my/b,my/c"],
-    "max_turns": ["--max-turns", "1"], "debate_rounds": ["--debate-rounds", "3"],
+    "interrogator_llm_model": ["--interrogator-llm-model", "my/c"], "max_turns": ["--max-turns", "1"],
+    "jury_llm_models": ["--jury-llm-models", "my/b,my/c"], "debate_rounds": ["--debate-rounds", "3"],
     "agent_persona": ["--agent-persona", "terse"], "strategy": ["--strategy", "customer"],
     "max_tokens": ["--max-tokens", "5"], "temperature": ["--temperature", "0.1"],
     "seed": ["--seed", "1"], "concurrency": ["--concurrency", "1"], "max_cost": ["--max-cost", "0"],
@@ -460,7 +460,6 @@ def run(world, arguments):
         if filled[0] == "store":
             (folder / "store").mkdir()
             (folder / "store" / "replies.sqlite").write_bytes(world.stored)
-        (folder / "other.json").write_bytes(world.other)
         result = CliRunner().invoke(cli.main, filled)
         assert isinstance(result.exception, SystemExit | None), result.exc_info
         said = [line for line in result.stderr.splitlines() if line.startswith(("selfeval", "Error"))]
@@ -477,14 +476,12 @@ def run(world, arguments):
 
 @pytest.fixture(scope="module")
 def studio(world):
-    """What commands take: a sweep file, prompts, a store with replies of two models, and the file of another set-up."""
+    """What commands take: a sweep file, prompts, and a store with replies of two models."""
     make_notebook(world.folder / "rows.ipynb", "1")
     stage = {"notebook": "rows", "grid": {"name": ["a", "b", "c"]}, "parameters": {"limit": "{limit}"}}
     file = write(world.folder, stage)
     file.write_text(json.dumps(json.loads(file.read_text()) | {"variables": {"limit": 2}}))
     (world.folder / "prompts.csv").write_text("prompt_id,prompt\np,Write about a stone.\n")
-    CliRunner().invoke(cli.main, ["roleplay", *ROLEPLAY, "--max-turns", "1", "--out", str(world.folder / "other.json")])
-    world.other = (world.folder / "other.json").read_bytes()
     world.seen(lambda folder: se.generate_texts(["my/a", "my/b"], 1))
     file = world.folder / f"{world.count}" / "store" / "replies.sqlite"
     with contextlib.closing(Store(file)) as store:
