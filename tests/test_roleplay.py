@@ -17,19 +17,7 @@ from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
 from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, forced_context, human_conversations, messages
-from selfeval.roleplay.transcripts import (
-    Conversation,
-    Exchange,
-    Turn,
-    read_conversations,
-    read_verdicts,
-    write_conversations,
-)
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations, read_verdicts
 
 
 def run(function, store, *arguments, concurrency=16, **options):
@@ -62,11 +50,7 @@ def test_many_conversations_are_bought_once_and_a_larger_number_begins_with_them
 
 @pytest.mark.parametrize(
     ("fault", "side", "status", "exchanges", "last"),
-    [
-        ("filtered", "agent", "ok", 3, "filtered"),
-        ("400", "agent", "error", 2, "error"),
-        ("empty-content", "interrogator", "empty", 1, "empty"),
-    ],
+    [("filtered", "agent", "ok", 3, "filtered"), ("empty-content", "interrogator", "empty", 1, "empty")],
 )
 def test_a_reply_that_is_none_is_recorded(store, server, fault, side, status, exchanges, last):
     """The second question or answer fails; the rules stand in the module's docstring."""
@@ -117,25 +101,14 @@ def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_
     assert all(question in text for question, text in zip(questions[:3], shown, strict=True))
     assert [tuple(e)[2:] for e in made.exchanges()] == [("hello?", "ok"), ("", "empty"), ("still there?", "ok")]
 
-    def ended(text):
-        raise EOFError
 
-    [made] = talk(store, cast.person(ended), lambda heard, **_: "yes", strategy="person", turns=3)
-    assert made.status == "error" and made.exchanges() == []
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"strategy": "fixed", "turns": 11}, "has 10 questions, and `turns` is 11"),
-        ({"temperature": float("nan")}, "`temperature`"),
-        ({"persona": "person", "conversations": 2}, "one conversation at a time"),
-    ],
-)
-def test_bad_values_are_one_sentence_before_anything_is_asked(store, options, sentence):
-    asked = []
-    with pytest.raises(InputError, match=re.escape(sentence)):
-        talk(store, lambda heard, **_: asked.append(1), lambda heard, **_: asked.append(1), **options)
+def test_bad_values_are_one_sentence_before_anything_is_asked(store):
+    asked, wrong = [], {"has 10 questions, and `turns` is 11": {"strategy": "fixed", "turns": 11}}
+    wrong |= {"`temperature`": {"temperature": float("nan")}}
+    wrong |= {"one conversation at a time": {"persona": "person", "conversations": 2}}
+    for sentence, options in wrong.items():
+        with pytest.raises(InputError, match=re.escape(sentence)):
+            talk(store, lambda heard, **_: asked.append(1), lambda heard, **_: asked.append(1), **options)
     assert asked == []
 
 
@@ -189,14 +162,13 @@ def test_in_forced_context_only_the_answer_differs_and_each_is_written_after_the
     assert people[0].meta["topic"] in seen[1][0]["content"] and "stranger" in seen[1][0]["content"]
 
 
-def test_forced_context_survives_failures_files_and_a_person_who_speaks_first(store, tmp_path):
+def test_forced_context_survives_failures_files_and_a_person_who_speaks_first(store):
     turns = [Turn("B", "me first"), Turn("A", "q"), Turn("B", "one"), Turn("B", "two"), Turn("A", "unanswered")]
     human = Conversation("h", turns, "human", "B")
     replies = iter([Response(status="error", error="gone"), "fine"])
     [made] = run(forced_context, store, from_callable(lambda heard, **_: next(replies), "test/a"), [human])
     assert [tuple(e) for e in made.exchanges()] == [(1, "", "", "error"), (2, "q", "fine", "ok")]
-    write_conversations(tmp_path / "c.jsonl", [made, human])
-    [read, _] = read_conversations(tmp_path / "c.jsonl")
+    [read, _] = read_conversations([made.to_dict(), human.to_dict()])
     assert read.context(2) == [Exchange(1, "", "me first"), Exchange(2, "q", "fine")]
 
 

@@ -116,18 +116,13 @@ def test_an_answer_without_text_costs_no_jury_and_a_failed_one_is_tried_again(se
     assert len(written(tmp_path / "s.json")["interaction"]) == 2 and len(fake.ledger) == calls + 8
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"agent_persona": "suport"}, "`agent-persona` 'suport' is unknown; did you mean 'support'?"),
-        ({"jury_llm_models": " , "}, "`jurors` must name at least one"),
-        ({"jury_llm_models": "openai:a,anthropic:b"}, "set ANTHROPIC_API_KEY"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_and_costs_nothing(server, tmp_path, options, sentence):
-    fake = server(reply=reply)
-    result = selfeval("compare", tmp_path / "c.json", **options)
-    assert result.exit_code == 1 and sentence in result.output and "Traceback" not in result.output
+def test_what_is_wrong_is_one_sentence_and_costs_nothing(server, tmp_path):
+    fake, wrong = server(reply=reply), {"`agent-persona` 'suport' is unknown; did you": {"agent_persona": "suport"}}
+    wrong |= {"`jurors` must name": {"jury_llm_models": " , "}}
+    wrong |= {"set ANTHROPIC_API_KEY": {"jury_llm_models": "openai:a,anthropic:b"}}
+    for sentence, options in wrong.items():
+        result = selfeval("compare", tmp_path / "c.json", **options)
+        assert result.exit_code == 1 and sentence in result.output and "Traceback" not in result.output
     assert fake.ledger == [] and not (tmp_path / "c.json").exists()
 
 
