@@ -250,7 +250,6 @@ DEGENERATE = {
     "constant": FOUR.assign(score=0.1),
     "all null": FOUR.assign(score=None),
     "people only": FOUR.query("source == 'human'"),
-    "few columns": FOUR.query("arm == 'independent' and turn == 0")[["conversation_id", "arm", "juror", "score"]],
 }
 
 

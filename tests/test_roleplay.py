@@ -103,8 +103,7 @@ def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_
 
 
 def test_bad_values_are_one_sentence_before_anything_is_asked(store):
-    asked, wrong = [], {"has 10 questions, and `turns` is 11": {"strategy": "fixed", "turns": 11}}
-    wrong |= {"`temperature`": {"temperature": float("nan")}}
+    asked, wrong = [], {"`turns` is 11": {"strategy": "fixed", "turns": 11}, "`temperature`": {"temperature": -1}}
     wrong |= {"one conversation at a time": {"persona": "person", "conversations": 2}}
     for sentence, options in wrong.items():
         with pytest.raises(InputError, match=re.escape(sentence)):
@@ -232,7 +231,6 @@ WRONG = {  # what a sentence names: the record
     "record 1: a conversation needs a `conversation_id`": TALK | {"conversation_id": None},
     "record 1: a conversation needs a list of `turns`": {"question": 1},
     "record 1, turn 1: a turn needs a `text`": TALK | {"turns": [{"speaker": "B"}]},
-    "record 1, turn 1: a turn needs a `speaker`": TALK | {"turns": [{"text": "t"}]},
     "needs turns with a `question` and an `answer`": PUBLISHED | {"interaction": [{"question": 1}]},
     "record 1: `source` must be one of": VERDICT,
     "a verdict needs `conversation_id`, `turn`, `arm`, `juror` and `score`": {"juror": "a/one"},
