@@ -551,7 +551,7 @@ def judge(
     async def work(client: Client) -> Records:
         if records.is_file(verdicts) or len(verdicts):
             given = {"controls": controls, "limit": limit, "max_turns": max_turns}
-            cases, said = transcripts.judged_already(verdicts, conversations, **given)
+            cases, said = transcripts.read_judgements(verdicts, conversations, **given)
             voted = [row for row in said if row["role"] == "juror"]
             about = [list(dict.fromkeys(row[name] for row in voted)) for name in ("juror", "agent", "arm")]
             _tell(hearing.warnings(*about))
@@ -567,7 +567,7 @@ def judge(
             write_conversations(Path(out) / "conversations.jsonl", cases)
         frame = Records(said)
         frame.conversations = _talks(cases)
-        _tell_served(hearing.served(frame, cases))
+        _tell_served(hearing.endpoints(frame, cases))
         return frame
 
     return ask(work, asking)
@@ -581,7 +581,7 @@ def measure_jury(verdicts: Rows, *, statistics: Sequence[str] = (), aggregation:
     verdicts and keeps beside their file, there are also two content-blind baselines: `length` and `character n-grams`.
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
-    cases, said = transcripts.judged_already(verdicts, getattr(verdicts, "conversations", ()))
+    cases, said = transcripts.read_judgements(verdicts, getattr(verdicts, "conversations", ()))
     frame = pd.DataFrame(said)
     table = pd.concat([stats.jury_table(frame), hearing.baselines(cases, frame["scope"].iloc[0])])
     models = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])

@@ -23,7 +23,7 @@ from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.simulated_evaluators import KNOWN as RATES
-from selfeval.roleplay.conversation import said
+from selfeval.roleplay.conversation import as_turn
 from selfeval.roleplay.simulated_jurors import DEFAULTS as ROLEPLAY_RATES
 from selfeval.sweep import run_file
 
@@ -117,7 +117,7 @@ def hold_calls(dictionary, out):
     """Hold what keeps a response whole: turns, published results, exports and the store."""
     full = every_response()
     for response in (full, dataclasses.replace(full, text="<think>x</think> y")):
-        dictionary.hold("turn", said("agent", response).to_dict())
+        dictionary.hold("turn", as_turn("agent", response).to_dict())
     for says in (lambda messages, **_: "", lambda messages, **_: full):
         result = EvalRunner("identity/published.json").run(says, model_id="gpt-4-turbo")
         dictionary.hold("resultsoutpublishedjson", result)

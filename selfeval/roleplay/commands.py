@@ -70,7 +70,7 @@ def _before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
 
 def _output(held: Conversation, said: Sequence[dict], jury: Jury, arms: Sequence[str], config: dict) -> dict:
     """Return what the command writes: the published fields first."""
-    judged = [_judged(exchange, said, jury, arms) for exchange in held.exchanges()]
+    judged = [_row(exchange, said, jury, arms) for exchange in held.exchanges()]
     about = {"config": config, "seats": {METHODS[arm]: _seats(jury, arm) for arm in arms}}
     about |= {"conversation_id": held.conversation_id, "status": held.status}
     about |= {"messages": [turn.to_dict() for turn in held.turns]}
@@ -80,7 +80,7 @@ def _output(held: Conversation, said: Sequence[dict], jury: Jury, arms: Sequence
     return first | {"jury": config["jury_llm_models"], "interaction": judged} | about
 
 
-def _judged(exchange: Exchange, said: Sequence[dict], jury: Jury, arms: Sequence[str]) -> dict:
+def _row(exchange: Exchange, said: Sequence[dict], jury: Jury, arms: Sequence[str]) -> dict:
     """Return a question and its answer with what each arm said of it."""
     found = {}
     for arm in arms:
@@ -100,7 +100,7 @@ def _judged(exchange: Exchange, said: Sequence[dict], jury: Jury, arms: Sequence
 
 def _seats(jury: Jury, arm: str) -> list[dict]:
     """Return the jurors of an arm in the order in which they and their personas are named."""
-    names, personas = cast.numbered([model.id for model in jury.jurors]), [None, *jury.personas]
+    names, personas = cast.seat_names([model.id for model in jury.jurors]), [None, *jury.personas]
     seats = sorted(jury.seats(arm, 0, 1), key=lambda seat: (names.index(seat.name), personas.index(seat.persona)))
     return [{"juror": seat.name, "persona": seat.persona} for seat in seats]
 

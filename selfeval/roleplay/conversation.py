@@ -61,7 +61,7 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
     return found
 
 
-def said(speaker: str, response: Response) -> Turn:
+def as_turn(speaker: str, response: Response) -> Turn:
     """Return a reply as a turn: its text without reasoning, with its status and what it cost."""
     # not `without_thinking`, which also takes what stands before a lone </think>: requests would have other keys
     text = THOUGHT.sub("", response.text).strip() if response.status != "error" else ""
@@ -100,50 +100,59 @@ async def converse(
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
-    check_whole("turns", turns, 1)
-    check_whole("conversations", conversations)
     asks, answers = cast.role(strategy, cast.strategies(), "strategy"), cast.role(persona, cast.personas(), "persona")
-    if asks.questions and turns > len(asks.questions):
-        raise InputError(
-            f"The strategy {strategy!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
-            "data/roleplay/interrogators.yaml or ask for fewer turns."
-        )
-    if conversations > 1 and (asks.typed or answers.typed):
-        raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
-    sides = [
-        side("interrogator", asks, interrogator, temperature, tokens, seed),
-        side("agent", answers, agent, temperature, tokens, seed),
-    ]
+    _check_sizes(asks, answers, turns, conversations)
+    how = (temperature, tokens, seed)
+    sides = [side("interrogator", asks, interrogator, *how), side("agent", answers, agent, *how)]
     models = [one.model for one in sides]
     if conversations:
         check_models(client, sides[0].request([], 0, seed), [*models, *also])
     meta = {"agent_model": models[1].id, "interrogator_model": models[0].id, "persona": persona}
     meta |= {"strategy": strategy, "seed": seed}
-
-    async def talk(number: int, progress: Progress) -> Conversation:
-        name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}.{number}"
-        log, status = [], "ok"
-
-        def so_far() -> Conversation:
-            return Conversation(name, [*log], cast.source(persona), "agent", status, meta | {"sample": number})
-
-        for place in range(2 * turns):
-            speaks = sides[place % 2]
-            [response] = await client.chat_all([speaks.request(log, number, seed)], label=None)
-            log.append(said(speaks.label, response))
-            answered = place % 2 == 1
-            if log[-1].status == "error" or not (answered or log[-1].text):
-                status = log[-1].status
-            if answered:
-                progress.step()
-                on_exchange(so_far())
-            if status != "ok":
-                break
-        return so_far()
-
+    name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}"
+    begun = [
+        Conversation(f"{name}.{number}", [], cast.source(persona), meta=meta | {"sample": number})
+        for number in range(conversations)
+    ]
     total = turns * conversations
     with Progress(label if conversations else None, total, total) as progress:
-        return await gather(talk(number, progress) for number in range(conversations))
+
+        def heard(so_far: Conversation) -> None:
+            progress.step()
+            on_exchange(so_far)
+
+        return await gather(_talk(client, sides, turns, one, heard) for one in begun)
+
+
+def _check_sizes(asks: cast.Role, answers: cast.Role, turns: int, conversations: int) -> None:
+    """Raise `InputError` for numbers of turns and conversations that these parts cannot have."""
+    check_whole("turns", turns, 1)
+    check_whole("conversations", conversations)
+    if asks.questions and turns > len(asks.questions):
+        raise InputError(
+            f"The strategy {asks.name!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
+            "data/roleplay/interrogators.yaml or ask for fewer turns."
+        )
+    if conversations > 1 and (asks.typed or answers.typed):
+        raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
+
+
+async def _talk(
+    client: Client, sides: Sequence[Side], turns: int, begun: Conversation, heard: Callable[[Conversation], None]
+) -> Conversation:
+    """Have two sides talk for so many turns, or until no reply comes or nothing is asked; tell of every exchange."""
+    log, number, seed = [], begun.meta["sample"], begun.meta["seed"]
+    for place in range(2 * turns):
+        speaks, answers = sides[place % 2], place % 2 == 1
+        [response] = await client.chat_all([speaks.request(log, number, seed)], label=None)
+        log.append(as_turn(speaks.label, response))
+        ended = log[-1].status == "error" or not (answers or log[-1].text)
+        so_far = replace(begun, turns=[*log], status=log[-1].status if ended else "ok")
+        if answers:
+            heard(so_far)
+        if ended:
+            break
+    return so_far
 
 
 def side(label: str, part: cast.Role, model: Model | None, temperature: float, tokens: int, seed: int) -> Side:
@@ -227,7 +236,7 @@ async def forced_context(
         name = f"{answering.model.id} {persona} in {one.conversation_id}"
         twins[one.conversation_id] = Conversation(name, [], cast.source(persona), meta=one.meta | meta)
     for (one, _, exchange), response in zip(places, responses, strict=True):
-        turn = said("agent", response)
+        turn = as_turn("agent", response)
         turn = replace(turn, more={"instead_of": exchange.answer} | turn.more)
         twins[one.conversation_id].turns.extend([Turn("interrogator", exchange.question), turn])
     return list(twins.values())

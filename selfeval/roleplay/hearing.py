@@ -64,7 +64,7 @@ class Seat:
     @property
     def name(self) -> str:
         """Return what records call this juror."""
-        return cast.numbered([self.model.id] * self.number)[-1]
+        return cast.seat_names([self.model.id] * self.number)[-1]
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) 
     return found
 
 
-def served(statements: pd.DataFrame, conversations: Sequence[Conversation]) -> dict[str, dict[str, int]]:
+def endpoints(statements: pd.DataFrame, conversations: Sequence[Conversation]) -> dict[str, dict[str, int]]:
     """Return the endpoints of the models that several of them served, as jurors or as agents of the conversations."""
     said = [
         [one.agent_model, turn.more.get("served_model"), turn.more.get("served_by")]

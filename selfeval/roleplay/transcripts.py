@@ -172,12 +172,12 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
         else:
             _need(_is_output(row), where, "this is neither a verdict, which has a `juror`, nor an output of a command")
             conversations.append(_conversation(where, row))
-            statements += _scored(where, row, conversations[-1])
+            statements += _statements_of(where, row, conversations[-1])
     equal = {json.dumps(row, sort_keys=True): row for row in statements}
     return list(equal.values()), _distinct(conversations)
 
 
-def judged_already(
+def read_judgements(
     verdicts: Rows, conversations: Rows = (), *, controls: Rows = (), limit: int = 0, max_turns: int = 0
 ) -> tuple[list[Conversation], list[dict]]:
     """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
@@ -187,7 +187,7 @@ def judged_already(
     `controls`. max_turns: only the first so many answers of each; 0 = all.
     """
     statements, found = read_verdicts(verdicts)
-    files = _listed(verdicts) if are_files(verdicts) else []
+    files = _as_list(verdicts) if are_files(verdicts) else []
     beside = [file for file in (data_path(file).with_name("conversations.jsonl") for file in files) if file.is_file()]
     whole = read_conversations(controls)
     more = [*read_conversations(beside), *read_conversations(conversations), *whole]
@@ -204,12 +204,12 @@ def judged_already(
 
 def check_not_read(out: str | Path, *sources: Rows) -> None:
     """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
-    files = [file for source in sources if are_files(source) for file in _listed(source)]
+    files = [file for source in sources if are_files(source) for file in _as_list(source)]
     if data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
         raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
 
 
-def _listed(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
+def _as_list(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
     return [files] if is_file(files) else list(files)
 
 
@@ -286,7 +286,7 @@ def _config(output: dict) -> dict:
 def _as_row(where: str, output: dict) -> dict:
     """Return the conversation of an output as a row of its own."""
     config, turns = _config(output), []
-    for row in _judged(where, output):
+    for row in _rows_of(where, output):
         turns.append({"speaker": "interrogator", "text": row["question"]})
         turns.append({"speaker": "agent", "text": row["answer"] or "", "status": row.get("status", "ok")})
     meta = {ours: config[theirs] for ours, theirs in PUBLISHED.items() if theirs in config}
@@ -297,7 +297,7 @@ def _as_row(where: str, output: dict) -> dict:
     return known | {"agent": "agent", "status": output.get("status", "ok")} | meta
 
 
-def _judged(where: str, output: dict) -> list[dict]:
+def _rows_of(where: str, output: dict) -> list[dict]:
     """Return the turns of an output: question, answer, and what the jury made of it."""
     turns = output.get("interaction", output.get("turns"))
     rows = [row if isinstance(row, dict) else {} for row in turns] if isinstance(turns, list) else []
@@ -325,11 +325,11 @@ def _statement(where: str, row: dict) -> dict:
     return row | missing | {"conversation_id": str(row["conversation_id"])}
 
 
-def _scored(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:
+def _statements_of(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:
     """Yield the statements of an output; of a published one what its scores say."""
     config, agent = _config(output), conversation.agent_model
     of = {"conversation_id": conversation.conversation_id, "source": conversation.source, "agent": agent}
-    for number, turn in enumerate(_judged(where, output), 1):
+    for number, turn in enumerate(_rows_of(where, output), 1):
         arms = {"independent": turn.get("old_eval"), "debate": turn.get("new_eval", turn)}
         for arm, scored in arms.items():
             if not isinstance(scored, dict):
@@ -351,7 +351,7 @@ def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
     lists = isinstance(scores, list) and isinstance(jury, list) and all(isinstance(name, str) for name in jury)
     fit = lists and (not scores or len(jury) in (1, len(scores)))
     _need(fit, where, f"scores need as many names in `jury`, or one, got {scores!r:.80} and {jury!r:.80}")
-    return cast.numbered(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
+    return cast.seat_names(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
 
 
 # for readers ----------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def baseline_auc(scores, human, cluster, turn=None, *, name: str = "baseline") -
     scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
     turn = 0 if turn is None else np.asarray(turn)
     pair = pd.DataFrame({"c": cluster, "t": turn}).groupby(["c", "t"]).ngroup().to_numpy()
-    measures = discriminating(scores, Units(cluster, human, pair), {"task": name})
+    measures = areas(scores, Units(cluster, human, pair), {"task": name})
     return adjusted(write(measures, Settings(unit="conversation")), ["statistic"])
 
 
@@ -163,7 +163,7 @@ class Equivalence(Statistic):
 # What there is to say about one arm: each function takes its votes and yields measures
 
 
-def answering(votes: Votes) -> Iterator[Measure]:
+def no_answers(votes: Votes) -> Iterator[Measure]:
     """Yield how often there is no score: of the jury, and of each juror."""
     none = np.isnan(votes.score)
     for name, seats in [("", slice(None)), *((name, votes.seats == name) for name in votes.seats)]:
@@ -217,7 +217,7 @@ def shifts(votes: Votes) -> Iterator[Measure]:
         yield Measure("crossing", share((before - 0.5) * (after - 0.5) < 0, known, cluster), labels)
 
 
-def discriminating(score, units: Units, labels: Mapping) -> list[Measure]:
+def areas(score, units: Units, labels: Mapping) -> list[Measure]:
     """Return auc and paired_accuracy of one score per unit."""
     known = ~np.isnan(score)
     human, model = known & units.human, known & ~units.human
@@ -244,7 +244,7 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
         sides = [np.where(side, score, np.nan) for side in (units.human, ~units.human)]
         gap = _gap(sides, cluster, known.sum())
         yield Measure("discrimination", gap, labels, test=INVERTED, notes=one_source)
-        yield from discriminating(score, units, labels)
+        yield from areas(score, units, labels)
         sums = np.stack([np.ones(len(score)), (score - truth) ** 2, truth], 1)
         skill = Function.of(by_cluster(np.where(known[:, None], sums, 0), cluster), _brier_skill, known.sum())
         yield Measure("brier_skill", skill, labels, notes=one_source)
@@ -272,7 +272,7 @@ def _calibration(sums):
     return np.where((human > 0) & (human < n), _slope(sums), np.nan)
 
 
-PARTS = (answering, means, leniency, agreements, shifts, against_humans)
+PARTS = (no_answers, means, leniency, agreements, shifts, against_humans)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     Raises `InputError` for a missing column, an unknown arm or source, a score that is no number from 0 to 1, and one
     statement given twice.
     """
-    frame = _checked(records)
+    frame = _check(records)
     frame["unit"] = frame.groupby(UNIT).ngroup()
     first = frame.sort_values("unit").drop_duplicates("unit")
     human = (first["source"] == HUMAN).to_numpy()
@@ -102,7 +102,7 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     return {name: _arm(name, part, units) for name in ARMS if len(part := frame[frame["arm"] == name])}
 
 
-def _checked(records: pd.DataFrame) -> pd.DataFrame:
+def _check(records: pd.DataFrame) -> pd.DataFrame:
     """Return the jurors' rows with every column that is read, checked."""
     frame = pd.DataFrame(records).reset_index(drop=True)
     for name in NEEDED:
@@ -178,7 +178,7 @@ def krippendorff_alpha(ratings, cluster=None) -> Function:
 
     def alpha(sums):
         n, total, square, observed = np.moveaxis(sums, -1, 0)
-        return _defined(1 - observed * (n - 1) / (2 * (n * square - total**2)), square - total**2 / n, square)
+        return _or_nan(1 - observed * (n - 1) / (2 * (n * square - total**2)), square - total**2 / n, square)
 
     return Function.of(by_cluster(parts, cluster), alpha, size.sum(), within=_within(size.min(initial=9)))
 
@@ -203,7 +203,7 @@ def icc(ratings, kind: str = "A", cluster=None) -> Function:
         ms_rows, ms_columns = rows / (n - 1), columns / (k - 1)
         ms_error = np.maximum(square - centre - rows - columns, 0) / ((n - 1) * (k - 1))
         bias = k / n * (ms_columns - ms_error) if kind == "A" else 0
-        return _defined((ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + bias), square - centre, square)
+        return _or_nan((ms_rows - ms_error) / (ms_rows + (k - 1) * ms_error + bias), square - centre, square)
 
     return Function.of(by_cluster(parts, cluster[whole]), correlation, x.size, within=_within(max(k, 2)))
 
@@ -229,7 +229,7 @@ def _within(raters: int) -> tuple[float, float]:
     return -1 / (raters - 1), 1.0
 
 
-def _defined(value, spread, square):
+def _or_nan(value, spread, square):
     """Return the value, or NaN where the ratings (of a resample too) have no spread beyond rounding."""
     return np.where(spread > 1e-12 * square, value, np.nan)
 
