@@ -41,10 +41,8 @@ from selfeval.roleplay.transcripts import Conversation
 from selfeval.scoring import without_thinking
 from selfeval.stats.classifier import out_of_fold
 from selfeval.stats.jury import baseline_auc
-from selfeval.stats.serving import served_by_several
 from selfeval.stats.votes import ARMS
 
-JUROR = ["juror", "served_model", "served_by"]  # who made a statement, and who served it
 SINGLE = ("independent", "personas")  # arms of one round
 PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework
 REPAIRED = ("ok", "empty", "length")  # what a second call may mend; a refusal is an answer of its own
@@ -147,18 +145,6 @@ def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) 
         if family := [juror for juror in seats if cast.same_family(juror, agent)]:
             found.append(f"The agent {agent} is judged by its own family ({', '.join(family)}): see `same_family`.")
     return found
-
-
-def endpoints(statements: pd.DataFrame, conversations: Sequence[Conversation]) -> dict[str, dict[str, int]]:
-    """Return the endpoints of the models that several of them served, as jurors or as agents of the conversations."""
-    said = [
-        [one.agent_model, turn.more.get("served_model"), turn.more.get("served_by")]
-        for one in conversations
-        for turn in one.turns
-        if turn.speaker == one.agent and one.agent_model not in ("human", "")
-    ]
-    jurors = statements.filter(JUROR).replace({"juror": {r" #\d+$": ""}}, regex=True)
-    return served_by_several(pd.concat([jurors, pd.DataFrame(said, columns=JUROR)]), JUROR)
 
 
 def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[int]:
