@@ -31,7 +31,8 @@ FILES = {  # and those before them
     "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", 
     "stats/": "stats", "recognition/likelihood": "likelihood", "recognition/existence": "existence",
     "recognition/": "recognition", "identity/suite": "identity_suite",
-    "identity/claims": "identity_claims", "identity/": "identity", "roleplay/hearing": "jury golden", "roleplay/": "roleplay",
+    "identity/claims": "identity_claims", "identity/": "identity",
+    "roleplay/hearing": "jury golden", "roleplay/": "roleplay",
     "figures/drawing": "figures", "figures/": "tables", "sweep/": "sweep", "scoring": "recognition",
     "records": "records", "keys": "faults_secrets", "files": "records",
 }  # fmt: skip
