@@ -9,7 +9,7 @@
 
 Recognition  generate_texts, collect_predictions, measure_recognition, check_rules, controls
 Implicit     likelihoods, measure_implicit
-Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
+Identity     ask_identity, measure_identity, compare_scorers
 Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
@@ -50,9 +50,7 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "exchanges": ("roleplay.report", ""),
     "jury_costs": ("roleplay.report", "costs"),
     "draw_paper": ("figures.paper", "make"),
-    "failures": ("identity.report", ""),
     "keep_samples": ("files", ""),
-    "reader_errors": ("identity.report", ""),
     "save_results": ("identity", ""),
     "show": ("figures.cards", ""),
     "simulated_identity": ("identity.simulated", "model"),

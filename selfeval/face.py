@@ -33,7 +33,6 @@ from selfeval.stats.records import PAIRWISE
 
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
-FIRST_ATTEMPTS = ["claim_discrimination", "accept_true", "accept_false", "error_rate"]
 PRINTED = ["self_accuracy", "false_claim_rate", "advantage", BCA, "discrimination"]
 
 
@@ -313,7 +312,7 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     configuration of the published form is run by `selfeval.EvalRunner`.
     """
     frame = Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
-    _tell_served(stats.identity.served(frame))
+    _tell_served(serving.served_by_several(frame, ("model", "served_model", "served_by")))
     return frame
 
 
@@ -325,29 +324,23 @@ def measure_identity(
     replies: a frame, records or a file; of replies from elsewhere `model`, `template_id`, `arm`, `truth`, `foil` and
     `reply` are enough. statistics: only these. n_resamples, seed: of the bootstrap over templates. `tables` also has
     them by family and by condition of the situations, survival by turn of pressure, and paired differences of models;
-    controls count by condition alone. The frame's `first_attempts` shows the estimates without what was asked for again
-    (`again`), of models with more than 2 % of such replies.
+    controls count by condition alone.
     """
     frame, filled = identity_report.completed(replies)
     _tell(filled)
     how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **how)
-    parts = [
-        table,
-        stats.identity_table(asked, by=["model", "family"], **how),
-        identity_report.lasting(frame, **how),
-        stats.identity_table(frame, by=["model", "condition"], **how),
-    ]
+    parts = [table, stats.identity_table(asked, by=["model", "family"], **how)]
+    if (frame["turn"] > 0).any():
+        parts.append(stats.survival_table(frame, **how))
+    parts.append(stats.identity_table(frame, by=["model", "condition"], **how))
     pairs = table.head(0)
     if frame["model"].nunique() > 1:
-        pairs = stats.paired_comparison(asked, statistics=identity_report.DISCRIMINATION, **how)
-    several = stats.identity.served(frame)
-    names = serving.marked(registry.display_names(frame["model"].unique()), several)
-    found = _estimates("identity", table, {}, frame, names, statistics)
+        readings = [f"claim_discrimination{by}" for by in stats.identity.READINGS]
+        pairs = stats.paired_comparison(asked, statistics=readings, **how)
+    found = _estimates("identity", table, {}, frame, registry.display_names(frame["model"].unique()), statistics)
     found.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
-    found.endpoints = serving.sentences(names, several)
-    found.first_attempts = identity_report.first_attempts(asked, table, FIRST_ATTEMPTS, names, n_resamples=1)
     return found
 
 
@@ -620,7 +613,7 @@ def table(
     rows, chosen = pd.DataFrame(result), _with_no_answers(result, asked)
     if BCA in chosen:
         rows = pd.concat([rows, bootstrapped(result.drawn()[result.kind])])
-    shown = {"identity": identity_report.summary, "jury": jury_report.summary}.get(result.kind, tables.summary)
+    shown = {"jury": jury_report.summary}.get(result.kind, tables.summary)
     return shown(rows, chosen, display=result.names, **options)
 
 
@@ -641,8 +634,6 @@ def conclude(result: Estimates) -> Sentences:
     By the intervals that the result shows; of statistics that it does not show, by the default ones.
     """
     rows = result.drawn()[result.kind]
-    if result.kind == "identity":
-        return Sentences(identity_report.conclusions(pd.DataFrame(result), result.names))
     if result.kind == "implicit":
         return Sentences(tables.about_readings(rows, result.tables["gaps"], result.names))
     if result.kind == "existence":

@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.stats.engine import Function, Rate, Settings, ratio
-from selfeval.stats.identity import FALSE, FEW, UNIT, numbered, served
-from selfeval.stats.serving import flagged
+from selfeval.stats.identity import FALSE, FEW, UNIT, numbered
 from selfeval.stats.table import Measure, write
 
 
@@ -37,7 +36,7 @@ def survival_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: in
         write(_measures(*risk_sets(replies)), how, policy="readout", evaluator=model)
         for model, replies in numbered(records, "readout", ["model"]).groupby("model")
     ]
-    return flagged(pd.concat(parts, ignore_index=True), served(records), ["evaluator"])
+    return pd.concat(parts, ignore_index=True)
 
 
 def risk_sets(replies: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
