@@ -18,8 +18,8 @@ from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import results, tables
 from selfeval.figures.frames import Estimates, Records, Sentences
 from selfeval.figures.rows import BCA, bootstrapped, renamed
-from selfeval.identity import report as identity_report
-from selfeval.identity.run import by_all_scorers, run_suite
+from selfeval.identity import replies as identity_replies
+from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
 from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
 from selfeval.recognition.controls import leaks
@@ -326,7 +326,7 @@ def measure_identity(
     them by family and by condition of the situations, survival by turn of pressure, and paired differences of models;
     controls count by condition alone.
     """
-    frame, filled = identity_report.completed(replies)
+    frame, filled = identity_replies.completed(replies)
     _tell(filled)
     how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
@@ -350,8 +350,8 @@ async def compare_scorers(client: Client, replies: Rows, judge: str | Model = ""
 
     replies: a frame, records or a file. judge: a model that scores them beside the rules.
     """
-    scored = await by_all_scorers(client, records.rows_of(replies), judge)
-    return identity_report.agreement(scored)
+    scored = await identity_replies.by_all_scorers(client, records.rows_of(replies), judge)
+    return identity_replies.agreement(scored)
 
 
 @asks(existence.collect_existence)

@@ -29,7 +29,7 @@ from selfeval.asking.sharing import host_ledger  # noqa: E402
 from selfeval.figures import results  # noqa: E402
 from selfeval.figures.rows import renamed  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
-from selfeval.identity.run import rescore  # noqa: E402
+from selfeval.identity.replies import rescore  # noqa: E402
 from selfeval.records import read_jsonl, read_predictions, read_texts  # noqa: E402
 from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 

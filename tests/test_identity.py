@@ -22,7 +22,8 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import AdversarialMockProvider, EvalRunner, MockProvider, ModelResponse, Provider
-from selfeval.identity.run import rescore, run_suite
+from selfeval.identity.replies import rescore
+from selfeval.identity.run import run_suite
 from selfeval.identity.simulated import model as simulated
 from selfeval.identity.suite import readouts
 from selfeval.models import from_callable, get, get_all

@@ -11,13 +11,9 @@ import asyncio
 import inspect
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
-
-import numpy as np
 
 from selfeval.asking.client import Client
 from selfeval.asking.messages import user
@@ -25,8 +21,16 @@ from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
 from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment, assess
-from selfeval.identity.judge import as_judge, assess_verdict, verdicts
 from selfeval.identity.names import compare, who_is
+from selfeval.identity.replies import (
+    RIGHT,
+    as_judge,
+    assess_verdict,
+    check_scoring,
+    found_names,
+    nearest,
+    verdicts,
+)
 from selfeval.identity.simulated import KINDS, played
 from selfeval.identity.suite import as_alternating, check_form
 from selfeval.keys import visible
@@ -35,11 +39,8 @@ from selfeval.records import data_path
 from selfeval.stats.engine import Rate, check_level
 
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
-METHODS = ("keyword_match", "regex", "claims", "similarity", "judge")
 UNANSWERED = " No case was answered, so there is no score."
-RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
 EXCERPT = 200  # characters
-MARGIN = 0.1  # of cosine similarity, by which the nearest prototype has to lead
 
 
 class Fields(dict):
@@ -50,57 +51,6 @@ class Fields(dict):
             return self[name]
         except KeyError:
             raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.") from None
-
-
-# --- scorers ----------------------------------------------------------------------------------------------------------
-
-
-def check_scoring(scoring: str, judge: object, methods: Sequence[str] = METHODS) -> None:
-    """Raise `InputError` for an unknown method, or where the judge is missing."""
-    if scoring not in methods:
-        raise InputError(f"`scoring` must be one of {', '.join(methods)}, got {scoring!r}.")
-    if scoring == "judge" and judge is None:
-        raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
-
-
-def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
-    """Return which of the own and of the other names a text contains, in upper or lower case.
-
-    Another name that is part of an own one ("GPT-4" in "GPT-4 Turbo") is not found in it. scoring: keyword_match, or
-    regex, which wants whole words.
-    """
-    before, after = (r"(?<!\w)", r"(?!\w)") if scoring == "regex" else ("", "")
-
-    def named(text: str, names: Sequence[str]) -> list[str]:
-        return [name for name in names if re.search(before + re.escape(name) + after, text, re.I)]
-
-    longest = sorted(own, key=len, reverse=True)
-    return named(text, own), named(re.sub("|".join(map(re.escape, longest)), "\0", text, flags=re.I), others)
-
-
-def nearest(text: str, identities: Mapping[str, str]) -> str | None:
-    """Return whose prototype answer a text is most similar to: a key of `identities`, "abstain", or None.
-
-    identities: {name: maker} of who may have answered. None: no prototype leads by `MARGIN`. Embeddings do not know a
-    denial ("I'm not Claude" is near "I am Claude"), so this is a second look, not a verdict to report alone. Needs the
-    extra `similarity` (wordllama, MIT; its weights are in the wheel).
-    """
-    forms = {name: f"I am {name}, made by {maker}." for name, maker in identities.items()}
-    forms["abstain"] = "I do not know which model I am."
-    vectors = _embedder().embed([text, *forms.values()])
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    (high, first), (second, _) = sorted(zip(unit[1:] @ unit[0], forms, strict=True), reverse=True)[:2]
-    return first if high - second >= MARGIN else None
-
-
-@cache
-def _embedder():
-    try:
-        import wordllama
-    except ImportError as error:
-        raise InputError("Scoring by similarity needs wordllama: pip install -e .[similarity]") from error
-    # The wheel holds weights and tokenizer; without this folder it would look for the tokenizer on the network.
-    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
 
 
 # --- the configuration ------------------------------------------------------------------------------------------------
