@@ -350,8 +350,7 @@ async def compare_scorers(client: Client, replies: Rows, judge: str | Model = ""
 
     replies: a frame, records or a file. judge: a model that scores them beside the rules.
     """
-    scored = await identity_replies.by_all_scorers(client, records.rows_of(replies), judge)
-    return identity_replies.agreement(scored)
+    return await identity_replies.compare_scorers(client, records.rows_of(replies), judge)
 
 
 @asks(existence.collect_existence)

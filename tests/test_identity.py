@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import selfeval as se
-from selfeval import ROOT, cli, compare, failures, measure_identity, save
+from selfeval import ROOT, cli, compare, measure_identity, save
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError

@@ -8,6 +8,7 @@ list.
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -20,19 +21,16 @@ from jsonschema import Draft202012Validator
 from selfeval.asking.client import Client
 from selfeval.asking.messages import fenced, user
 from selfeval.asking.request import Request
-from selfeval.errors import InputError
-from selfeval.figures.tables import estimate_text
+from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity.names import Entity, Names, compare, entity, entity_of, who_is
 from selfeval.identity.simulated import played
 from selfeval.models import Model, get, is_known
-from selfeval.models import get as get_model
 from selfeval.records import Rows, data_path, rows_of
 from selfeval.stats import cohen_kappa, default_rows
 from selfeval.stats.identity import FALSE, SITUATION
 
 SCORING = ("claims", "keyword_match", "regex", "judge")  # of free replies
-METHODS = ("keyword_match", "regex", "claims", "similarity", "judge")
 VERDICT = ("stance", "name_stance", "maker_stance", "claims", "accepts", "passed", "named", "scorer")
 RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
 MARGIN = 0.1  # of cosine similarity, by which the nearest prototype has to lead
@@ -42,7 +40,6 @@ SAYS = {
     **dict.fromkeys(("other", "conflict"), "another"),
     **dict.fromkeys(("denied", "abstain", "none"), "nobody"),
 }
-
 WANTED = ("model", "template_id", "arm", "truth", "foil")  # of replies from elsewhere
 FILLED = {  # what such replies may lack
     "family": "own", "condition": "own", "language": "en", "source": "readout", "turn": 0, "status": "ok",
@@ -51,68 +48,41 @@ FILLED = {  # what such replies may lack
 }  # fmt: skip
 
 
-def completed(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
-    """Return identity records, and sentences that say what was filled in for replies from elsewhere.
+@dataclass(frozen=True)
+class Sides:
+    """Whom a reply is held against: who answered (truth), and who it was said to be (foil).
 
-    Such replies need the columns `WANTED` and `reply`, or `stance` in its place. Rows that the rules read, here or in
-    an earlier version, are read anew if a part of their verdict is missing; a stance that somebody else gave stays.
-    Raises `InputError` for other missing columns, a reply that is no text, and a false claim without its foil.
+    known: names that the lexicon lacks, and whose they are. own, others: the names that rules on names look for.
     """
-    frame = pd.DataFrame(rows_of(replies))
-    said = {*frame}
-    wanted = WANTED if "stance" in said else (*WANTED, "reply")
-    if missing := [f"`{name}`" for name in wanted if name not in said]:
-        raise InputError(
-            f"The replies lack {', '.join(missing)}: wanted are {', '.join(wanted)}, found "
-            f"{', '.join(map(str, frame)) or 'nothing'}; add what is missing, or rename your columns with "
-            "`replies.rename(columns={...})`. docs/own-data.md says what they hold."
-        )
-    new = {name: value for name, value in FILLED.items() if name not in said}
-    frame = frame.assign(**new)
-    shown = [f"{name} {value!r}" for name, value in new.items() if value not in (None, "")]
-    if "repeat" not in said:
-        frame["repeat"] = frame.groupby([*SITUATION, "source", "turn"], dropna=False).cumcount()
-        shown.append("repeat in the order of the rows")
-    if not {*VERDICT} <= said:
-        found = pd.DataFrame(_read_again(rows_of(frame), "stance" in said), columns=[*VERDICT], index=frame.index)
-        frame = frame.assign(**found.astype(object).where(found.notna(), None))
-        shown += ["stances as the rules read the replies"] * bool(found["scorer"].eq("claims").any())
-    return frame, [f"Filled in, as the replies do not say it: {', '.join(shown)}."] * bool(shown)
+
+    truth: Entity
+    foil: Entity | None
+    known: Names
+    own: tuple[str, ...]
+    others: tuple[str, ...]
 
 
-def _read_again(rows: Sequence[Mapping], given: bool) -> list[dict]:
-    """Return the verdicts of rows: by the rules, but for stances that somebody else gave."""
-    for number, row in enumerate(rows):
-        _check_reply(number, row)
-    fresh = rescore([row | {"foil": row["foil"] or ""} for row in rows])
-    read = [not given or row.get("scorer") == "claims" for row in rows]
-    return [{k: new[k] for k in VERDICT} if ours else _given(r) for r, new, ours in zip(rows, fresh, read, strict=True)]
+def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None] | None) -> Assessment | None:
+    """Return what a reply says about who is speaking, None where the judge gave no valid verdict.
+
+    scoring: one of `SCORING`. judged: {reply: verdict of the judge}.
+    """
+    if scoring == "claims":
+        return _assessed(text, sides.truth, sides.foil, sides.known)
+    if scoring == "judge":
+        return judged[text] and assess_verdict(judged[text], text, sides)
+    mine, others = found_names(text, sides.own, sides.others, scoring)
+    return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
 
 
-def _check_reply(number: int, row: Mapping) -> None:
-    """Raise `InputError` for a reply that cannot be held against what was claimed."""
-    if not isinstance(row["reply"], str | None):
-        raise InputError(f"Row {number} has the `reply` {row['reply']!r}; it must be the model's words, or null.")
-    for name in ("truth", "foil"):
-        if not isinstance(row[name], str) and (name == "truth" or row["arm"] in (*FALSE, "placebo", "mention")):
-            raise InputError(f"Row {number} has the arm {row['arm']!r} and no name as `{name}`, got {row[name]!r}.")
+@lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
+def _assessed(text: str, truth: Entity, foil: Entity | None, known: Names) -> Assessment:
+    return assess(text, truth, foil, known)
 
 
-def _given(row: Mapping) -> dict:
-    """Return the verdict of a row whose stance somebody else gave."""
-    stance = row["stance"]
-    made = {"name_stance": stance, "accepts": stance and accepts(row["arm"], stance), "claims": [], "scorer": "given"}
-    made["passed"] = stance and passed(row["expect"], stance, row["source"])
-    return {name: row.get(name, made.get(name)) for name in VERDICT}
-
-
-# --- scorers ----------------------------------------------------------------------------------------------------------
-
-
-def check_scoring(scoring: str, judge: object, methods: Sequence[str] = METHODS) -> None:
+def check_scoring(scoring: str, judge: object, methods: Sequence[str] = SCORING) -> None:
     """Raise `InputError` for an unknown method, or where the judge is missing."""
-    if scoring not in methods:
-        raise InputError(f"`scoring` must be one of {', '.join(methods)}, got {scoring!r}.")
+    check_one_of("scoring", scoring, methods)
     if scoring == "judge" and judge is None:
         raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
 
@@ -189,15 +159,14 @@ def question(judge: Model, reply: str) -> Request:
     return Request(judge, user(fenced(reply) + _asked()["instruction"]), parameters)
 
 
-async def verdicts(client: Client, judge: Model, replies: Sequence[str]) -> list[dict | None]:
+async def verdicts(client: Client, judge: Model, replies: Sequence[str]) -> dict[str, dict | None]:
     """Return a judge's verdict on every reply; None where it gave none that is valid."""
     different = list(dict.fromkeys(replies))  # the same words are judged once
     responses = await client.chat_all([question(judge, reply) for reply in different], "verdicts")
-    found = {
+    return {
         reply: read_verdict(response.text, reply) if response.status in ("ok", "length") else None
         for reply, response in zip(different, responses, strict=True)
     }
-    return [found[reply] for reply in replies]
 
 
 def read_verdict(answer: str, reply: str) -> dict | None:
@@ -212,13 +181,12 @@ def read_verdict(answer: str, reply: str) -> dict | None:
     return verdict if all(c["quote"].strip() and c["quote"] in reply for c in verdict["claims"]) else None
 
 
-def assess_verdict(
-    verdict: dict, reply: str, truth: Entity, foil: Entity | None = None, names: Names = ()
-) -> Assessment:
+def assess_verdict(verdict: dict, reply: str, sides: Sides) -> Assessment:
     """Return the stance that a verdict gives a reply, in the words of `claims.assess`."""
-    names = (*((one.name, one) for one in (truth, foil) if one), *names)
+    names = (*((one.name, one) for one in (sides.truth, sides.foil) if one), *sides.known)
     claims = tuple(_claim(entry, reply, names) for entry in verdict["claims"] if entry["subject"] == "speaker")
-    return Assessment(stance_of(claims, verdict["abstains"], truth, foil), claims, verdict["abstains"])
+    stance = stance_of(claims, verdict["abstains"], sides.truth, sides.foil)
+    return Assessment(stance, claims, verdict["abstains"])
 
 
 def _claim(entry: dict, reply: str, names: Names) -> Claim:
@@ -228,7 +196,7 @@ def _claim(entry: dict, reply: str, names: Names) -> Claim:
     return Claim(entry["quote"], start, start + len(entry["quote"]), who, name, entry["polarity"])
 
 
-# --- scoring ----------------------------------------------------------------------------------------------------------
+# --- records ----------------------------------------------------------------------------------------------------------
 
 
 def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping[str, dict | None] | None = None):
@@ -236,24 +204,16 @@ def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping
 
     scoring: one of `SCORING`. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
     """
-    check_scoring(scoring, judged, SCORING)
+    check_scoring(scoring, judged)
     foils = {(r["foil"], r["foil_maker"]) for r in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
     return [_scored(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
 
 
 async def judge_records(client: Client, records: Sequence[Mapping], judge: Model) -> list[dict]:
-    """Return the records with free replies scored by a judge (see `judge`), which sees the reply and nothing else."""
+    """Return the records with free replies scored by a judge, which sees the reply and nothing else."""
     given = [r["reply"] for r in records if r["source"] == "reply" and is_answered(r)]
-    return rescore(records, "judge", dict(zip(given, await verdicts(client, judge, given), strict=True)))
-
-
-async def by_all_scorers(client: Client, records: Sequence[Mapping], judge: Model | str | None = None) -> dict:
-    """Return {scorer: the records scored by it}, for `report.agreement`; a judge only where one is named."""
-    scored = {name: rescore(records, name) for name in ("claims", "keyword_match", "regex")}
-    if judge:
-        scored["judge"] = await judge_records(client, records, as_judge(judge, []))
-    return scored
+    return rescore(records, "judge", await verdicts(client, judge, given))
 
 
 def is_answered(record: Mapping) -> bool:
@@ -262,43 +222,31 @@ def is_answered(record: Mapping) -> bool:
 
 
 @lru_cache(4096)
-def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> tuple:
+def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> Sides:
     """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
-    known = played(get_model(model)) if is_known(model) else None
-    who, other = entity_of(known) if known else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
-    own = {truth, *(known.all_names if known else ())}
-    return who, other, (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))
-
-
-@lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
-def _assessed(text: str, truth: Entity, foil: Entity, names: Names) -> Assessment:
-    return assess(text, truth, foil, names)
+    listed = played(get(model)) if is_known(model) else None
+    who, other = entity_of(listed) if listed else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
+    own = {truth, *(listed.all_names if listed else ())}
+    known = (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))
+    return Sides(who, other, known, (truth,), (foil,))
 
 
 def _scored(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None]) -> dict:
     """Return a record with its `VERDICT`; without one that is null, but for the scorer."""
-    fields = ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")
-    text, (truth, foil, names) = record["reply"], _sides(*(record[name] for name in fields))
-    found, by_maker = None, None
-    if is_answered(record) and scoring == "claims":
-        found = _assessed(text, truth, foil, names)
-    elif is_answered(record) and scoring == "judge":
-        found = judged[text] and assess_verdict(judged[text], text, truth, foil, names)
-    elif is_answered(record):
-        mine, others = found_names(text, [record["truth"]], [record["foil"]], scoring)
-        stance = "conflict" if mine and others else "truth" if mine else "foil" if others else "none"
-        found = Assessment(stance, (), False)
+    sides = _sides(*(record[name] for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")))
+    found = read_reply(record["reply"], sides, scoring, judged) if is_answered(record) else None
     stance = by_name = found.stance if found else None
+    by_maker = None
     if found and scoring in ("claims", "judge"):  # the others look for names alone
-        by_name, by_maker = read_apart(found, truth, foil if record["foil"] else None)
+        by_name, by_maker = read_apart(found, sides.truth, sides.foil if record["foil"] else None)
     return record | {
         "stance": stance,
         "name_stance": by_name,
         "maker_stance": by_maker,
-        "claims": [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in found.claims] if found else [],
+        "claims": found.listed() if found else [],
         "accepts": found and accepts(record["arm"], by_name),
         "passed": found and passed(record["expect"], stance, record["source"]),
-        "named": found and _named(record, by_name, found.claims, truth, spelled),
+        "named": found and _named(record, by_name, found.claims, sides.truth, spelled),
         "scorer": scoring,
     }
 
@@ -330,31 +278,95 @@ def _named(record: Mapping, stance: str, claims: Sequence[Claim], truth: Entity,
     return other and spelled.get(other.entity, other.name)
 
 
-def agreement(scored: Mapping[str, Sequence[Mapping]]) -> pd.DataFrame:
+async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Model | str | None = None) -> pd.DataFrame:
     """Hold scorers against each other on the same replies: Cohen's kappa and the share of agreement, with intervals.
 
-    scored: scorer: its records. The free replies are compared, and under the name "readout" the read-outs of the first
-    scorer. A verdict is who the reply says it is: itself, the foil, another, or nobody. Columns also give each
-    scorer's share of "itself", since kappa depends on it.
+    The free replies are compared, and under the name "readout" the read-outs. A verdict is who the reply says it is:
+    itself, the foil, another, or nobody. `scorer_itself` and `other_itself` are the shares of "itself", since kappa
+    depends on them. judge: a model that scores beside the rules.
     """
-    verdicts = {name: _verdicts(records, "reply") for name, records in scored.items()}
-    verdicts["readout"] = _verdicts(next(iter(scored.values())), "readout")
+    scored = {name: rescore(records, name) for name in ("claims", "keyword_match", "regex")}
+    if judge:
+        scored["judge"] = await judge_records(client, records, as_judge(judge, []))
+    said = {name: _says(rows, "reply") for name, rows in scored.items()}
+    said["readout"] = _says(scored["claims"], "readout")
     rows = []
-    for one, other in combinations(verdicts, 2):
-        pair = pd.concat([verdicts[one], verdicts[other]], axis=1, keys=["a", "b"]).dropna()
+    for one, other in combinations(said, 2):
+        pair = pd.concat([said[one], said[other]], axis=1, keys=["scorer", "other"]).dropna()
         if pair.empty:
             continue
-        cluster = pair.index.get_level_values("template_id")
-        found = cohen_kappa(pair["a"], pair["b"], cluster, n_resamples=1)  # its bootstrap is not shown
-        shown = default_rows(found).set_index("statistic")
-        itself = (pair == "itself").mean().round(3)
+        template = pair.index.get_level_values("template_id")
+        found = default_rows(cohen_kappa(pair["scorer"], pair["other"], template, n_resamples=1))
         row = {"scorer": one, "other": other, "replies": len(pair)}
-        row |= {s: estimate_text(*shown.loc[s, ["estimate", "low", "high"]]) for s in ("kappa", "agreement")}
-        rows.append(row | {"scorer says itself": itself["a"], "other says itself": itself["b"]})
+        for line in found.itertuples():
+            row |= {
+                line.statistic: line.estimate,
+                f"{line.statistic}_low": line.low,
+                f"{line.statistic}_high": line.high,
+            }
+        rows.append(row | (pair == "itself").mean().add_suffix("_itself").to_dict())
     return pd.DataFrame(rows)
 
 
-def _verdicts(records: Sequence[Mapping], source: str) -> pd.Series:
+def _says(records: Sequence[Mapping], source: str) -> pd.Series:
     frame = pd.DataFrame([record for record in records if record["source"] == source])
     key = ["model", "template_id", "variant", "arm", "language", "repeat", "turn"]
     return frame.set_index(key)["stance"].map(SAYS)
+
+
+# --- replies from elsewhere -------------------------------------------------------------------------------------------
+
+
+def completed(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
+    """Return identity records, and sentences that say what was filled in for replies from elsewhere.
+
+    Such replies need the columns `WANTED` and `reply`, or `stance` in its place. Rows that the rules read, here or in
+    an earlier version, are read anew if a part of their verdict is missing; a stance that somebody else gave stays.
+    Raises `InputError` for other missing columns, a reply that is no text, and a false claim without its foil.
+    """
+    frame = pd.DataFrame(rows_of(replies))
+    said = {*frame}
+    wanted = WANTED if "stance" in said else (*WANTED, "reply")
+    if missing := [f"`{name}`" for name in wanted if name not in said]:
+        raise InputError(
+            f"The replies lack {', '.join(missing)}: wanted are {', '.join(wanted)}, found "
+            f"{', '.join(map(str, frame)) or 'nothing'}; add what is missing, or rename your columns with "
+            "`replies.rename(columns={...})`. docs/own-data.md says what they hold."
+        )
+    new = {name: value for name, value in FILLED.items() if name not in said}
+    frame = frame.assign(**new)
+    shown = [f"{name} {value!r}" for name, value in new.items() if value not in (None, "")]
+    if "repeat" not in said:
+        frame["repeat"] = frame.groupby([*SITUATION, "source", "turn"], dropna=False).cumcount()
+        shown.append("repeat in the order of the rows")
+    if not {*VERDICT} <= said:
+        found = pd.DataFrame(_read_anew(rows_of(frame), "stance" in said), columns=[*VERDICT], index=frame.index)
+        frame = frame.assign(**found.astype(object).where(found.notna(), None))
+        if (found["scorer"] == "claims").any():
+            shown.append("stances as the rules read the replies")
+    return frame, [f"Filled in, as the replies do not say it: {', '.join(shown)}."] if shown else []
+
+
+def _read_anew(rows: Sequence[Mapping], given: bool) -> list[dict]:
+    """Return the verdicts of rows: by the rules, but for stances that somebody else gave."""
+    for number, row in enumerate(rows):
+        _check_reply(number, row)
+    fresh = rescore([row | {"foil": row["foil"] or ""} for row in rows])
+    by_rules = [not given or row.get("scorer") == "claims" for row in rows]
+    return [new if ours else _as_given(row) for row, new, ours in zip(rows, fresh, by_rules, strict=True)]
+
+
+def _check_reply(number: int, row: Mapping) -> None:
+    """Raise `InputError` for a reply that cannot be held against what was claimed."""
+    if not isinstance(row["reply"], str | None):
+        raise InputError(f"Row {number} has the `reply` {row['reply']!r}; it must be the model's words, or null.")
+    for name in ("truth", "foil"):
+        if not isinstance(row[name], str) and (name == "truth" or row["arm"] in (*FALSE, "placebo", "mention")):
+            raise InputError(f"Row {number} has the arm {row['arm']!r} and no name as `{name}`, got {row[name]!r}.")
+
+
+def _as_given(row: Mapping) -> dict:
+    """Return a row whose stance somebody else gave, with what follows from it."""
+    stance = row["stance"]
+    made = {"name_stance": stance, "accepts": stance and accepts(row["arm"], stance), "claims": [], "scorer": "given"}
+    return made | {"passed": stance and passed(row["expect"], stance, row["source"])} | dict(row)

@@ -32,6 +32,11 @@ class Conversation:
     repeat: int
     said: list[tuple[int, str, list[dict], Response]] = field(default_factory=list)
 
+    @property
+    def reply(self) -> Response:
+        """Return the first reply."""
+        return self.said[0][3]
+
 
 async def run_suite(
     client: Client,
@@ -71,7 +76,7 @@ async def run_suite(
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
-    await converse_all(client, design, temperature, seed)
+    await hold(client, design, temperature, seed)
     clusters = {t.id: t.cluster for t in templates}
     records = [row for conversation in design for row in _rows(conversation, name, clusters)]
     if scoring == "judge":
@@ -82,15 +87,18 @@ async def run_suite(
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-async def converse_all(client: Client, design: Sequence[Conversation], temperature: float, seed: int) -> None:
+async def hold(
+    client: Client, design: Sequence[Conversation], temperature: float, seed: int, read_out: bool = True
+) -> None:
     """Hold all conversations, turn by turn: they fill in what each of them said.
 
-    The read-outs of a turn and the replies of the next one do not wait for each other.
+    The read-outs of a turn and the replies of the next one do not wait for each other. read_out: without it, a reply
+    that is cut off is no reply.
     """
 
     def request(c: Conversation, messages: list[dict], **parameters) -> Request:
         room = {"max_tokens": c.model.provider.answer_tokens}
-        return Request(c.model, messages, room | parameters, c.repeat, seed, cut_counts=True)
+        return Request(c.model, messages, room | parameters, c.repeat, seed, cut_counts=read_out)
 
     going = [(c, as_alternating(c.situation.messages)) for c in design]
     forked: list[tuple[Conversation, int, list[dict]]] = []
@@ -110,7 +118,8 @@ async def converse_all(client: Client, design: Sequence[Conversation], temperatu
             if reply.status == "error" or not reply.text.strip():
                 c.said.append((turn, "readout", fork, NOT_ASKED))
                 continue
-            forked.append((c, turn, fork))
+            if read_out:
+                forked.append((c, turn, fork))
             if turn < len(c.situation.pressure):
                 going.append((c, as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])))
         turn += 1
