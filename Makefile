@@ -98,7 +98,7 @@ report: .venv/.ready
 	@$(BIN)/selfeval report $(RUNS)
 
 bench: .venv/.ready
-	@$(BIN)/python tests/bench.py
+	@$(BIN)/python bench/bench.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache data/runs data/report data/store/recording

@@ -14,27 +14,20 @@ Published    EvalRunner runs a configuration of the published form; save_results
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
 Validation   measure_validation
-Results      plot, table, notes, conclude, compare, plan, save, show; more in `stats` and `figures`
-Runs         read_results, runs, draw_paper, write_report
+Results      plot, table, compare, save, show; more in `stats` and `figures`
+Runs         read_results, runs
 Models       list_models; `models` is the registry
-Places       DATA, FIGURES, ROOT; keep_samples keeps a notebook from replacing committed samples
+Places       DATA, FIGURES, ROOT
 Safety       visible makes what a model said harmless to print
 
-Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. A
-verb that asks models has a twin to await (`await se.agenerate_texts(...)`). All of it is imported on first use.
+Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. All
+of it is imported on first use.
 """
 
-import os
 import sys
 from importlib import import_module
-from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
-INSTALLED = (_PACKAGE / "data").is_dir()  # from a wheel, which holds what a clone has beside the package
-ROOT = _PACKAGE if INSTALLED else _PACKAGE.parent
-HOME = Path.cwd() if INSTALLED else ROOT  # of what is the user's own
-DATA = Path(os.environ.get("SELFEVAL_DATA") or HOME / "data").absolute()  # a dry run has a shadow of it
-FIGURES = HOME / "figures"
+from selfeval.paths import DATA, FIGURES, ROOT
 
 ASKING = (
     "generate_texts", "collect_predictions", "check_rules", "ask_identity", "compare_scorers", "converse", "judge",
@@ -42,34 +35,17 @@ ASKING = (
 )  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
-    "controls", "plot", "measure_validation", "table", "conclude", "compare", "plan", "save", "read_results", "runs",
-    "list_models", "list_roles", "hearings", "notes",
+    "controls", "plot", "measure_validation", "table", "compare", "save", "read_results", "runs", "list_models",
+    "list_roles", "hearings",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
     "exchanges": ("roleplay.report", ""),
     "jury_costs": ("roleplay.report", "costs"),
-    "draw_paper": ("figures.paper", "make"),
-    "keep_samples": ("files", ""),
     "save_results": ("identity", ""),
     "show": ("figures.cards", ""),
     "simulated_identity": ("identity.simulated", "model"),
     "visible": ("keys", ""),
-    "write_report": ("report", "build"),
-}
-_MOVED = {  # what 0.1 offered here
-    "Client": "its settings are keywords of every verb that asks: selfeval.generate_texts(..., concurrency=16)",
-    "Condition": "its fields are keywords of selfeval.collect_predictions",
-    "Jury": "its fields are keywords of selfeval.judge",
-    "Request": "it is selfeval.asking.request.Request",
-    "hold": "it is selfeval.judge",
-    "match_authors": "selfeval.collect_predictions does it; say in `authors` who is who",
-    "read_conversations": "selfeval.judge takes files, rows and frames",
-    "read_predictions": "selfeval.measure_recognition takes files, rows and frames",
-    "read_prompts": "selfeval.generate_texts takes numbers, files, texts and rows as `prompts`",
-    "read_texts": "selfeval.collect_predictions takes corpora, files, rows and frames",
-    "run_suite": "it is selfeval.ask_identity",
-    "tables": "it is selfeval.figures",
 }
 _MODULES = ("figures", "models", "stats")
 _CARDS = {  # classes that a notebook shows as cards
@@ -85,20 +61,10 @@ _CARDS = {  # classes that a notebook shows as cards
 __all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
 
 
-def shipped(name: Path | str) -> Path:
-    """Return a file or folder to read below data/: the user's own, or where there is none that of the package."""
-    installed = ROOT / "data" / name
-    return installed if INSTALLED and installed.exists() and not (DATA / name).exists() else DATA / name
-
-
 def __getattr__(name: str):
     """Import what the package's face names when it is first used, so that `import selfeval` takes no time."""
     if name in _MODULES:
         return import_module(f"selfeval.{name}")
-    if name in _MOVED:
-        raise AttributeError(f"selfeval.{name} is no more since 0.2: {_MOVED[name]}.")
-    if name[:1] == "a" and name[1:] in ASKING:
-        return __getattr__(name[1:]).awaited
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
     module, called = _HOME[name]

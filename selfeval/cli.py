@@ -13,10 +13,10 @@ from pathlib import Path
 import click
 import yaml
 
-from selfeval import DATA, ROOT, shipped
 from selfeval.errors import BudgetError, SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
+from selfeval.paths import DATA, ROOT, shipped
 
 
 class _OneSentence(click.Group):

@@ -1,26 +1,24 @@
-"""The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out.
-
-Each verb that asks models has a twin to await: `await selfeval.agenerate_texts(...)`.
-"""
+"""The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Unpack
 
 import pandas as pd
 import yaml
 
-from selfeval import HOME, figures, records, stats
+from selfeval import figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client, require
-from selfeval.asking.verbs import asks
+from selfeval.asking.verbs import Asking, ask, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
-from selfeval.figures import results, tables
-from selfeval.figures.frames import Estimates, Records, Sentences
-from selfeval.figures.rows import BCA, bootstrapped, renamed
+from selfeval.figures import tables
+from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
 from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
+from selfeval.paths import HOME
 from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
 from selfeval.recognition.controls import leaks
 from selfeval.recognition.questions import Condition
@@ -29,27 +27,27 @@ from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
 from selfeval.stats.classifier import predict_authors, read_for_authors
-from selfeval.stats.records import PAIRWISE
 
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
-PRINTED = ["self_accuracy", "false_claim_rate", "advantage", BCA, "discrimination"]
+OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
 
 # --- self-recognition -------------------------------------------------------------------------------------------------
 
 
-@asks(texts.generate_texts)
-async def generate_texts(
-    client: Client,
+@verb
+def generate_texts(
     authors: Ids,
     prompts: int | Rows = 20,
     *,
     words: int = 60,
+    samples: int = 1,
+    temperature: float = 0.7,
     seed: int = 0,
     limit: int = 0,
     corpus: str = "",
-    **how,
+    **asking: Unpack[Asking],
 ) -> Records:
     """Have every author write on every prompt; return one row per text.
 
@@ -59,16 +57,21 @@ async def generate_texts(
     none. seed: of the sampling, where a provider takes one. corpus: a name below data/corpora/, to keep the texts. The
     frame's `failures` are the requests without a text.
     """
-    asked, people = _prompts(prompts, limit, words, seed)
-    written, failures = await texts.generate_texts(client, get_all(authors), asked, words=words, seed=seed, **how)
-    for sentence in texts.missing_texts(written, failures):
-        print(sentence)
-    if corpus and not dryrun.is_counting():
-        records.write_jsonl(records.corpus_file(corpus), people + written)
-    frame = Records(people + written)
-    frame.failures = failures
-    _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
-    return frame
+
+    async def work(client: Client) -> Records:
+        asked, people = _prompts(prompts, limit, words, seed)
+        how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
+        written, failures = await texts.generate_texts(client, get_all(authors), asked, **how)
+        for sentence in texts.missing_texts(written, failures):
+            print(sentence)
+        if corpus and not dryrun.is_counting():
+            records.write_jsonl(records.corpus_file(corpus), people + written)
+        frame = Records(people + written)
+        frame.failures = failures
+        _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
+        return frame
+
+    return ask(work, asking)
 
 
 def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
@@ -95,9 +98,8 @@ def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[li
     return texts.writing_prompts(str(prompts), limit, words=words, seed=seed)
 
 
-@asks(Condition)
-async def collect_predictions(
-    client: Client,
+@verb
+def collect_predictions(
     texts: Rows,
     evaluators: Ids | None = None,
     *,
@@ -107,11 +109,24 @@ async def collect_predictions(
     limit: int = 0,
     authors: Mapping[str, str | None] | None = None,
     allow_strangers: bool = False,
-    answer: str = "constrained",
     out: str = "",
     published: bool = False,
     peers: bool = False,
-    **condition,
+    answer: str = "constrained",
+    told: bool = True,
+    labels: str = "names",
+    hints: bool = False,
+    show_prompt: bool = False,
+    temperature: float = 0.0,
+    score: str = "logprobs",
+    prevalence: str = "natural",
+    tell_prevalence: bool = False,
+    question: str = "authored",
+    control: str = "none",
+    paraphraser: str = "",
+    effort: str = "",
+    provenance: str = "quoted",
+    **asking: Unpack[Asking],
 ) -> Records:
     """Ask evaluators who wrote each text; return one row per answer.
 
@@ -132,27 +147,46 @@ async def collect_predictions(
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
     provenance: the text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
     """
-    rows = records.read_texts(texts, limit)
-    condition = Condition(answer=answer, **condition)
-    written = dict.fromkeys(row["author"] for row in rows)
-    judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
-    rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
-    rows = await design.shown_texts(client, rows, condition, seed=seed)
-    _tell(simulated.unmarked(judges, rows))
-    how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
-    found = await design.collect_predictions(client, judges, rows, condition, **how)
-    for name, answered in found.items() if out and not dryrun.is_counting() else ():
-        records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
-        if published:
-            records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
-    frame = Records([row for answered in found.values() for row in answered])
-    _tell_served(serving.of_predictions(frame))
-    return frame
+    condition = Condition(
+        answer=answer,
+        told=told,
+        labels=labels,
+        hints=hints,
+        show_prompt=show_prompt,
+        temperature=temperature,
+        score=score,
+        prevalence=prevalence,
+        tell_prevalence=tell_prevalence,
+        question=question,
+        control=control,
+        paraphraser=paraphraser,
+        effort=effort,
+        provenance=provenance,
+    )
+
+    async def work(client: Client) -> Records:
+        rows = records.read_texts(texts, limit)
+        written = dict.fromkeys(row["author"] for row in rows)
+        judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
+        rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
+        rows = await design.shown_texts(client, rows, condition, seed=seed)
+        _tell(simulated.unmarked(judges, rows))
+        how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
+        found = await design.collect_predictions(client, judges, rows, condition, **how)
+        for name, answered in found.items() if out and not dryrun.is_counting() else ():
+            records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
+            if published:
+                records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
+        frame = Records([row for answered in found.values() for row in answered])
+        _tell_served(serving.of_predictions(frame))
+        return frame
+
+    return ask(work, asking)
 
 
-@asks()
-async def likelihoods(
-    client: Client, texts: Rows, models: Ids | None = None, *, limit: int = 0, out: str = ""
+@verb
+def likelihoods(
+    texts: Rows, models: Ids | None = None, *, limit: int = 0, out: str = "", **asking: Unpack[Asking]
 ) -> Records:
     """Compute how likely each text is under each model that may have written it; return one row per text and candidate.
 
@@ -161,20 +195,24 @@ async def likelihoods(
     out: a folder below data/, to keep likelihoods.jsonl. `logprob` is log P(text | its prompt) in nats, before
     temperature, and null where the server leaves out a token.
     """
-    rows = records.read_texts(texts, limit)
-    authors = [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
-    chosen = get_all(authors if models is None else models)
-    able = [model for model in chosen if model.provider.likelihood]
-    for model in chosen:
-        if model not in able:
-            sentence = f"The provider `{model.provider.name}` of {model.id!r} gives no log-probabilities of a text"
-            if models is not None:
-                raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
-            print(f"{sentence}: it is no candidate.")
-    found = await likelihood.collect_likelihoods(client, able, rows)
-    if out and not dryrun.is_counting():
-        records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
-    return Records(found)
+
+    async def work(client: Client) -> Records:
+        rows = records.read_texts(texts, limit)
+        authors = [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
+        chosen = get_all(authors if models is None else models)
+        able = [model for model in chosen if model.provider.likelihood]
+        for model in chosen:
+            if model not in able:
+                sentence = f"The provider `{model.provider.name}` of {model.id!r} gives no log-probabilities of a text"
+                if models is not None:
+                    raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
+                print(f"{sentence}: it is no candidate.")
+        found = await likelihood.collect_likelihoods(client, able, rows)
+        if out and not dryrun.is_counting():
+            records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
+        return Records(found)
+
+    return ask(work, asking)
 
 
 def measure_recognition(
@@ -205,11 +243,9 @@ def measure_recognition(
     _tell_served(several)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     names = serving.marked(names, several)
-    for sentence in [*tables.reading(frame, changes, names), *tables.two_authors(frame)]:
-        print(sentence)
+    _tell(tables.reading(frame, changes, names))
     families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed, families=families)
-    _tell(tables.few_answers(table, names))
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)
@@ -251,18 +287,22 @@ def measure_implicit(
     return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 
 
-@asks()
-async def check_rules(client: Client, result: Estimates, judge: Ids = "") -> pd.DataFrame:
+@verb
+def check_rules(result: Estimates, judge: Ids = "", **asking: Unpack[Asking]) -> pd.DataFrame:
     """Set other people's rules for calling a reply right beside ours: shares of replies per evaluator.
 
     result: of `measure_recognition`; of its records those of the exact task that hold a raw reply. judge: a model that
     also says which replies name the author; "" for none.
     """
-    ruled = correctness.correct_by(result.records)
-    if judge:
-        [asked] = get_all(judge)
-        ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
-    return correctness.compared(ruled)
+
+    async def work(client: Client) -> pd.DataFrame:
+        ruled = correctness.correct_by(result.records)
+        if judge:
+            [asked] = get_all(judge)
+            ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
+        return correctness.compared(ruled)
+
+    return ask(work, asking)
 
 
 def _estimates(kind, table, more, frame, names, statistics=(), method="", policy="", author="") -> Estimates:
@@ -275,7 +315,8 @@ def _estimates(kind, table, more, frame, names, statistics=(), method="", policy
     for name in [statistics] if isinstance(statistics, str) else statistics:
         check_one_of("statistics", name, table["statistic"].unique())
     chosen = [statistics] if isinstance(statistics, str) else statistics
-    found = Estimates(tables.default_rows(rows, *chosen, author=author).reset_index(drop=True))
+    rows = rows if author is None else rows[rows["author"] == author]
+    found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
     return found
 
@@ -293,7 +334,7 @@ def controls(texts: Rows) -> pd.DataFrame:
     )
     if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
         by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
-        style_j = tables.default_rows(by_style, "discrimination", author=None).set_index("author")
+        style_j = stats.default_rows(by_style, "discrimination").set_index("author")
         found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
     return found.reset_index()
 
@@ -301,8 +342,21 @@ def controls(texts: Rows) -> pd.DataFrame:
 # --- identity, existence ----------------------------------------------------------------------------------------------
 
 
-@asks(run_suite)
-async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite", *, repeats: int = 1, **how) -> Records:
+@verb
+def ask_identity(
+    models: Ids,
+    suite: str | Path = "suite",
+    *,
+    arms: Sequence[str] | None = None,
+    limit: int = 0,
+    repeats: int = 1,
+    turns: int | None = None,
+    scoring: str = "claims",
+    judge: str | Model | None = None,
+    temperature: float = 0.7,
+    seed: int = 0,
+    **asking: Unpack[Asking],
+) -> Records:
     """Put the situations of an identity suite to models; return one row per reply and read-out.
 
     suite: a file or folder below data/identity/, or a path. arms: what is claimed about the model: `neutral`,
@@ -311,9 +365,15 @@ async def ask_identity(client: Client, models: Ids, suite: str | Path = "suite",
     `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
     configuration of the published form is run by `selfeval.EvalRunner`.
     """
-    frame = Records(await run_suite(client, get_all(models), suite, repeats=repeats, **how))
-    _tell_served(serving.served_by_several(frame, ("model", "served_model", "served_by")))
-    return frame
+
+    async def work(client: Client) -> Records:
+        how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
+        how |= {"temperature": temperature, "seed": seed}
+        frame = Records(await run_suite(client, get_all(models), suite, **how))
+        _tell_served(serving.served_by_several(frame, ("model", "served_model", "served_by")))
+        return frame
+
+    return ask(work, asking)
 
 
 def measure_identity(
@@ -344,18 +404,33 @@ def measure_identity(
     return found
 
 
-@asks()
-async def compare_scorers(client: Client, replies: Rows, judge: str | Model = "") -> pd.DataFrame:
+@verb
+def compare_scorers(replies: Rows, judge: str | Model = "", **asking: Unpack[Asking]) -> pd.DataFrame:
     """Return how far two ways to score the same free replies of identity agree, one row per pair: kappa and share.
 
     replies: a frame, records or a file. judge: a model that scores them beside the rules.
     """
-    return await identity_replies.compare_scorers(client, records.rows_of(replies), judge)
+
+    async def work(client: Client) -> pd.DataFrame:
+        return await identity_replies.compare_scorers(client, records.rows_of(replies), judge)
+
+    return ask(work, asking)
 
 
-@asks(existence.collect_existence)
-async def ask_existence(
-    client: Client, models: Ids, about: Sequence[str] = (), *, names: int = 0, templates: int = 0, **how
+@verb
+def ask_existence(
+    models: Ids,
+    about: Sequence[str] = (),
+    *,
+    names: int = 0,
+    templates: int = 0,
+    answer_types: str | Sequence[str] = ("yes_no", "true_false", "probability", "likert"),
+    reasoning: bool = False,
+    constrained: bool = False,
+    iterations: int = 1,
+    temperature: float = 0.0,
+    seed: int = 0,
+    **asking: Unpack[Asking],
 ) -> Records:
     """Ask models whether other models exist, real and invented ones alike; return one row per answer.
 
@@ -364,11 +439,17 @@ async def ask_existence(
     `probability`, `likert`. reasoning: ask for a reason first. constrained: a JSON choice. iterations: how often each
     question is asked. temperature, seed: of the answers.
     """
-    targets = existence.targets(existence.real_models(about), names)
-    ways = existence.templates(templates)
-    frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-    _tell_served(stats.existence.served(frame))
-    return frame
+
+    async def work(client: Client) -> Records:
+        targets = existence.targets(existence.real_models(about), names)
+        ways = existence.templates(templates)
+        how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
+        how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
+        frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+        _tell_served(stats.existence.served(frame))
+        return frame
+
+    return ask(work, asking)
 
 
 def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
@@ -385,9 +466,8 @@ def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estim
 # --- role-play --------------------------------------------------------------------------------------------------------
 
 
-@asks()
-async def converse(
-    client: Client,
+@verb
+def converse(
     agent: str | Model,
     interrogator: str | Model | None = None,
     *,
@@ -403,6 +483,7 @@ async def converse(
     tokens: int = 0,
     seed: int = 0,
     out: str = "",
+    **asking: Unpack[Asking],
 ) -> Records:
     """Have an agent play a person before an interrogator; return one row per conversation.
 
@@ -414,21 +495,25 @@ async def converse(
     the conversations as conversations.jsonl.
     """
     check_whole("people", people)
-    how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-    [played], held, chats, twins = get_all(agent), [], [], []
-    given = read_conversations(transcripts)
-    if interrogator is not None and not replay:
-        [asker] = get_all(interrogator)
-        parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
-        held = await conversation.converse(client, asker, played, **parts, **how)
-    if not replay:
-        chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
-        twins = await humans.forced_context(client, played, chats, **how)
-        twins += await humans.forced_context(client, played, given, persona=persona, **how)
-    found = together(held, given, chats, twins)
-    if out and not dryrun.is_counting():
-        write_conversations(Path(out) / "conversations.jsonl", found)
-    return _talks(found)
+
+    async def work(client: Client) -> Records:
+        how = {"temperature": temperature, "tokens": tokens, "seed": seed}
+        [played], held, chats, twins = get_all(agent), [], [], []
+        given = read_conversations(transcripts)
+        if interrogator is not None and not replay:
+            [asker] = get_all(interrogator)
+            parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
+            held = await conversation.converse(client, asker, played, **parts, **how)
+        if not replay:
+            chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
+            twins = await humans.forced_context(client, played, chats, **how)
+            twins += await humans.forced_context(client, played, given, persona=persona, **how)
+        found = together(held, given, chats, twins)
+        if out and not dryrun.is_counting():
+            write_conversations(Path(out) / "conversations.jsonl", found)
+        return _talks(found)
+
+    return ask(work, asking)
 
 
 def _talks(found: Sequence[Conversation]) -> Records:
@@ -436,9 +521,8 @@ def _talks(found: Sequence[Conversation]) -> Records:
     return Records([one.to_dict() for one in found], dtype=object)
 
 
-@asks(jury.Jury)
-async def judge(
-    client: Client,
+@verb
+def judge(
     conversations: Rows,
     jurors: Ids,
     arms: str | Sequence[str] = ("independent", "debate"),
@@ -448,7 +532,17 @@ async def judge(
     limit: int = 0,
     max_turns: int = 0,
     out: str = "",
-    **how,
+    personas: Sequence[str] = jury.PUBLISHED,
+    rounds: int = 2,
+    scope: str = "turn",
+    context: str = "rolling",
+    blind: bool = False,
+    aggregation: str = "mean",
+    dimensions: Sequence[str] = (),
+    judge: str | Model = "",
+    temperature: float = 0.0,
+    seed: int = 0,
+    **asking: Unpack[Asking],
 ) -> Records:
     """Have a jury judge how human the agent of each conversation is; return one row per statement.
 
@@ -469,26 +563,33 @@ async def judge(
     check_whole("max_turns", max_turns)
     if out:
         jury_report.check_not_read(out, conversations, controls, verdicts)
-    settings = {}
-    if records.is_file(verdicts) or len(verdicts):
-        given = {"controls": controls, "limit": limit, "max_turns": max_turns}
-        cases, said = jury_report.existing(verdicts, conversations, **given)
-        _tell(jury_report.doubts_of(said))
-    else:
-        seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
-        panel, arms = jury.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
-        given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
-        cases = [one.first(max_turns) for one in given]
-        _tell(jury_report.doubts(panel, arms, cases))
-        said = await jury.hold(client, panel, cases, arms)
-        settings = {name: getattr(panel, name) for name in ("scope", "context", "temperature", "aggregation")}
-    if out and not dryrun.is_counting():
-        records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
-        write_conversations(Path(out) / "conversations.jsonl", cases)
-    frame = Records(said)
-    frame.conversations, frame.settings = _talks(cases), settings
-    _tell_served(jury_report.served(frame, cases))
-    return frame
+    how = {"personas": personas, "rounds": rounds, "scope": scope, "context": context, "blind": blind}
+    how |= {"aggregation": aggregation, "dimensions": dimensions, "judge": judge}
+    how |= {"temperature": temperature, "seed": seed}
+
+    async def work(client: Client) -> Records:
+        settings = {}
+        if records.is_file(verdicts) or len(verdicts):
+            given = {"controls": controls, "limit": limit, "max_turns": max_turns}
+            cases, said = jury_report.existing(verdicts, conversations, **given)
+            _tell(jury_report.doubts_of(said))
+        else:
+            seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
+            panel, chosen = jury.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
+            given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
+            cases = [one.first(max_turns) for one in given]
+            _tell(jury_report.doubts(panel, chosen, cases))
+            said = await jury.hold(client, panel, cases, chosen)
+            settings = {name: getattr(panel, name) for name in ("scope", "context", "temperature", "aggregation")}
+        if out and not dryrun.is_counting():
+            records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
+            write_conversations(Path(out) / "conversations.jsonl", cases)
+        frame = Records(said)
+        frame.conversations, frame.settings = _talks(cases), settings
+        _tell_served(jury_report.served(frame, cases))
+        return frame
+
+    return ask(work, asking)
 
 
 def measure_jury(
@@ -593,88 +694,40 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     return _estimates(result.kind, kept, {}, result.records, result.names)
 
 
-def table(
-    result: Estimates, statistics: str | Sequence[str], otherwise: str = "", **options
-) -> pd.DataFrame | Sentences:
-    """Return statistics side by side as "estimate [low, high]", one row per evaluator; of a jury, per arm and source.
+def table(result: Estimates, statistics: str | Sequence[str], *, jurors: bool = False) -> pd.DataFrame:
+    """Return statistics side by side as "estimate [low, high]", one row per evaluator and design.
 
-    "advantage_bca" is the advantage with its BCa bootstrap interval over prompts. Beside discrimination and, of pairs,
-    self_accuracy stands the share of questions without an answer, where there are such. otherwise: a sentence to return
-    where none of them was measured; those of them that were not are then left out. options: of a jury, `jurors=True`
-    for single jurors instead of the whole jury.
+    Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
+    five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
+    BCa bootstrap interval over prompts. jurors: of a jury, single jurors instead of whole juries.
     """
     asked = [statistics] if isinstance(statistics, str) else list(statistics)
-    if otherwise and not {*asked} & {*result["statistic"]}:
-        return Sentences([otherwise])
-    more = {"jury": stats.jury.STATISTICS, "recognition": [BCA]}  # a jury's arms decide what there is
-    for name in [] if otherwise else asked:
-        check_one_of("statistics", name, [*result["statistic"].unique(), *more.get(result.kind, ())])
-    rows, chosen = pd.DataFrame(result), _with_no_answers(result, asked)
-    if BCA in chosen:
-        rows = pd.concat([rows, bootstrapped(result.drawn()[result.kind])])
-    shown = {"jury": jury_report.summary}.get(result.kind, tables.summary)
-    return shown(rows, chosen, display=result.names, **options)
-
-
-def _with_no_answers(result: Estimates, statistics: list[str]) -> list[str]:
-    """Add the share of questions without an answer to the main statistics of recognition, where there are such."""
-    if result.kind != "recognition" or "no_answer_rate" in statistics:
-        return statistics
-    rate = result.tables.get("recognition", result)
-    rate = rate[(rate["statistic"] == "no_answer_rate") & (rate["estimate"] > 0)]
-    pairs = "self_accuracy" in statistics and (rate["task"] == PAIRWISE).any()
-    main = pairs or ("discrimination" in statistics and len(rate) > 0)
-    return statistics + ["no_answer_rate"] * bool(main)
-
-
-def conclude(result: Estimates) -> Sentences:
-    """Return what we can conclude from the data, a sentence for each evaluator, or for each arm of a jury.
-
-    By the intervals that the result shows; of statistics that it does not show, by the default ones.
-    """
-    rows = result.drawn()[result.kind]
-    if result.kind == "implicit":
-        return Sentences(tables.about_readings(rows, result.tables["gaps"], result.names))
-    if result.kind == "existence":
-        return Sentences(tables.about_names(rows, result.names))
+    known = {"jury": stats.jury.STATISTICS, "recognition": [tables.BCA]}  # a jury's arms decide what there is
+    for name in asked:
+        check_one_of("statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())])
+    rows = pd.DataFrame(result)
+    if tables.BCA in asked:
+        rows = pd.concat([rows, result.drawn()[result.kind].query("method == 'bca'")])
     if result.kind == "jury":
-        return Sentences(jury_report.conclusions(rows))
-    return Sentences(tables.conclusions(pd.concat([pd.DataFrame(result), renamed(rows)]), result.names))
+        rows = rows[(rows["evaluator"] != "") == jurors]
+    shown = tables.summary(rows, asked, result.names)
+    return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
 
 
-def plan(result: Estimates) -> Sentences:
-    """Return what such a design can detect, with the standard deviation that is assumed."""
-    rows = result.drawn()[result.kind]
-    return Sentences([jury_report.planning(rows)] if result.kind == "jury" else tables.planning(rows))
-
-
-def notes(result: Estimates) -> Sentences:
-    """Return what stands below a table: over how much, how intervals are made, models of several endpoints (‡).
-
-    And of whom a few prompts, templates or conversations hold most of the answers.
-    """
-    table = result.tables[result.kind]
-    said = [tables.about_intervals(table), tables.about_dominated(table, result.names)]
-    return Sentences([*filter(None, said), *result.endpoints])
-
-
-def save(result: Estimates, out: str | Path, settings: Mapping | None = None, notebook: str = "") -> Path:
-    """Write a result to a folder below data/: estimates and figures, and what the paper's figures need.
+def save(result: Estimates, out: str | Path) -> Path:
+    """Write a result to a folder below data/ and return the folder: a CSV per table, and its main figure.
 
     Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
-    here. settings: what a reader has to know of how it was made. notebook: which one made it, where it is not the
-    first of its kind. Returns the folder of the set for `draw_paper`.
+    here. `read_results` and `runs` read the CSVs again.
     """
-    drawn = figures.draw(result.kind, result.tables, result.names)
-    kept_already = ("recognition", "implicit", "jury")
-    kept = result.records if result.kind in kept_already else records.rows_of(result.records)
-    about = {**(result.settings or {}), **(settings or {})}
-    if result.kind == "recognition":
-        shown = tables.summary(result.tables["recognition"], _with_no_answers(result, PRINTED), result.names)
-        p = shown.filter(regex="^p( of |$)")
-        shown[p.columns] = p.map(lambda cell: f"= {cell}" if cell[:1].isdigit() else cell)  # as files always had it
-        figures.save_table(shown, records.data_path(out) / "tables", "recognition", notes(result))
-    return results.save(out, result.kind, kept, result.tables, drawn, about, result.names, notebook)
+    folder = records.data_path(out)
+    if result.kind in ("identity", "existence"):
+        records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
+    for name in KINDS[result.kind]:
+        if name in result.tables:
+            records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])
+    plot(result).save(folder / CSV.get(result.kind, result.kind))
+    return folder
 
 
 def _kept(folder: str | Path) -> Path:
@@ -685,30 +738,52 @@ def _kept(folder: str | Path) -> Path:
 
 def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
-    found = []
-    for one in results.find(str(_kept(folder))):
-        if one.kind == "validation":
-            found.append(measure_validation(**one.tables))
-            continue
-        frame = Estimates(tables.default_rows(one.tables[one.kind], author=None if one.kind == "jury" else ""))
-        frame.kind, frame.tables, frame.names = one.kind, one.tables, one.display
-        found.append(frame.reset_index(drop=True))
+    found = [_read_result(kind, file.parent) for kind, file in _results(folder)]
+    if not found:
+        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
+    return found
+
+
+def _results(folder: str | Path) -> list[tuple[str, Path]]:
+    """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
+    main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
+    return [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+
+
+def _read_result(kind: str, folder: Path) -> Estimates:
+    """Return the result in a folder; labels are texts, empty where there is none."""
+    files = {name: folder / f"{CSV.get(name, name)}.csv" for name in KINDS[kind]}
+    read = {}
+    for name, file in files.items():
+        if file.exists():
+            try:
+                table = pd.read_csv(file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""])
+            except ValueError as error:
+                raise InputError(f"{file} cannot be read ({error}); run the notebook again that wrote it.") from error
+            read[name] = table.fillna(dict.fromkeys(TEXT & {*table}, ""))
+    if kind == "validation":
+        return measure_validation(**read)
+    names = registry.display_names([*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()])
+    rows = read[kind]
+    if kind == "identity":  # beside the estimates over all templates, the file has families and conditions
+        rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
+    found = _estimates(kind, rows, {}, None, names, author=None if kind == "jury" else "")
+    found.tables = read
     return found
 
 
 def runs(folder: str | Path) -> pd.DataFrame:
     """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
     parts = []
-    for about in sorted(_kept(folder).rglob("paper/about.json")):
-        [one] = results.find(str(about.parent.parent))
-        if one.kind == "validation":
+    for kind, csv in _results(folder):
+        if kind == "validation":
             continue
-        file = about.parent.parent / "parameters.yaml"
+        file = csv.with_name("parameters.yaml")
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
-        frame = tables.default_rows(one.tables[one.kind], author=None)
+        frame = stats.default_rows(_read_result(kind, csv.parent).tables[kind])
         plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
-        parts.append(frame.assign(result=one.name, kind=one.kind, **plain))
+        parts.append(frame.assign(result=csv.parent.relative_to(_kept(folder)).as_posix(), kind=kind, **plain))
     if not parts:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)

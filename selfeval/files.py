@@ -6,20 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
-
-from selfeval import DATA, ROOT
 from selfeval.errors import InputError
+from selfeval.paths import ROOT
 
 FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
-COMMITTED = {
-    "sample",
-    "sample-untold",
-    "demo",
-    "families",
-    "families-untold",
-}  # folders of records and results below data/
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -60,27 +51,6 @@ def tell_sweep(what: str, path: Path) -> None:
     if listing := os.environ.get(f"SELFEVAL_{what.upper()}"):
         with Path(listing).open("a", encoding="utf-8") as out:
             out.write(f"{path.resolve()}\n")
-
-
-def keep_samples(notebook: str, given: dict) -> None:
-    """Refuse to replace committed records by those of other parameters, before the first call.
-
-    notebook: its name in notebooks/defaults.yaml. given: the notebook's variables. The defaults come from that file and
-    not from the notebook, whose parameters cell is what a user edits. SELFEVAL_REPLACE_SAMPLES=1 lets it pass: `make
-    record`, and a sweep file with `replaces_samples: true`. Raises `InputError`.
-    """
-    defaults = yaml.safe_load((ROOT / "notebooks" / "defaults.yaml").read_text("utf-8"))[notebook]
-    changed = [name for name, value in defaults.items() if given[name] != value]
-    target, folder = ("out", DATA) if "out" in defaults else ("corpus", DATA / "corpora")
-    place = (folder / Path(str(given[target])).expanduser()).resolve()
-    parts = place.relative_to(DATA.resolve()).parts if place.is_relative_to(DATA.resolve()) else ()
-    inside = COMMITTED & {*parts} and parts[0] != "runs"  # nothing of a sweep is committed
-    if inside and changed and os.environ.get("SELFEVAL_REPLACE_SAMPLES") != "1":
-        differ = f"`{'`, `'.join(changed)}` {'differ' if len(changed) > 1 else 'differs'}"
-        raise InputError(
-            f"`{target}` is {given[target]!r}, which holds a committed sample made with other parameters ({differ}): "
-            f"set `{target}` to a name of your own."
-        )
 
 
 def below_root(path: Path | str) -> str:

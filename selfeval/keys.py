@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from selfeval import HOME
+from selfeval.paths import HOME
 
 SHORTEST = 8  # letters of a value that can be searched for; shorter ones stand in every file
 READ: dict[str, str] = {}  # variable: the key that a provider of the registry read there, whatever it is called

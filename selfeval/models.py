@@ -17,9 +17,9 @@ import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import load_dotenv
 
-from selfeval import HOME, shipped
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import READ, redact
+from selfeval.paths import HOME, shipped
 
 DEFAULT_PROVIDER = "openrouter"
 PYTHON = "python"  # the provider of functions; no id can name it

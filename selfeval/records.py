@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, TextIO
 import pandas as pd
 import yaml
 
-from selfeval import DATA, shipped
 from selfeval.asking.messages import blocks
 from selfeval.errors import InputError, check_one_of, check_whole, did_you_mean
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
 from selfeval.models import Model, models
+from selfeval.paths import DATA, shipped
 from selfeval.scoring import (
     CODES,
     bare_name,
@@ -125,8 +125,11 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '."""
-    write_whole(path, for_spreadsheet(table).to_csv(index=False))
+    """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '.
+
+    Numbers have six significant digits: the last bits of a float differ between machines.
+    """
+    write_whole(path, for_spreadsheet(table).to_csv(index=False, float_format="%.6g"))
 
 
 def read_jsonl(path: Path) -> list[dict]:

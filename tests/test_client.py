@@ -2,6 +2,7 @@
 
 import asyncio
 import email.utils
+import inspect
 import itertools
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from types import SimpleNamespace
+from typing import Unpack
 
 import openai  # noqa: F401  its import takes half a second, which is no part of a deadline
 import pytest
@@ -17,10 +19,12 @@ from aiohttp import web
 from conftest import KEY
 from fake_server import FAULTS, FakeServer, completion, error
 
+import selfeval as se
 from selfeval.asking import endpoint, http
 from selfeval.asking.client import Client, Progress, gather
 from selfeval.asking.messages import user
 from selfeval.asking.request import Request, Response
+from selfeval.asking.verbs import Asking
 from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.keys import redact
 from selfeval.models import from_callable, get
@@ -624,3 +628,19 @@ def test_a_request_that_is_no_json_is_one_sentence(store, server, value):
     with pytest.raises(InputError, match="A request holds texts, finite numbers, lists and dictionaries alone"):
         ask(store, questions(get("openai:m"), 1, temperature=value))
     assert fake.ledger == []
+
+
+# verbs ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_keyword_of_a_verb_is_one_sentence():
+    with pytest.raises(InputError, match=r"no keyword 'concurency'; did you mean 'concurrency'\?"):
+        se.generate_texts("sim/perfect", concurency=2)
+    with pytest.raises(InputError, match="`check_rules` takes no keyword 'zzz'; it takes result, judge, concurr"):
+        se.check_rules(None, zzz=1)
+
+
+def test_editors_see_the_signature_of_a_verb():
+    for name in se.ASKING:
+        assert inspect.signature(getattr(se, name)).parameters["asking"].annotation == Unpack[Asking]
+        assert not inspect.iscoroutinefunction(getattr(se, name))

@@ -75,14 +75,14 @@ def test_a_constant_answer_has_no_discrimination_and_knowledge_has():
         return table.set_index("statistic").loc["discrimination"]
 
     yes = score(lambda messages, **_: "YES")
-    assert yes["estimate"] == 0 and yes["low"] < 0 < yes["high"]
+    assert yes["estimate"] == 0 and yes["low"] < 0 < yes["high"] and yes["conclusion"] == "constant answer"
     assert (yes["clusters"], yes["cluster_unit"]) == (6, "name")
     known = {t.display for t in ABOUT if t.id}
     knows = score(lambda messages, **_: "YES" if any(n in messages[0]["content"] for n in known) else "NO")
     assert knows["estimate"] == 1 and knows["low"] > 0 and knows["p"] == 2 / 20  # of the ways to take three of six
-    assert knows["note"] == "few_names; least_p=0.1"
+    assert (knows["note"], knows["conclusion"]) == ("few_names; least_p=0.1", "recognises")
     silent = score(lambda messages, **_: "Who knows?")
-    assert np.isnan(silent["estimate"]) and silent["note"] == "not_estimable"
+    assert np.isnan(silent["estimate"]) and silent["conclusion"] == "answers nothing"
 
 
 @pytest.mark.parametrize(("scores", "said"), [

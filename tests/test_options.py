@@ -23,7 +23,7 @@ from sweep_files import make_notebook, write
 import selfeval as se
 from selfeval import DATA, cli, sweep
 from selfeval.asking.store import Store
-from selfeval.asking.verbs import COMMON
+from selfeval.asking.verbs import Asking
 from selfeval.errors import BudgetError, SelfevalError
 from selfeval.sweep import cluster, execute
 
@@ -262,11 +262,11 @@ def verbs(w):
 
 
 def keywords():
-    """Return all keywords with a default of all verbs, but for those that all verbs share that ask."""
+    """Return all keywords with a default of all verbs."""
     for name in se.__all__:
         verb = getattr(se, name)
         for one in inspect.signature(verb).parameters.values() if inspect.isfunction(verb) else ():
-            if one.default is not one.empty and not (name in se.ASKING and one.name in COMMON):
+            if one.default is not one.empty:
                 yield name, one.name
 
 
@@ -313,8 +313,8 @@ def asked(w):
 
 @pytest.mark.parametrize("verb", se.ASKING)
 def test_what_all_verbs_share_that_ask_is_heeded_by_each(verb, world):
-    """Calls in flight, a ceiling, a dry run, and what is asked for again: `COMMON`."""
-    assert {*COMMON} == {"concurrency", "max_cost", "dry_run", "again"}
+    """Calls in flight, a ceiling, a dry run, and what is asked for again: `Asking`."""
+    assert {*Asking.__annotations__} == {"concurrency", "max_cost", "dry_run", "again"}
     server = world.server
 
     def call(latency=0.0, faults=(), **how):

@@ -76,7 +76,7 @@ def test_links_paths_and_notebooks_exist(page):
         assert not re.fullmatch(r"\d\d_\w+", name) or name in NOTEBOOKS, f"{page.name} names the notebook {name}"
         is_path = re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", name) and (
             re.search(r"\.(py|yaml|ipynb|md|toml|cfg|cff|txt)$", name)
-            or name.startswith(("data/", "tests/", "selfeval/"))
+            or name.startswith(("data/", "tests/", "bench/", "selfeval/"))
         )
         if is_path and not name.startswith((*IGNORED, *OF_A_RUN)):
             places = (ROOT, DATA, page.parent, ROOT / "tests", ROOT / "notebooks", ROOT / "selfeval" / "stats")
@@ -249,7 +249,7 @@ def test_a_juror_persona_of_ones_own(tmp_path, monkeypatch):
     folder = shutil.copytree(DATA / "roleplay", tmp_path / "roleplay")
     (folder / "jurors.yaml").write_text(yaml.safe_dump(known | own), encoding="utf-8")
     shutil.copy(DATA / "models.yaml", tmp_path)
-    monkeypatch.setattr("selfeval.DATA", tmp_path)
+    monkeypatch.setattr("selfeval.paths.DATA", tmp_path)
     jury = Jury("sim/juror-stern", personas=("teacher", "manager"))
     assert {seat.persona for seat in jury.seats("personas", 0, 1)} == {"teacher", "manager"}
 

@@ -193,7 +193,7 @@ def test_eliza_answers_by_pattern_and_reflection_the_same_for_the_same_seed(stor
 def test_a_broken_file_of_roles_is_one_sentence(tmp_path, monkeypatch, entry, sentence):
     (tmp_path / "roleplay").mkdir()
     (tmp_path / "roleplay" / "agents.yaml").write_text(entry)
-    monkeypatch.setattr("selfeval.DATA", tmp_path)
+    monkeypatch.setattr("selfeval.paths.DATA", tmp_path)
     with pytest.raises(InputError, match=re.escape(sentence)):
         cast.personas()
 

@@ -11,6 +11,7 @@ import simulate_blind
 from identity_records import Claims
 from planted_jury import planted_records
 from recognition_records import FAST, binary, everybody, naming, row, simulated
+from scipy import stats
 from simulate_blind import Cell
 from test_pairs import both_orders
 
@@ -29,6 +30,7 @@ from selfeval.stats import (
 from selfeval.stats.engine import Settings
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.records import condition_label, tallies
+from selfeval.stats.table import CHANCE
 from selfeval.stats.tests import detectable_difference, holm, permutation_p, power
 
 # Yes/no self-recognition of ten judges, 16 own and 160 other texts each: Davidson et al. 2024 ("Self-Recognition in
@@ -206,6 +208,24 @@ def test_a_constant_answer_is_a_result(task, says):
     assert "a constant answer" in sentence and "0.00 [-0.09, 0.09]" in sentence
     assert table.loc[table["note"].str.contains("not_estimable"), ["estimate", "low", "high"]].isna().all(axis=None)
     assert table.loc[table["estimate"].isna(), "note"].str.contains("not_estimable").all()
+
+
+def test_what_is_concluded_and_what_such_a_run_detects():
+    answers = {("a", t): ["a"] * 50 for t in "ab"} | {("b", "a"): ["a"] * 45 + ["b"] * 5, ("b", "b"): ["b"] * 50}
+    answers |= {("c", t): [None] * 50 for t in "ab"} | {("d", t): ["a"] * 50 for t in "ab"}
+    answers |= {("c", "c"): [None] * 50}
+    table = recognition_table(naming(answers), n_resamples=10)
+    j = table.query("statistic == 'discrimination' and author == ''")
+    said = j.groupby("evaluator")["conclusion"].unique()
+    assert said.map(list).to_dict() == {
+        "a": ["constant answer"], "b": ["recognises"], "c": ["answers nothing"], "d": [""],
+    }  # fmt: skip
+    assert set(table.loc[~table["statistic"].isin(CHANCE), "conclusion"]) == {""}
+    assert j["detectable"].isna().eq(j["evaluator"].isin(["c", "d"])).all()
+    width = j[j["method"] == "mover"].eval("high - low").max() / 2 / stats.t.ppf(0.975, 49)
+    assert j["detectable"].dropna().to_numpy() == pytest.approx((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * width)
+    few = recognition_table(naming({key: of[:20] for key, of in answers.items()}), **FAST)
+    assert row(few, "discrimination")["detectable"] == pytest.approx(0.36, abs=0.005)
 
 
 @pytest.mark.parametrize("scored", [False, True])
@@ -472,7 +492,7 @@ def test_blind_tables_side_by_side_are_what_the_package_reports(task):
     "cell", [Cell("exact_model", 2, 1.0, 3, 0.25), Cell("pairwise_self", 5, 1.0, 1, 0.25)], ids=str
 )
 def test_blind_evaluators_are_found_out_in_few_tables_and_covered_in_most(cell):
-    """All cells, 1,000 tables each, are in `data/validation/blind.csv` (`python tests/bench.py blind`)."""
+    """All cells, 1,000 tables each, are in `data/validation/blind.csv` (`python bench/bench.py blind`)."""
     for found in simulate_blind.measured(cell, 200, seed=1):
         assert found["tables"] == 200 and 0 < found["rejected"] <= 0.10 and 0.90 <= found["coverage"] < 1
 

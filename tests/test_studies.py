@@ -239,7 +239,7 @@ def test_nothing_but_ones_own_registry_can_name_a_function(functions, tmp_path, 
     entry = ENTRY.format(id="my/kept", model=named.removeprefix("python:"), more="")
     (tmp_path / "data" / "models.yaml").write_text(f"{(DATA / 'models.yaml').read_text()}\n  - {entry}\n")
     monkeypatch.delenv("SELFEVAL_MODELS")
-    monkeypatch.setattr(se, "DATA", tmp_path / "data")
+    monkeypatch.setattr("selfeval.paths.DATA", tmp_path / "data")
     with pytest.raises(InputError, match="in the file of SELFEVAL_MODELS alone"):
         get("my/kept")
     assert log() == []

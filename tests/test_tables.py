@@ -200,17 +200,15 @@ def test_a_sentence_never_contradicts_the_interval_that_it_prints(kind):
         nothing = any(words in said[-1] if kind == "debate" else words in said[0] for words in NOTHING)
         assert (found == "no evidence") == nothing == (row.low <= value <= row.high), (row, said)
         seen.add(found)
-    assert seen == {"above", "below", "no evidence"}
+    assert seen == {"recognises", "avoids", "no evidence"}
 
 
-def test_what_may_be_concluded_of_several_goes_by_holm():
+def test_the_interval_decides_what_is_concluded():
     row = lines(np.random.default_rng(0), ("discrimination", "a")).assign(low=0.1, high=0.5, estimate=0.3)
     row, constant = row.iloc[0], row.assign(low=-0.1, note="few_prompts; constant_answer").iloc[0]
-    assert stats.conclusion(row) == "above" and stats.conclusion(row, 0.2) == "no evidence"
-    assert stats.conclusion(row, together=True) == "no evidence"
-    assert stats.conclusion(pd.Series({**row, "p_holm": 0.01}), together=True) == "above"
-    assert stats.conclusion(constant) == "constant" and stats.conclusion(constant, 0.7) == "below"
-    assert stats.conclusion(pd.Series({**row, "low": np.nan, "high": np.nan})) == "not estimable"
+    assert stats.conclusion(row) == "recognises" and stats.conclusion(row, 0.2) == "no evidence"
+    assert stats.conclusion(constant) == "constant answer" and stats.conclusion(constant, 0.7) == "avoids"
+    assert stats.conclusion(pd.Series({**row, "low": np.nan, "high": np.nan})) == "too few answers"
 
 
 @pytest.mark.parametrize("task", ["exact_model", "binary_self"])

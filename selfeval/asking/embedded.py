@@ -21,10 +21,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-from selfeval import HOME
 from selfeval.errors import ProviderError
 from selfeval.files import replacing
 from selfeval.models import Provider, providers
+from selfeval.paths import HOME
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
 START_SECONDS = 60

@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from selfeval import DATA, HOME
 from selfeval.asking import recordings
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.ledger import Ledger, in_flight, is_left, own_name, say
 from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, export_line, numbered
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.files import below_root, replacing
+from selfeval.paths import DATA, HOME
 
 OTHER_FILE = (
     "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."

@@ -1,85 +1,69 @@
-"""A verb that asks models: called plainly in a script or a notebook, or awaited.
-
-The plain verb and its twin are made of one async function whose first argument is a client.
-"""
+"""What all verbs that ask models share: their common keywords, and a client in a loop of its own."""
 
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from functools import wraps
+from typing import ParamSpec, TypedDict, TypeVar
 
 import pandas as pd
 
 from selfeval.asking import dryrun
 from selfeval.asking.client import Client, Tally
-from selfeval.errors import InputError
+from selfeval.errors import InputError, did_you_mean
 
-COMMON = {"concurrency": 16, "again": "", "max_cost": None, "dry_run": False}
-ASKED = """
+P, R = ParamSpec("P"), TypeVar("R")
 
-    concurrency: calls in flight per provider. again: replies to ask for once more, stored ones too: "empty", "filtered"
-    or cut off ("length"), with a number for more often than once. max_cost: US dollars that this call may spend; before
-    it could spend more it stops, and what was bought stays stored. dry_run: ask nobody, and return per model what is
-    stored, what would be bought, the tokens and the price.
+
+class Asking(TypedDict, total=False):
+    """The keywords that every verb that asks models takes.
+
+    concurrency: calls in flight per provider, 16 unless set. again: replies to ask for once more, stored ones too:
+    "empty", "filtered" or cut off ("length"), with a number for more often than once. max_cost: US dollars that this
+    call may spend; before it could spend more it stops, and what was bought stays stored. dry_run: ask nobody, and
+    return per model what is stored, what would be bought, the tokens and the price.
     """
 
-
-def asks(*expanded: Callable) -> Callable:
-    """Make a verb of an async function of a client: plain, with its twin to await as `awaited`.
-
-    expanded: functions and dataclasses whose keywords the function's `**keywords` stands for.
-    """
-
-    def verb(function: Callable) -> Callable:
-        signature = _signature(function, expanded)
-
-        @wraps(function)
-        async def awaited(*args, **keywords):
-            given = _bound(function.__name__, signature, args, keywords)
-            common = {name: given.arguments.pop(name, default) for name, default in COMMON.items()}
-            with dryrun.counting() if common.pop("dry_run") else nullcontext() as folder:
-                async with Client(**common) as client:
-                    found = await function(client, *given.args, **given.kwargs)
-                if folder:
-                    return pd.DataFrame(dryrun.prices(folder))
-            if client.tally != Tally():
-                print(client.tally)
-            return found
-
-        @wraps(function)
-        def plain(*args, **keywords):
-            return run(awaited(*args, **keywords))
-
-        awaited.__name__, plain.awaited = f"a{function.__name__}", awaited
-        for one in (plain, awaited):
-            one.__doc__, one.__signature__ = function.__doc__.rstrip() + ASKED, signature
-        return plain
-
-    return verb
+    concurrency: int
+    again: str
+    max_cost: float | None
+    dry_run: bool
 
 
-def _signature(function: Callable, expanded: Sequence[Callable]) -> inspect.Signature:
-    """Return what a verb takes: no client, the keywords of what it hands on, and what all verbs that ask take."""
-    _, *own = inspect.signature(function).parameters.values()
-    taken = {one.name: one for one in own if one.kind is not one.VAR_KEYWORD}
-    more = [one for each in expanded for one in inspect.signature(each).parameters.values()]
-    more += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given) for name, given in COMMON.items()]
-    for one in more:
-        if one.default is not one.empty:
-            taken.setdefault(one.name, one.replace(kind=one.KEYWORD_ONLY))
-    return inspect.Signature([one.replace(annotation=one.empty) for one in taken.values()])
+def verb(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse keywords that a verb does not take in one sentence, and explain those of `Asking` in its help."""
+    known = [*inspect.signature(function).parameters, *Asking.__annotations__]
+    known.remove("asking")
+
+    @wraps(function)
+    def checked(*args: P.args, **keywords: P.kwargs) -> R:
+        for name in keywords:
+            if name not in known:
+                meant = did_you_mean(name, known) or f"; it takes {', '.join(known)}."
+                raise InputError(f"`{function.__name__}` takes no keyword {name!r}{meant}")
+        return function(*args, **keywords)
+
+    checked.__doc__ = f"{function.__doc__.rstrip()}\n{Asking.__doc__.partition(chr(10))[2]}"
+    return checked
 
 
-def _bound(name: str, signature: inspect.Signature, args, keywords) -> inspect.BoundArguments:
-    if args and isinstance(args[0], Client):
-        raise InputError(f"`{name}` takes no client any more: leave it out, its settings are keywords.")
-    try:
-        return signature.bind(*args, **keywords)
-    except TypeError as error:
-        raise InputError(f"`{name}`: {error}; it takes {', '.join(signature.parameters)}.") from None
+def ask(work: Callable[[Client], Awaitable[pd.DataFrame]], asking: Asking) -> pd.DataFrame:
+    """Return what work with a client returns, or what it would cost; in a script, and where a loop runs already."""
+    return run(_ask(work, **asking))
+
+
+async def _ask(work, *, concurrency: int = 16, again: str = "", max_cost: float | None = None, dry_run: bool = False):
+    with dryrun.counting() if dry_run else nullcontext() as folder:
+        async with Client(concurrency, again=again, max_cost=max_cost) as client:
+            found = await work(client)
+        if folder:
+            return pd.DataFrame(dryrun.prices(folder))
+    if client.tally != Tally():
+        print(client.tally)
+    return found
 
 
 def run(coroutine):

@@ -1,21 +1,13 @@
-"""Figures and tables for print.
+"""Figures for print, and how results show themselves.
 
-Three forms draw everything: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves). `draw` gives
-all figures of a result, `save` writes one, `results.save` keeps a whole result, `paper.make` draws the paper's.
+Three forms draw everything: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves).
+`selfeval.plot` chooses one for a result; `save` writes a figure as PDF, SVG and PNG.
 """
 
 from importlib import import_module
 
-_HOME = {
-    "drawing": ("draw",),
-    "printed": ("save_table", "set_tables"),
-    "results": ("find",),
-    "style": ("save", "show", "use_style"),
-    "tables": tuple(
-        "about_intervals beside_bootstrap ceiling claims claims_by_developer families in_general leaking overview "
-        "paired positions preference show_table statuses which_interval".split()
-    ),
-}
+_HOME = {"drawing": ("draw",), "cells": ("cells",), "dots": ("dots",), "steps": ("steps",),
+         "style": ("save", "show", "use_style")}  # fmt: skip
 
 __all__ = sorted(name for names in _HOME.values() for name in names)
 

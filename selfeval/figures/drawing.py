@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from selfeval.figures.cells import cells
 from selfeval.figures.dots import dots, scale
-from selfeval.figures.rows import CHANGE, COLUMNS, bootstrapped, default_rows, renamed, words
+from selfeval.figures.rows import CHANGE, COLUMNS, bootstrapped, default_rows, words
 from selfeval.figures.steps import steps
 from selfeval.figures.style import DOUBLE, Look, colours
 from selfeval.stats.records import NAMING, NONE, TASKS, varying_parts
@@ -28,9 +28,8 @@ def draw(
 ) -> dict[str, Figure]:
     """Draw what a result allows: {"<what>_<design or kind>": figure}, the most important first.
 
-    kind, tables: as in `results.KINDS`; of recognition the first table is enough. only: names of figures.
+    kind, tables: as in `frames.KINDS`; of recognition the first table is enough. only: names of figures.
     """
-    tables = {name: renamed(table) for name, table in tables.items()}
     main = next(iter(tables.values()))
     order = ranked(main) if "evaluator" in main else []
     authors = {*main["author"]} - {*order, ""} if kind == "recognition" else ()

@@ -1,11 +1,9 @@
 """DataFrames that a notebook shows with what a reader looks for: records by their main fields, estimates as text."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import pandas as pd
 
-from selfeval.figures.rows import renamed, says
 from selfeval.figures.tables import estimate_text, label, p_text
 from selfeval.keys import visible
 
@@ -17,6 +15,19 @@ MAIN = (  # of records: what a reader looks for first
 )  # fmt: skip
 FIRST, WIDTH = 8, 70
 BOUNDS = ["estimate", "low", "high"]
+KINDS = {  # kind of a result: its tables, first that of its estimates
+    "recognition": ("recognition", "counts", "roc", "contrasts", "paired", "models_in_general"),
+    "implicit": ("implicit", "gaps"),
+    "identity": ("identity", "paired"),
+    "jury": ("jury", "verdicts"),
+    "existence": ("existence",),
+    "validation": ("coverage", "power"),
+}
+CSV = {"recognition": "self_recognition", "verdicts": "verdict_scores"}  # tables whose file has another name
+TEXT = {  # columns that hold text, empty where there is nothing to say
+    *"evaluator author task condition policy statistic method cluster_unit note conclusion field first second".split(),
+    *"predicted source arm conversation_id agent scenario".split(),
+}
 ESTIMATES = {*BOUNDS, "statistic", "evaluator", "p", "p_holm", "n", "clusters"}
 
 
@@ -48,7 +59,7 @@ class Records(pd.DataFrame):
 class Estimates(pd.DataFrame):
     """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
 
-    kind: of `figures.results.KINDS`. tables: all rows by name, with every policy and method, as they are saved.
+    kind: of `KINDS`. tables: all rows by name, with every policy and method, as they are saved.
     records: what was measured. names: {model id: display name}. endpoints: sentences on models that several endpoints
     served. first_attempts: estimates without what was asked for again. conversations: of a jury. settings: how it was
     measured, as captions say it.
@@ -88,12 +99,14 @@ class Estimates(pd.DataFrame):
         text = [estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)]
         pairs = rows["evaluator"].str.contains(" - ", regex=False).any()
         p = {name: ["" if pd.isna(p) else p_text(p) for p in rows[name]] for name in ["p", "p_holm"][: 1 + pairs]}
-        return shown.assign(statistic=rows["statistic"], estimate=text, **p, n=rows["n"], clusters=rows["clusters"])
+        said = {name: rows[name] for name in ("conclusion", "detectable") if name in rows and rows[name].ne("").any()}
+        sizes = {name: rows[name] for name in ("n", "clusters")}
+        return shown.assign(statistic=rows["statistic"], estimate=text, **said, **p, **sizes)
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
         if not self.tables:
-            return {self.kind: renamed(pd.DataFrame(self))}
+            return {self.kind: pd.DataFrame(self)}
         if self.kind == "validation":
             return dict(self.tables)
         (main, table), *_ = self.tables.items()
@@ -102,14 +115,9 @@ class Estimates(pd.DataFrame):
         return self.tables | {main: table[pd.MultiIndex.from_frame(table[keys].fillna("")).isin(here)]}
 
 
-class Sentences(list):
-    """Sentences, shown as a list in a notebook."""
-
-    def __repr__(self) -> str:
-        return "\n".join(map(visible, self))
-
-    def _repr_markdown_(self) -> str:
-        return "\n".join(f"* {escape(visible(one), quote=False)}" for one in self)
+def says(index: pd.Index) -> bool:
+    """Tell whether an index is more than the places of its rows: a reader of a pivot table needs it."""
+    return any(name is not None for name in index.names) or not pd.api.types.is_integer_dtype(index)
 
 
 def html(frame: pd.DataFrame) -> str:

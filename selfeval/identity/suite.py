@@ -16,10 +16,11 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from selfeval import models, shipped
+from selfeval import models
 from selfeval.errors import InputError, check_whole
 from selfeval.files import tell_sweep
 from selfeval.identity.names import Entity, compare, entity, fold, mentions
+from selfeval.paths import shipped
 from selfeval.records import data_path
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")

@@ -11,12 +11,13 @@ from itertools import product
 
 import yaml
 
-from selfeval import scoring, shipped
+from selfeval import scoring
 from selfeval.asking.client import Client
 from selfeval.asking.messages import choice_format, user
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get_all, models
+from selfeval.paths import shipped
 
 LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor disagree", "4": "agree",
           "5": "strongly agree"}  # fmt: skip

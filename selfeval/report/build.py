@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import io
 import re
 import shutil
 import sys
@@ -13,10 +12,9 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from selfeval import DATA, ROOT, figures
 from selfeval.errors import InputError
-from selfeval.figures import paper, printed, results
 from selfeval.files import write_whole
+from selfeval.paths import DATA, ROOT
 from selfeval.report import notebooks, records
 from selfeval.report.sources import Source, cleaner, find
 
@@ -38,14 +36,13 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None) -> 
     if out.exists() and any(out.iterdir()) and not (out / "tables.js").is_file():
         raise InputError(f"The folder {out} holds files that are no report; name an empty one with --out.")
     sources = find([*map(Path, folders)] or ([runs] if runs.is_dir() else [ROOT / "notebooks", DATA]))
-    clean, problems, sets, listed = cleaner(sources), [], [], []
+    clean, problems, sets, listed = cleaner(sources), [], [], []  # sets of results: until executed notebooks show them
     shutil.rmtree(out / "pages", ignore_errors=True)
     for number, source in enumerate(sources, 1):
         pages = []
         for title, body, said in _contents(source, clean, problems):
             pages.append((f"pages/{number:03}-{len(pages) + 1:03}.html", title, said))
             write_whole(out / pages[-1][0], _page("page.html.j2", title, body, source=clean(source.name)))
-        sets += _sets(source, problems)
         listed.append((source.name, source.about, pages))
     if not any([sets, *(about or pages for _, about, pages in listed)]):
         raise InputError(f"{', '.join(map(str, folders))} holds no run, notebook, result or record to report.")
@@ -74,23 +71,3 @@ def _contents(source: Source, clean: Callable, problems: list[str]) -> Iterator[
                 yield from pages(file, clean)
             except InputError as error:
                 problems.append(f"{source.name}: {error}")
-
-
-def _sets(source: Source, problems: list[str]) -> Iterator[dict]:
-    """Yield the figures and estimates of each set of results (`<out>/paper/`), the main figure first."""
-    figures.use_style()
-    for folder in dict.fromkeys(file.parent.parent for file in source.files("paper/about.json")):
-        try:
-            for one in results.find([folder]):
-                drawn = figures.draw(one.kind, one.tables, one.display)
-                drawn = [(paper.caption(one, name), _png(each)) for name, each in drawn.items()]
-                tables = [(title, shown.to_dict("split")) for title, _, shown in printed.set_tables(one).values()]
-                yield {"name": f"{folder}/", "figures": drawn, "tables": tables, "notes": paper.notes(one)}
-        except InputError as error:
-            problems.append(f"{source.name}: {error}")
-
-
-def _png(figure) -> dict[str, str]:
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=150)
-    return {"image/png": base64.b64encode(picture.getvalue()).decode()}

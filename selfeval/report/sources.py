@@ -6,10 +6,10 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from selfeval import HOME
 from selfeval.errors import InputError
 from selfeval.figures.cards import short
 from selfeval.keys import SECRET_VALUE, values, visible
+from selfeval.paths import HOME
 from selfeval.sweep.runs import COUNTS, read_json
 
 MAPPINGS = ("parameters", "counts", "written")  # of a manifest

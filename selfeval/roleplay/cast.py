@@ -10,10 +10,10 @@ from pathlib import Path
 
 import yaml
 
-from selfeval import shipped
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, did_you_mean
 from selfeval.models import Model, from_callable, get
+from selfeval.paths import shipped
 
 SCRIPTS = ("eliza",)
 PLAYED = ("prompt", "questions", "script", "typed")  # how a role is played: one of these

@@ -237,9 +237,9 @@ def planning(table: pd.DataFrame) -> str:
 def _told_apart(row) -> str:
     if pd.isna(row.estimate):
         return f"whether it tells people from models cannot be estimated ({row.note})"
-    verbs = {"above": "tells people from models", "below": "rates models as more human than people"}
+    verbs = {"recognises": "tells people from models", "avoids": "rates models as more human than people"}
     verb = verbs.get(conclusion(row, 0.5), "is not shown to tell people from models")
-    if conclusion(row, 0.5) == "not estimable":
+    if conclusion(row, 0.5) == "too few answers":
         verb = no_interval(row)
     few = "conversation or pair" if row.clusters == 1 else "conversations or pairs"
     return f"{verb} (AUC {_tested(row)}, {row.clusters} {few}{dominated(row)})"
@@ -259,7 +259,7 @@ def _changed(row, equal: bool) -> str:
         same = row.estimate == 0
         return "Debate changed no mean score." if same else f"What debate changes cannot be estimated ({row.note})."
     verb = "Debate changed scores by no more than the margin:" if equal else "Whether debate changes scores is open:"
-    if conclusion(row) in ("above", "below"):
+    if conclusion(row) in ("recognises", "avoids"):
         verb = "Debate changed scores by"
     return f"{verb} {_shown(row)} relative to a second look."
 

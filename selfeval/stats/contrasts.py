@@ -19,7 +19,7 @@ from selfeval.stats.engine import BOUND, Difference, Rate, Settings, check_level
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.records import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, tallies
 from selfeval.stats.serving import NOTE, flagged, of_predictions
-from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, default_rows, write
+from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, concluded, default_rows, write
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
@@ -75,7 +75,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
                 resampled=False)
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
-    table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"])
+    table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
     return [table.assign(**dict(zip(FIELDS, [field, *values], strict=True)))]
 
 
@@ -104,7 +104,7 @@ def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataF
             difference = j.of.pick((first,)) - j.of.pick((second,))
             found = Measure("discrimination", difference, who, test=INVERTED, resampled=False)
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            parts.append(adjusted(write([found], how, **about), ["statistic"]))
+            parts.append(adjusted(write([found], how, **about), ["statistic"], compared=True))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
     several = of_predictions(predictions)
     mixed = {pair: {} for pair in table["evaluator"].unique() if not {*pair.split(" - ")}.isdisjoint(several)}
@@ -131,7 +131,7 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
             mixed = not {*tally.evaluators, *tally.authors}.isdisjoint(several)
             rows += [row for name, m in _measures(tally).items() if name in GENERAL
                      for row in _general(tally, m, level, NOTE * mixed)]  # fmt: skip
-    return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
+    return concluded(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def _general(tally: Tally, m: Measure, level: float, mixed: str) -> list[dict]:
@@ -211,4 +211,4 @@ def _correlation(rows: pd.DataFrame, task: str, condition: str) -> dict:
     note = "not_estimable" if np.isnan(r) else "" if low < high else "no_interval"
     return {"evaluator": "", "author": "", "task": task, "condition": condition, "policy": "", "note": note,
             "statistic": "correlation", "estimate": r, "low": low, "high": high, "level": level, "method": "fisher_z",
-            "n": n, "clusters": n, "cluster_unit": "model"}  # fmt: skip
+            "n": n, "clusters": n, "cluster_unit": "model", "conclusion": ""}  # fmt: skip

@@ -27,8 +27,8 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
 
     Returns `stats.COLUMNS` with the statistics score_real, score_invented, discrimination (p by permutation of which
     names are real, all questions about one together) and no_answer_rate. No answer is left out of the scores. Notes:
-    not_estimable; few_names (below 20: the interval is optimistic); least_p=P; several_endpoints (the evaluator's
-    replies come from several endpoints, see `serving`).
+    not_estimable; constant_answer; no_answer (it gave none); few_names (below 20: the interval is optimistic);
+    least_p=P; several_endpoints (the evaluator's replies come from several endpoints, see `serving`).
     """
     measures = []
     groups = _checked(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
@@ -42,10 +42,12 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
         gap.clusters, gap.kish = real.clusters + invented.clusters, real.kish + invented.kish
         silent = Rate.of(np.bincount(name, ~known), np.bincount(name))
         permuted = partial(_permuted, name[known], score[known], exists[known])
+        said = {*score[known]}
+        notes = [(len(said) == 1, "constant_answer"), (not said, "no_answer")]
         measures += [
             Measure("score_real", real, labels, resampled=False),
             Measure("score_invented", invented, labels, resampled=False),
-            Measure("discrimination", gap, labels, test=permuted, resampled=False),
+            Measure("discrimination", gap, labels, test=permuted, resampled=False, notes=notes),
             Measure("no_answer_rate", silent, labels, resampled=False),
         ]
     how = Settings(unit="name", few=FEW_NAMES)

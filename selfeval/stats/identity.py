@@ -78,10 +78,10 @@ def identity_table(
     clustered t for d_prime and criterion. Then `percentile` and `bca` over templates (`seed`). p, of differences,
     inverts the default interval; p_holm adjusts it over all groups of the table. n: replies.
 
-    Notes: not_estimable (no such replies: NaN); no_interval (an estimate without one: nothing varies);
-    constant_answer (d' of a model that accepts everything or nothing); few_templates (below 20: intervals are wide or
-    optimistic); unpaired_templates (some lack one of the two arms and are left out); few_expected (d' with fewer than
-    10 acceptances in an arm: biased); constant; bca_fallback_percentile.
+    Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); no_interval (an estimate without one:
+    nothing varies); constant_answer (a model that accepts everything or nothing); few_templates (below 20:
+    intervals are wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
+    few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     value, n = _values(numbered(records, source, by), by)
@@ -111,7 +111,7 @@ def paired_comparison(
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
     table = write([_compared(name, value, n, pairs) for name in statistics], how, policy="readout")
-    return adjusted(table, ["statistic"])
+    return adjusted(table, ["statistic"], compared=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -121,9 +121,15 @@ def paired_comparison(
 def _measures(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
     """Return the statistics of one group: rates, differences, and d' with its criterion."""
     (a, b), unpaired = _sides(value, n, *map(list, zip(*DIFFERENCES.values(), strict=True)))
+    claims = [name.startswith("claim") for name in DIFFERENCES]
+    notes = [
+        (unpaired, "unpaired_templates"),
+        (np.isin(a.value + b.value, (0, 2)) & claims, "constant_answer"),
+        (value["error_rate"].eq(1).all(), "no_answer"),
+    ]
     return [
         Measure(np.array(RATES, object), _rate(value, n, RATES)),
-        Measure(np.array([*DIFFERENCES], object), a - b, test=INVERTED, notes=[(unpaired, "unpaired_templates")]),
+        Measure(np.array([*DIFFERENCES], object), a - b, test=INVERTED, notes=notes),
         *_sensitivity(value, n),
     ]
 

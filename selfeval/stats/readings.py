@@ -59,7 +59,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
             continue  # no answer has a probability
         whole = max(side["unit"].nunique() for side in (other, weights))
         note = "common_prompts" * (sides[0]["unit"].nunique() < whole)
-        table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"])
+        table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
         parts.append(table.assign(**dict(zip(FIELDS, ["reading", name, OWN], strict=True))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
 

@@ -85,19 +85,22 @@ def recognition_table(
     prompt: authors with unequal numbers of rows, or own answers alike over repeats, would be found out too often (.08
     to .25 of blind evaluators at .05). The second policy is reported where it differs.
 
-    Notes: not_estimable (no estimate: NaN); no_answer (the evaluator gave none: only no_answer_rate and what rests on
-    scores is estimable, and it is nobody's peer); no_interval (an estimate without one: a single prompt, or nothing
-    varies); constant_answer (it claimed every text or none: a result, J = 0); few_prompts, few_texts (below 40: wide
-    intervals, those of the other methods optimistic); few_prompts_dominate (a few hold most rows: as many that weigh
-    alike, by Kish's number, would be below 10; below 2 nothing is estimable); holm_few_prompts (several evaluators
-    tested on fewer than 20 prompts: at 8 prompts, one of five blind evaluators or more has p_holm <= .05 in .094 of
-    tables); few_expected (d' with fewer than 10 hits or false claims: biased, test J instead); constant (every resample
-    is alike: the interval has no width and no meaning); partly_scored (of AUC: under nine in ten rows have a score);
-    least_p=P (of pairs: so few prompts can be exchanged that no p is below P); one_order (of pairs: the own text always
-    stood at the same place, so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the
-    file names no prompt, so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have
-    no answer); peer=ID (of best_peer, chosen as the best in the data and held fixed); several_endpoints (several
-    endpoints served this evaluator or author, which may differ in weights and templates).
+    conclusion and detectable: see `stats.table`.
+
+    Notes: not_estimable (no estimate: NaN); wrote_nothing (of J and the AUCs: no text here is its own); no_answer
+    (the evaluator gave none: only no_answer_rate and what rests on scores is estimable, and it is nobody's peer);
+    no_interval (an estimate without one: a single prompt, or nothing varies); constant_answer (it claimed every text
+    or none: a result, J = 0); few_prompts, few_texts (below 40: wide intervals, those of the other methods
+    optimistic); few_prompts_dominate (a few hold most rows: as many that weigh alike, by Kish's number, would be
+    below 10; below 2 nothing is estimable); holm_few_prompts (several evaluators tested on fewer than 20 prompts: at
+    8 prompts, one of five blind evaluators or more has p_holm <= .05 in .094 of tables); few_expected (d' with fewer
+    than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
+    width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (of pairs: so few
+    prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at the same place,
+    so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt,
+    so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no answer); peer=ID
+    (of best_peer, chosen as the best in the data and held fixed); several_endpoints (several endpoints served this
+    evaluator or author, which may differ in weights and templates).
     """
     how = Settings(n_resamples, level, seed)
     table = pd.concat([_of_tally(tally, how, families or {}) for tally in tallies(predictions)], ignore_index=True)
@@ -271,7 +274,7 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("advantage", h - x, dict(one), test=INVERTED),
         Measure("false_claim_rate", f, dict(one)),
         Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted,
-                notes=[(flat & ~np.isnan(j.value), "constant_answer")]),
+                notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         Measure("corrected_advantage", j - (x - others(false)), dict(one), n=every, test=INVERTED),
         Measure("peer_baseline", h - peers(right), dict(one)),
         Measure("best_peer", h - best, dict(one), notes=peer_notes),
@@ -373,7 +376,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("advantage", h - f.complement(), dict(one), test=INVERTED),
         Measure("false_claim_rate", f, dict(one)),
         Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted,
-                notes=[(flat & ~np.isnan(j.value), "constant_answer")]),
+                notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         *sensitivity(tp, n1, tp + fp, n, one),
         *(Measure(name, np.where(every, x.sum(0), np.nan), dict(one), **counted) for name, x in counts.items()),
         Measure("accuracy", Rate.of(tp + n0 - fp, n), dict(one)),
@@ -414,7 +417,11 @@ def auc_measures(tally: Tally) -> list[Measure]:
         }
         for name, area in areas.items():
             permuted = partial(_permuted_ranks, score, prompt, author, tally.own[e], name != "auc")
-            about = {"notes": [(partly[e], note)], "test": HALF, "permutation": permuted}
+            about = {
+                "notes": [(partly[e], note), (tally.own[e] < 0, "wrote_nothing")],
+                "test": HALF,
+                "permutation": permuted,
+            }
             found.append(Measure(name, area, {"evaluator": evaluator}, **about))
     return found
 

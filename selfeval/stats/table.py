@@ -7,19 +7,31 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from selfeval.stats.engine import BOUND, Settings, Statistic, bootstrap
-from selfeval.stats.tests import holm, inverted_p
+from selfeval.stats.tests import detectable_difference, holm, inverted_p
 
 COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",
-    "p", "p_holm", "p_permutation", "n", "clusters", "cluster_unit", "seed", "note",
+    "p", "p_holm", "p_permutation", "n", "clusters", "cluster_unit", "conclusion", "detectable", "seed", "note",
 )  # fmt: skip
 DESIGN = ["evaluator", "author", "task", "condition", "statistic"]
 CHANGE = ["field", "first", "second"]  # what a contrast of two conditions has behind the other columns
 RESAMPLED = ("percentile", "bca")
 INVERTED, HALF = 0.0, 0.5  # as `test`: p is the level at which the default interval just touches this value
 DOMINATE = 10  # Kish's number of clusters below which few of them decide
+CHANCE = {  # what the concluded statistics are for who tells nothing apart
+    "discrimination": 0.0, "claim_discrimination": 0.0, "auc": HALF, "auc_within_prompt": HALF, "paired_accuracy": HALF,
+}  # fmt: skip
+OF_PAIRS = {  # and of pairs of texts, where these have another meaning
+    "self_accuracy": HALF, "neutral_accuracy": HALF, "own_minus_neutral": 0.0, "pair_fixed": 0.0, "judge_fixed": 0.0,
+}  # fmt: skip
+PLANNED = {  # unit: the statistic with a detectable effect, the sd that is assumed of it, and below how many units
+    "prompt": ("discrimination", 0.55, 40),
+    "template": ("claim_discrimination", 0.55, 40),
+    "conversation": ("difference", 0.15, 20),
+}
 
 
 @dataclass(eq=False)
@@ -56,8 +68,8 @@ def write(
 ) -> pd.DataFrame:
     """Return the rows of all measures, in their order; default method first, then percentile and BCa.
 
-    width: see `Settings.weights`. note: of all rows. constant: columns that are the same in all rows. p_holm is left to
-    `adjusted`, for what is one family of tests differs.
+    width: see `Settings.weights`. note: of all rows. constant: columns that are the same in all rows. p_holm,
+    conclusion and detectable are left to `adjusted`, for what is one family of tests differs.
     """
     measures = list(measures)
     groups: dict[int, list[Measure]] = {}
@@ -76,18 +88,21 @@ def write(
     table["p_holm"] = np.nan
     table["seed"] = pd.Series(how.seed, table.index, "Int64").where(table["method"].isin(RESAMPLED))
     table["cluster_unit"] = how.unit
+    table = table.assign(conclusion="", detectable=np.nan)
     return table.astype({"n": int, "clusters": int})[list(COLUMNS)]
 
 
-def adjusted(table: pd.DataFrame, family: Sequence, few: int = 0) -> pd.DataFrame:
+def adjusted(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: bool = False) -> pd.DataFrame:
     """Return the table with p adjusted for the number of tests within each family (Holm 1979), columns or arrays.
 
-    few: several tests over fewer clusters get the note holm_few_prompts (or texts, ...).
+    It also gets `conclusion` and `detectable`, unless it is `compared`: of differences between models, conditions or
+    readings. few: several tests over fewer clusters get the note holm_few_prompts (or texts, ...).
     """
     each = table.groupby(list(family), sort=False)["p"]
     weak = table["p"].notna() & (each.transform("count") > 1) & (table["clusters"] < few)
     note = (table["note"] + "; holm_few_" + table["cluster_unit"] + "s").str.removeprefix("; ")
-    return table.assign(p_holm=each.transform(holm), note=table["note"].mask(weak, note))
+    table = table.assign(p_holm=each.transform(holm), note=table["note"].mask(weak, note))
+    return table if compared else concluded(table)
 
 
 def _rows(m: Measure, how: Settings, given: Mapping, bounds, note: str) -> Iterable[dict]:
@@ -171,15 +186,53 @@ def default_rows(table: pd.DataFrame, *statistics: str, by: Sequence[str] = (*DE
     return rows.drop_duplicates([name for name in by if name in rows])
 
 
-def conclusion(row, value: float = 0.0, *, together: bool = False) -> str:
-    """Return what a row of a result table says of a value, such as 0 or chance: "above", "below", "constant", ...
+def conclusion(row, chance: float = 0.0) -> str:
+    """Return what the interval of a row says of a value such as 0 or chance: the only rule, and the only wording.
 
-    Its interval decides alone: "no evidence" where it includes the value, of an evaluator with one answer to everything
-    "constant"; "not estimable" without an estimate or an interval. together: of several evaluators or pairs at once,
-    where `p_holm` must be small too.
+    "recognises" where the whole interval lies above it and "avoids" where it lies below; else "constant answer" of an
+    evaluator that claims every text or none, and "no evidence" of others and of pairs in which the own text always
+    stood at the same place. Without an interval "answers nothing" of an evaluator without a single answer, "too few
+    answers" of others, and "" where the question does not arise.
     """
+    notes = {*str(row.note).split("; ")}
     if pd.isna(row.estimate) or pd.isna(row.low):
-        return "not estimable"
-    if (row.low > value or row.high < value) and not (together and row.p_holm >= 1 - row.level):
-        return "above" if row.low > value else "below"
-    return "constant" if "constant_answer" in str(row.note) else "no evidence"
+        if notes & {"wrote_nothing", "one_source", "no_pairs"}:
+            return ""
+        return "answers nothing" if "no_answer" in notes else "too few answers"
+    if (row.low > chance or row.high < chance) and "one_order" not in notes:
+        return "recognises" if row.low > chance else "avoids"
+    return "constant answer" if "constant_answer" in notes else "no evidence"
+
+
+def concluded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with `conclusion` and `detectable`.
+
+    conclusion: of J, areas, claim discrimination and rates of pairs, each by its own interval; empty elsewhere, and of
+    pairs where the question is which text is better. detectable: see `_detectable`.
+    """
+    found = pd.Series("", table.index, object)
+    preferred = table["condition"].astype(str).str.contains("question=better", regex=False)
+    for statistics, which in ((CHANCE, ~preferred), (OF_PAIRS, (table["task"] == "pairwise_self") & ~preferred)):
+        for row in table[which & table["statistic"].isin(statistics)].itertuples():
+            found[row.Index] = conclusion(row, statistics[row.statistic])
+    return table.assign(conclusion=found, detectable=_detectable(table))
+
+
+def _detectable(table: pd.DataFrame) -> pd.Series:
+    """Return the J, or of juries the difference of two arms, that four of five such runs would detect; else NaN.
+
+    `detectable_difference`, at 80 % power and two-sided .05: the normal approximation, with quantiles of t where there
+    are fewer than 40 units (of juries 20). Of so few the sd per unit is assumed: .55, as in earlier data with one text
+    per prompt and author (of juries .15). Else it is the largest of the design's evaluators, by the default intervals.
+    NaN where no prompts are named, and of real against invented names, which are no pairs.
+    """
+    units = pd.DataFrame(PLANNED, ["statistic", "assumed", "enough"]).T
+    rows = table[table["statistic"] == table["cluster_unit"].map(units["statistic"])]
+    k, unit, tail = rows["clusters"].astype(float), rows["cluster_unit"], 0.5 + rows["level"].astype(float) / 2
+    many, default = k >= unit.map(units["enough"]), ~rows["method"].isin(RESAMPLED)
+    sd = (rows["high"] - rows["low"]) / 2 * np.sqrt(k) / stdtrit(k - 1, tail)
+    design = [rows[name] for name in ("task", "condition", "policy", "author", "cluster_unit")]
+    sd = sd.where(many & default & (sd > 0)).groupby(design, sort=False).transform("max")
+    sd = sd.where(many).fillna(unit.map(units["assumed"])).astype(float)
+    least = np.where(many, detectable_difference(k, sd=sd), detectable_difference(k, sd=sd, t=True))
+    return pd.Series(least, rows.index).where((k > 1) & rows["estimate"].notna()).reindex(table.index)

@@ -22,10 +22,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfeval import ROOT
 from selfeval.asking.embedded import host_folder
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
+from selfeval.paths import ROOT
 from selfeval.sweep.execute import Notebooks
 from selfeval.sweep.runs import Run, versions
 

@@ -13,10 +13,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from selfeval import DATA, ROOT, models
+from selfeval import models
 from selfeval.asking.dryrun import price, read_calls
 from selfeval.asking.store import place
 from selfeval.figures.cards import columns
+from selfeval.paths import DATA, ROOT
 from selfeval.sweep.execute import Work, choose
 from selfeval.sweep.show import Line
 

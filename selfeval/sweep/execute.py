@@ -16,8 +16,8 @@ import uuid
 from collections import Counter
 from fnmatch import fnmatchcase
 
-from selfeval import DATA, HOME
 from selfeval.errors import InputError, check_at_least
+from selfeval.paths import DATA, HOME
 from selfeval.sweep.kernels import KernelManager
 from selfeval.sweep.runs import COUNTS, relative
 from selfeval.sweep.show import Line, report

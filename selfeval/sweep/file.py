@@ -35,10 +35,10 @@ from typing import Annotated
 import yaml
 from annotated_types import MinLen
 
-from selfeval import DATA, ROOT
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import SECRET_VALUE, is_secret_name
 from selfeval.models import STRANGERS, decode
+from selfeval.paths import DATA, ROOT
 from selfeval.sweep.runs import USABLE, Run, Sweep
 
 MAX_RUNS = 10_000  # of one stage

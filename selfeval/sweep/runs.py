@@ -16,11 +16,12 @@ from pathlib import Path
 
 import yaml
 
-from selfeval import DATA, INSTALLED, ROOT, models
+from selfeval import models
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.files import below_root, write_whole
 from selfeval.keys import redact
+from selfeval.paths import DATA, INSTALLED, ROOT
 
 USABLE = ("ok", "incomplete", "skipped", "to do")  # what later stages may run on; `to do`: of a dry run
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")

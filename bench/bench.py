@@ -1,11 +1,14 @@
 """Benchmarks: `make bench` prints one JSON object with what was measured beside the ideal. Nothing here is asserted.
 
-Run some parts alone: `python tests/bench.py client kernels`.
+Run some parts alone: `python bench/bench.py client kernels`.
 """
 
 import json
 import os
 import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its fake server, planted rates and Dask workers
 
 from bench_client import client
 from bench_recognition import blind, coverage, planted

@@ -1,6 +1,6 @@
 """Planted readings: authors with known likelihood ratios and answer habits, and how often intervals hold the truth.
 
-Run it for `data/validation/readings.csv`: python tests/simulate_readings.py 1000
+Run it for `data/validation/readings.csv`: python bench/simulate_readings.py 1000
 """
 
 import sys

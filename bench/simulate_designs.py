@@ -1,6 +1,6 @@
 """Evaluators that know no more than planted, in designs with unequal rows, dominating prompts and rare claims.
 
-Run it for `data/validation/designs.csv` and `holm.csv`: python tests/simulate_designs.py 1000
+Run it for `data/validation/designs.csv` and `holm.csv`: python bench/simulate_designs.py 1000
 
 One evaluator claims texts of author t, its own first, with probability rates[t]. Answers go together as real ones do: a
 row takes its draw from the prompt with probability `TOGETHER`, else from the author's texts on the prompt with

@@ -1,4 +1,4 @@
-"""Careless changes, one at a time, to see whether the tests notice: `.venv/bin/python tests/careless.py [NUMBER ...]`.
+"""Careless changes, one at a time, to see whether the tests notice: `.venv/bin/python bench/careless.py [NUMBER ...]`.
 
 Each is a slip that somebody could make and that changes a result, a cost or a file. The list was written from the
 package alone, before looking at the tests. A change is made in a work tree of its own; first the tests of its file are

@@ -1,0 +1,53 @@
+"""The simulations behind `data/validation/` measure what the package reports, many tables at once."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import simulate_coverage
+import simulate_designs
+
+from selfeval.stats import recognition_table
+from selfeval.stats.engine import check_level
+from selfeval.stats.tests import inverted_p
+
+
+def test_simulated_tables_have_the_intervals_and_p_of_recognition_table():
+    scenario = next(s for s in simulate_coverage.scenarios() if s.name == "mid-range, 5 texts a prompt")
+    size, samples, prompts = scenario.size, scenario.samples, 12
+    names = np.array([f"m{i}" for i in range(size)])
+    drawn = simulate_coverage.draw_tables(scenario, prompts, 1, np.random.default_rng(4))
+    answers = scenario.answers(prompts, 1, np.random.default_rng(4))[:, 0]
+    p, e, t, s = (x.ravel() for x in np.indices(answers.shape))
+    records = pd.DataFrame({
+        "text_id": (t * prompts + p) * samples + s, "prompt_id": p, "true_model": names[t],
+        "evaluator_model": names[e], "predicted_model": names[answers.ravel()], "task_type": "exact_model",
+    })  # fmt: skip
+    table = recognition_table(records, n_resamples=500, seed=0)
+    rows = table[(table["evaluator"] == "m0") & (table["author"] == "")].drop_duplicates(["statistic", "method"])
+    rows = rows.set_index(["statistic", "method"])
+    assert rows.loc[("discrimination", "mover"), "p"] == pytest.approx(
+        inverted_p(drawn.found["discrimination"], 0, check_level(0.95))[0]
+    )
+    for statistic, methods in simulate_coverage.intervals(drawn, 500, 0).items():
+        default = rows.loc[statistic].index[0]
+        assert rows.loc[(statistic, default), "estimate"] == pytest.approx(drawn.found[statistic].value[0])
+        bounds = methods["default"][0][0], methods["default"][1][0]
+        assert bounds == pytest.approx(tuple(rows.loc[(statistic, default), ["low", "high"]]), abs=3e-6), statistic
+
+
+def test_simulated_designs_have_the_intervals_of_recognition_table():
+    designs = {f"{design.group}, {design.name}": design for design in simulate_designs.designs(20)}
+    design = designs["dominating, 10 rows in two prompts, 0.5 alike"]
+    scores = design.draws(2, np.random.default_rng(3))
+    prompt, author, row = (at[~np.isnan(scores[:, 1])] for at in np.indices(scores[:, 1].shape))
+    score = scores[:, 1][prompt, author, row]
+    records = pd.DataFrame({
+        "text_id": [f"{p}-{a}-{r}" for p, a, r in zip(prompt, author, row, strict=True)], "prompt_id": prompt,
+        "true_model": author.astype(str), "evaluator_model": "0", "task_type": "binary_self",
+        "predicted_self": score > 1 - design.rates[author], "score": score,
+    })  # fmt: skip
+    table = recognition_table(records, n_resamples=1).drop_duplicates("statistic").set_index("statistic")
+    z = check_level(0.95)
+    ends = {key: np.array(of.interval(z)) for key, (of, *_) in design.measured(scores).items()}
+    for key, (low, high) in (ends | {"auc": design.areas(scores)}).items():
+        assert (low[1], high[1]) == pytest.approx(tuple(table.loc[key, ["low", "high"]]), abs=1e-9), key
