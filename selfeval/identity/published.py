@@ -218,12 +218,21 @@ class EvalRunner:
     def __repr__(self) -> str:
         return f"EvalRunner({self.name!r}, {len(self.config['test_cases'])} cases)"
 
-    def run(self, model: Who, *, concurrency: int = 16, again: str = "", **options) -> Results:
-        """Return the result object of one model. concurrency, again: as in `Client`; options: those of `ask`."""
+    def run(self, model: Who, **options) -> Results:
+        """Return the result object of one model; options: as in `run_all`."""
+        return self.run_all([model], **options)[0]
 
-        async def asked() -> Results:
-            async with Client(concurrency, again=again) as client:
-                return await self.ask(client, model, **options)
+    def run_all(
+        self, models: Sequence[Who], *, concurrency: int = 16, again: str = "", max_cost: float | None = None, **options
+    ) -> list[Results]:
+        """Return the result objects of models, asked one after the other.
+
+        concurrency, again, max_cost (of all of them): as in `Client`. options: as in `ask`.
+        """
+
+        async def asked() -> list[Results]:
+            async with Client(concurrency, again=again, max_cost=max_cost) as client:
+                return [await self.ask(client, model, **options) for model in models]
 
         return run(asked())
 
