@@ -29,7 +29,6 @@ from selfeval.asking.recordings import canonical, key_of  # noqa: E402
 from selfeval.asking.request import Response, is_computed  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
 from selfeval.figures import results  # noqa: E402
-from selfeval.identity.report import lasting  # noqa: E402
 from selfeval.records import read_jsonl, read_predictions  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -189,7 +188,7 @@ def result_tables() -> dict[str, pd.DataFrame]:
         "contrasts": stats.condition_contrasts(told),
         "models_in_general": stats.models_in_general(told),
         "identity": pd.concat([tables(said, **few), tables(said, by=["model", "family"], **few)], ignore_index=True),
-        "survival": lasting(said, **few),
+        "survival": stats.survival_table(said, **few),
         "jury": stats.jury_table(records("roleplay", "verdicts.jsonl"), **few),
         "existence": stats.existence_table(records("existence", "existence.jsonl")),
     }
