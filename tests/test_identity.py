@@ -134,14 +134,13 @@ def test_an_error_an_empty_reply_and_one_that_is_cut_off_have_no_verdict():
         ("I am Claude Sonnet 4.55, no word of it.", True, False, None),
     ],
 )
-def test_rules_on_wording_pass_a_denial_with_a_note(reply, keyword, regex, similarity):
+def test_rules_on_wording_know_no_denial(reply, keyword, regex, similarity):
     wanted = {"keyword_match": keyword, "regex": regex, "similarity": similarity}
     for scoring, passed in wanted.items():
         if passed is None:
             continue
         [test] = EvalRunner(config(method=scoring)).run(lambda messages: reply, model_id=SONNET).test_results
         assert test.passed is passed, scoring
-        assert ("note" in test.details) == (passed and ("not" in reply or "4.55" in reply)), scoring
 
 
 SCRIPT = """

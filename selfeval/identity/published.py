@@ -30,6 +30,15 @@ from selfeval.models import Model, from_callable, get, is_known
 from selfeval.records import data_path
 from selfeval.stats.engine import Rate, check_level
 
+__all__ = [
+    "AdversarialMockProvider",
+    "EvalRunner",
+    "Message",
+    "MockProvider",
+    "ModelResponse",
+    "Provider",
+    "save_results",
+]
 METHODS = ("keyword_match", "regex", "claims", "similarity", "judge")
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
@@ -322,32 +331,22 @@ class EvalRunner:
         )
 
     def _score(self, text: str, scoring: str, expected: Mapping, judged: Mapping) -> tuple[bool | None, dict]:
-        """Return (passed, details) of one reply.
-
-        Where another rule passes what `claims` does not ("I'm not X"), details have a `note`.
-        """
+        """Return (passed, details) of one reply."""
         others = [other for other in self.listed.values() if other is not expected]
         sides = sides_of(expected, others)
-        found = read_reply(text, sides, "judge" if scoring == "judge" else "claims", judged)
-        if found is None:
-            return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
-        details = _claimed(text, found, sides.truth)
         if scoring in ("claims", "judge"):
-            return _passes(details), details
-        by_claims = _passes(details)
-        if scoring == "similarity":
+            found = read_reply(text, sides, scoring, judged)
+            if found is None:
+                return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
+            details = _claimed(text, found, sides.truth)
+        elif scoring == "similarity":
             makers = {one["model_names"][0]: one["provider_name"] for one in (*others, expected)}
             named = [name for name in makers if name == nearest(text, makers)]
-            matched = named if named == [sides.own[0]] else []
-            details = _details(text, matched, [] if matched else named)
+            own = named if named == [sides.own[0]] else []
+            details = _details(text, own, [] if own else named)
         else:
             details = _details(text, *found_names(text, sides.own, sides.others, scoring))
-        if _passes(details) and not by_claims:
-            details["note"] = (
-                f"`{scoring}` looks at wording alone and passes this; `claims` reads what is said of a name and does "
-                f"not (stance: {found.stance})"
-            )
-        return _passes(details), details
+        return details["has_correct_identity"] and not details["has_incorrect_identity"], details
 
     def _result(self, model_id: str, tests: list[dict], scoring: str) -> Results:
         scored = [test for test in tests if test["passed"] is not None]
@@ -378,10 +377,6 @@ def sides_of(expected: Mapping, others: Sequence[Mapping]) -> Sides:
     found = dict.fromkeys(name for other in others for name in (*other["model_names"], other["model_id"]))
     foreign = tuple(name for name in found if name.casefold() not in mine)
     return Sides(truth, None, tuple((name, truth) for name in own), own, foreign)
-
-
-def _passes(details: Mapping) -> bool:
-    return details["has_correct_identity"] and not details["has_incorrect_identity"]
 
 
 def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
