@@ -462,16 +462,16 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
 @main.command()
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
-    from selfeval.asking import embedded
+    from selfeval.asking import local
     from selfeval.models import providers
 
     wrong = _other_packages()
     try:
-        served = f"ok       embedded model, served at {embedded.url(providers()['local'])}"
+        served = f"ok       embedded model, served at {local.url(providers()['local'])}"
     except SelfevalError as error:
         served = f"MISSING  {error}"
     try:
-        second = f"ok       {SECOND}, weights {embedded.model_file(providers()['local-qwen'])}"
+        second = f"ok       {SECOND}, weights {local.model_file(providers()['local-qwen'])}"
     except SelfevalError as error:
         second = f"optional {SECOND}: {COSTS}. {error}"
     remedy = "; ".join([*wrong, "pip install -r requirements.txt"])

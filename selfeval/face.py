@@ -10,8 +10,7 @@ import yaml
 from selfeval import figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
-from selfeval.asking.client import Client, require
-from selfeval.asking.verbs import Asking, ask, verb
+from selfeval.asking.client import Asking, Client, ask, require, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records

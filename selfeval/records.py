@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 import pandas as pd
 import yaml
 
-from selfeval.asking.messages import blocks
+from selfeval.asking.request import blocks
 from selfeval.errors import InputError, check_one_of, check_whole, did_you_mean
 from selfeval.files import for_spreadsheet, tell_sweep, write_whole
 from selfeval.models import Model, models

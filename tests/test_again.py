@@ -8,8 +8,7 @@ import pytest
 
 from selfeval import models
 from selfeval.asking.client import Client
-from selfeval.asking.messages import choice_format, user
-from selfeval.asking.request import Request
+from selfeval.asking.request import Request, choice_format, user
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss
 from selfeval.recognition.texts import generate_texts

@@ -10,7 +10,7 @@ from collections import Counter
 import yaml
 
 from selfeval import DATA, ROOT
-from selfeval.asking.embedded import model_file
+from selfeval.asking.local import model_file
 from selfeval.identity.suite import read_suite
 from selfeval.models import providers
 from selfeval.records import chats

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
-from selfeval.asking import embedded
-from selfeval.asking.recordings import canonical, key_of
+from selfeval.asking import local
+from selfeval.asking.request import canonical, key_of
 
 
 def selfeval(*arguments):
@@ -62,7 +62,7 @@ def test_what_is_wrong_is_said_before_anything_runs(arguments, status, sentence,
 
 def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "distributions", list)
-    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")  # it takes seconds to start
+    monkeypatch.setattr(local, "url", lambda provider: "http://127.0.0.1:1/v1")  # it takes seconds to start
     result = selfeval("doctor")
     assert result.exit_code == 1 and "ok       embedded model, served at " in result.output
     assert "MISSING  " in result.output and "pip install -r requirements.txt" in result.output
@@ -71,9 +71,9 @@ def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
 @pytest.mark.parametrize("there", [True, False])
 def test_doctor_tells_of_the_second_embedded_model_and_does_not_miss_it(there, tmp_path, monkeypatch):
     parts = {"first": tmp_path / "part" if there else None}
-    monkeypatch.setattr(embedded, "_parts", lambda wanted: parts)
-    monkeypatch.setattr(embedded, "_whole", lambda wanted: tmp_path / "whole.gguf")
-    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")
+    monkeypatch.setattr(local, "_parts", lambda wanted: parts)
+    monkeypatch.setattr(local, "_whole", lambda wanted: tmp_path / "whole.gguf")
+    monkeypatch.setattr(local, "url", lambda provider: "http://127.0.0.1:1/v1")
     monkeypatch.setattr(cli, "_other_packages", list)
     (tmp_path / "part").touch()
     result = selfeval("doctor")

@@ -20,11 +20,9 @@ from conftest import KEY
 from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
-from selfeval.asking import endpoint, http
-from selfeval.asking.client import Client, Progress, gather
-from selfeval.asking.messages import user
-from selfeval.asking.request import Request, Response
-from selfeval.asking.verbs import Asking
+from selfeval.asking import client, endpoint, http
+from selfeval.asking.client import Asking, Client, gather
+from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.keys import redact
 from selfeval.models import from_callable, get
@@ -45,7 +43,7 @@ ASKING = """if True:
     from selfeval.asking.request import Request
     from selfeval.errors import BudgetError
     from selfeval.models import get
-    from selfeval.asking.messages import user
+    from selfeval.asking.request import user
     async def run():
         async with Client(int(sys.argv[2])) as client:
             asked = [Request(get(sys.argv[1]), user(f"question {i}")) for i in map(int, sys.argv[3:])]
@@ -577,14 +575,14 @@ def test_a_failure_is_raised_as_itself_and_without_a_group_that_kernels_cannot_s
 def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch):
     server(cost=0.5)
     monkeypatch.setenv("TQDM_DISABLE", "1")
-    monkeypatch.setattr(Progress, "tallies", [])
+    monkeypatch.setattr(client, "tallies", [])
     monkeypatch.setenv("SELFEVAL_PROGRESS", str(tmp_path / "progress.json"))
     for asked in (questions(get("openai:m"), 5), [Request(get("openai:m"), user("another notebook's client"))]):
         within(store, lambda client, asked=asked: client.chat_all(asked, label="questions"))
     state = json.loads((tmp_path / "progress.json").read_text())
     assert state.pop("tokens") > 0
     nothing = {"again": 0, "simulated": 0, "unpriced": 0, "stored": 0, "failed": 0}
-    assert state == {"label": "questions", "done": 1, "total": 1, "calls": 6, "cost": 3.0} | nothing
+    assert state == {"calls": 6, "cost": 3.0} | nothing
 
 
 # identity -------------------------------------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ from written_files import AUTHORS, run_commands, run_notebook, run_notebooks, wi
 
 from selfeval import DATA
 from selfeval.asking.http import _usage
-from selfeval.asking.recordings import opener
 from selfeval.asking.request import Response
-from selfeval.asking.store import Store
+from selfeval.asking.store import Store, opener
 from selfeval.identity import EvalRunner
 from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template

@@ -23,10 +23,9 @@ import yaml
 from fake_server import FakeServer
 
 from selfeval import DATA
-from selfeval.asking import embedded
+from selfeval.asking import local
 from selfeval.asking.client import Client
-from selfeval.asking.messages import choice_format, user
-from selfeval.asking.request import Request
+from selfeval.asking.request import Request, choice_format, user
 from selfeval.asking.store import Store
 from selfeval.errors import ProviderError
 from selfeval.models import get, providers
@@ -104,8 +103,8 @@ def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(folder, 
 
 @pytest.mark.model
 def test_two_processes_share_one_server_on_loopback(folder):
-    code = "from selfeval import models\nfrom selfeval.asking import embedded\n"
-    code += "print(embedded.url(models.providers()['local']))"
+    code = "from selfeval import models\nfrom selfeval.asking import local\n"
+    code += "print(local.url(models.providers()['local']))"
     both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     first, second = (process.communicate()[0].strip() for process in both)
     assert first == second and urlsplit(first).hostname == "127.0.0.1"
@@ -129,9 +128,9 @@ def fed(asked, text):
     """Return the log-likelihood of a text by one call per token, each with what stands before it as its prompt."""
 
     def post(path, **body):
-        url = embedded.url(providers()["local"]).removesuffix("/v1") + path
+        url = local.url(providers()["local"]).removesuffix("/v1") + path
         request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with embedded.DIRECT.open(request, timeout=60) as response:
+        with local.DIRECT.open(request, timeout=60) as response:
             return json.load(response)
 
     prompt = post("/apply-template", messages=user(asked))["prompt"]
@@ -162,7 +161,7 @@ def test_a_server_goes_when_it_was_idle_for_its_time_and_takes_its_address_along
     """The engine is a stand-in, and time passes while the server sleeps. Work: until 100, and in one call at 150."""
     now, provider = [0.0], providers()["local"]
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    state = embedded._state_file(provider)
+    state = local._state_file(provider)
 
     def sleep(seconds):
         assert json.loads(state.read_text())["url"] == "http://127.0.0.1:1"
@@ -173,12 +172,12 @@ def test_a_server_goes_when_it_was_idle_for_its_time_and_takes_its_address_along
         rows = {"prompt_tokens_total": done, "tokens_predicted_total": 7, "requests_processing": int(now[0] == 180)}
         return contextlib.closing(io.BytesIO("".join(f"llamacpp:{k} {v}\n" for k, v in rows.items()).encode()))
 
-    monkeypatch.setattr(embedded, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    monkeypatch.setattr(embedded, "DIRECT", SimpleNamespace(open=metrics))
-    monkeypatch.setattr(embedded, "IDLE_SECONDS", 60.0)
+    monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(local, "DIRECT", SimpleNamespace(open=metrics))
+    monkeypatch.setattr(local, "IDLE_SECONDS", 60.0)
     monkeypatch.setitem(sys.modules, "xllamacpp", engine := MagicMock())
     engine.Server.return_value.listening_address = "http://127.0.0.1:1"
-    embedded.serve(provider)
+    local.serve(provider)
     assert now[0] == 180 + 60 and not state.exists()
 
 
@@ -206,7 +205,7 @@ def test_weights_in_parts_are_put_together_once_and_only_with_their_hash(registr
         (package / "__init__.py").write_text("raise SystemExit('imported')")
         (package / "data" / f"part{number:02}.bin").write_bytes(part)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(embedded, "HOME", tmp_path)
+    monkeypatch.setattr(local, "HOME", tmp_path)
     content = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))
     own = content["providers"]["local-qwen"]
     own["embedded"] |= {"package": "weights_part", "parts": 2, "file": "whole.gguf"}
@@ -217,19 +216,19 @@ def test_weights_in_parts_are_put_together_once_and_only_with_their_hash(registr
         return providers()["local-qwen"]
 
     wrong = provider(sha256="0" * 64)
-    path = embedded.model_file(wrong)
+    path = local.model_file(wrong)
     with pytest.raises(ProviderError, match=r"the registry names 0000.*, so it is not loaded"):
-        embedded._put_together(wrong.embedded)
+        local._put_together(wrong.embedded)
     assert not list(path.parent.iterdir())
     right = provider(sha256=hashlib.sha256(whole).hexdigest())
-    embedded._put_together(right.embedded)
-    assert embedded.model_file(right) == path == tmp_path / "data" / "weights" / "whole.gguf"
+    local._put_together(right.embedded)
+    assert local.model_file(right) == path == tmp_path / "data" / "weights" / "whole.gguf"
     assert path.read_bytes() == whole
     shutil.rmtree(tmp_path / "weights_part2")
-    assert embedded.model_file(right) == path  # the parts may go then
+    assert local.model_file(right) == path  # the parts may go then
     path.unlink()
     with pytest.raises(ProviderError, match=r"needs the package `weights_part2`; run: .* -r requirements-qwen\.txt"):
-        embedded.model_file(right)
+        local.model_file(right)
 
 
 def test_a_client_asks_one_embedded_model_at_a_time(registry, tmp_path, monkeypatch):
@@ -251,7 +250,7 @@ def test_a_client_asks_one_embedded_model_at_a_time(registry, tmp_path, monkeypa
     with FakeServer(leaves, latency=0.01, faults=arrives) as server:
         running = json.dumps({"url": server.url.removesuffix("/v1"), "pid": os.getpid()})
         for name in own:
-            embedded._state_file(providers()[name]).write_text(running)
+            local._state_file(providers()[name]).write_text(running)
         requests = [Request(get(f"mine/{name}"), user(text)) for text in "abcdef" for name in own]
         assert {reply.text for reply in ask(tmp_path / "a.sqlite", requests)} == {"YES"}
     assert most == [1] * len(requests)
@@ -262,4 +261,4 @@ def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):
     mine = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     with pytest.raises(ProviderError, match=re.escape(f"selfeval-{mine + 1} belongs to another user")):
-        embedded._state_file(providers()["local"])
+        local._state_file(providers()["local"])

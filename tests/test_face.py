@@ -20,7 +20,7 @@ from jupyter_client.manager import start_new_kernel
 
 import selfeval as se
 from selfeval import ROOT
-from selfeval.asking.verbs import Asking
+from selfeval.asking.client import Asking
 from selfeval.errors import BudgetError, InputError, SelfevalError
 
 FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]

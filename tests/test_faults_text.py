@@ -21,7 +21,7 @@ from test_jury import Script, talk
 from test_jury import ask as judge
 
 from selfeval import ROOT, figures, models, records
-from selfeval.asking.recordings import canonical, key_of
+from selfeval.asking.request import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, StoreError
 from selfeval.files import for_spreadsheet

@@ -5,13 +5,10 @@ and computed with. Of the committed results, those of self-recognition are made 
 `data/results/sample` are read, and nbval makes their numbers again wherever a notebook shows them.
 """
 
-import contextlib
 import json
 import math
-import os
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -24,8 +21,7 @@ sys.path.insert(0, str(GOLDEN))
 import make  # noqa: E402
 from written_files import run_command, run_notebook  # noqa: E402
 
-from selfeval.asking.recordings import KEY, canonical, key_of, read_lines  # noqa: E402
-from selfeval.asking.sharing import host_ledger  # noqa: E402
+from selfeval.asking.store import KEY, canonical, key_of, read_lines  # noqa: E402
 from selfeval.figures import results  # noqa: E402
 from selfeval.figures.rows import renamed  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
@@ -168,16 +164,6 @@ def same(a, b):
     if isinstance(a, dict) and isinstance(b, dict):  # what was there; more may have come
         return all(name in a and same(a[name], value) for name, value in b.items())
     return all(missing) if any(missing) else a == b
-
-
-def test_a_purse_and_the_rates_beside_it_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    place = tmp_path / f"selfeval-{os.getuid()}"
-    place.mkdir(mode=0o700)
-    shutil.copy(GOLDEN / "store" / "limits.sqlite", place)
-    with contextlib.closing(host_ledger()) as opened, opened.read() as ledger:
-        [spent] = ledger.execute("SELECT spent FROM purses WHERE name = 'golden'").fetchone()
-    assert spent == pytest.approx(FACTS["spent"], abs=1e-12) and FACTS["spent"] > 0
 
 
 # corpora, predictions, identity, role-play ----------------------------------------------------------------------------

@@ -1,28 +1,17 @@
-"""Rates, purses and the circuit breaker from outside: what the fake server's ledger saw, and what was stored."""
+"""Rates, ceilings and the circuit breaker from outside: what the fake server's ledger saw, and what was stored."""
 
 import asyncio
-import contextlib
-import sqlite3
 import time
 
 import pytest
 from conftest import wait_for
 from test_client import Clock, Flying, ask, mine, process, questions, within
 
-from selfeval.asking import endpoint, sharing
-from selfeval.asking.client import Client, gather
-from selfeval.asking.messages import user
-from selfeval.asking.request import Request
-from selfeval.asking.store import Store
-from selfeval.errors import BudgetError, InputError, PriceError, StoreError
+from selfeval.asking import endpoint
+from selfeval.asking.client import Client
+from selfeval.asking.request import Request, user
+from selfeval.errors import BudgetError, InputError, PriceError
 from selfeval.models import get
-
-
-@pytest.fixture(autouse=True)
-def host(tmp_path, monkeypatch):
-    """A folder of the host's own for each test."""
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
 def at_first_call(model, store, fake):
@@ -32,16 +21,16 @@ def at_first_call(model, store, fake):
     return started
 
 
-def three_processes(model, folder):
-    """Return what three processes, two of them with the same store, print."""
-    started = [process(folder / f"{k // 2}.sqlite", range(20 * k, 20 * k + 20), model, 16) for k in range(3)]
+def three_processes(model, store):
+    """Return what three processes with the same store print."""
+    started = [process(store.path, range(20 * k, 20 * k + 20), model, 16) for k in range(3)]
     return [each.communicate()[0].strip() for each in started]
 
 
 # rates ----------------------------------------------------------------------------------------------------------------
 
 
-def test_processes_share_a_rate_whatever_their_stores(tmp_path, server, registry):
+def test_processes_share_a_rate(store, server, registry):
     """Each waits for the answer to its first request: the others are sent after that, as one rate allows them."""
     began = []
 
@@ -53,54 +42,43 @@ def test_processes_share_a_rate_whatever_their_stores(tmp_path, server, registry
     fake = server(faults=arrives)
     fake.open.clear()
     mine(registry, fake, deadline=60, more=", requests_per_minute: 1200")
-    assert three_processes("mine:m", tmp_path) == ["20"] * 3
+    assert three_processes("mine:m", store) == ["20"] * 3
     assert len(fake.ledger) == 60
-    assert max(entry["time"] for entry in fake.ledger) - began[0] >= 56 * 61 / 1200 - sharing.LAG
+    assert max(entry["time"] for entry in fake.ledger) - began[0] >= 56 * 61 / 1200 - endpoint.LAG
 
 
 def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, registry, monkeypatch):
     clock = Clock()
-    clock.put_into(monkeypatch, sharing)
+    clock.put_into(monkeypatch, endpoint)
     fake = server()  # a prompt of 3000 letters counts as 1000 and more before, and as 750 and a few after its reply
     model = mine(registry, fake, more=", tokens_per_minute: 60_000, answer_tokens: 100")
     responses, _ = ask(store, [Request(model, user(f"{i} " + "x" * 3000)) for i in range(6)], concurrency=1)
     tokens = sum(response.tokens() for response in responses[:-1])
     assert 5 * 750 < tokens < 5 * 760
-    assert clock.slept == pytest.approx(tokens * 61 / 60_000 - sharing.LAG, abs=0.01)
+    assert clock.slept == pytest.approx(tokens * 61 / 60_000 - endpoint.LAG, abs=0.01)
 
 
 def test_a_clock_that_was_set_back_stops_nobody(store, server, registry):
     model = mine(registry, server(), more=", requests_per_minute: 60_000")
-    with sharing.host_ledger().change() as ledger:
+    with store.change() as ledger:
         ledger.execute("INSERT INTO rates VALUES (?, 9e12, 9e12)", (f"mine {model.provider.url}",))
     assert ask(store, questions(model, 2))[1].calls == 2
 
 
-def test_hosts_share_by_a_number(registry, server, monkeypatch):
-    provider = mine(registry, server(), more=", requests_per_minute: 60").provider
-    monkeypatch.setenv("SELFEVAL_SHARE", "4")
-    assert sharing.Pace(provider).seconds == [pytest.approx(4 * 61 / 60), 0.0]
-    assert sharing.Purse("p", 2.0).ceiling == 0.5
-    for wrong in ("0", "two", "1.5"):
-        monkeypatch.setenv("SELFEVAL_SHARE", wrong)
-        with pytest.raises(InputError, match="must be a whole number of hosts from 1"):
-            sharing.share()
-
-
-# purses ---------------------------------------------------------------------------------------------------------------
+# ceilings -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_ceiling_stops_cleanly_and_a_higher_one_goes_on(store, server, registry, monkeypatch):
     fake = server(cost=0.01, latency=0.05)
     asked = questions(mine(registry, fake), 40)
-    monkeypatch.setenv("SELFEVAL_BUDGET", "0.105")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "0.105")
     with pytest.raises(BudgetError, match=r"may cost \$0.0100, and \$0.1000 of the ceiling of \$0.105 are spent"):
         ask(store, asked)
     assert len(fake.ledger) == len(list(store.rows())) == 10
-    monkeypatch.setenv("SELFEVAL_BUDGET", "1")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "1")
     responses, tally = ask(store, asked)
     assert (tally.stored, tally.calls) == (10, 30) and len(fake.ledger) == 40
-    monkeypatch.setenv("SELFEVAL_BUDGET", "0")  # what is stored costs nothing
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "0")  # what is stored costs nothing
     assert ask(store, asked)[0] == responses
 
 
@@ -108,25 +86,24 @@ def test_a_price_bounds_what_is_in_flight(store, server, registry, monkeypatch):
     flying = Flying()
     fake = server(reply=flying.leaves, faults=flying.arrives, latency=0.05)
     registry(DEAR.format(fake.url))
-    monkeypatch.setenv("SELFEVAL_BUDGET", "25")  # each call may cost 10 and costs far less
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "25")  # each call may cost 10 and costs far less
     responses, _ = ask(store, questions(get("dear"), 12))
     assert all(r.status == "ok" for r in responses)
     assert flying.most <= 2
 
 
-def test_processes_share_a_purse_by_its_name_whatever_their_stores(tmp_path, server, registry, monkeypatch):
+def test_processes_share_a_ceiling_by_its_name(store, server, registry, monkeypatch):
     fake = server(cost=0.01, latency=0.02)
     mine(registry, fake)
-    monkeypatch.setenv("SELFEVAL_BUDGET", "night:0.30")
-    assert "ceiling" in three_processes("mine:m", tmp_path)
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "night:0.30")
+    assert "ceiling" in three_processes("mine:m", store)
     # Nobody knows what a first reply costs: each process may overdraw by its first one.
-    kept = sum(len(list(Store(tmp_path / f"{k}.sqlite").rows())) for k in range(2))
-    assert 30 <= len(fake.ledger) <= 32 and kept == len(fake.ledger)
-    assert spent("night") == pytest.approx(len(fake.ledger) / 100)
+    assert 30 <= len(fake.ledger) <= 32 and len(list(store.rows())) == len(fake.ledger)
+    assert spent(store, "night") == pytest.approx(len(fake.ledger) / 100)
 
 
-def spent(name):
-    with sharing.host_ledger().read() as ledger:
+def spent(store, name):
+    with store.read() as ledger:
         return ledger.execute("SELECT spent FROM purses WHERE name = ?", (name,)).fetchone()[0]
 
 
@@ -137,23 +114,23 @@ models: [{{id: 'dear', provider: mine, display: Dear, price: {{input: 0, output:
 def test_what_a_killed_process_had_in_flight_counts_as_spent(store, server, registry, monkeypatch):
     fake = server(latency=60, cost=0.5)
     registry(DEAR.format(fake.url))  # a call may cost 10
-    monkeypatch.setenv("SELFEVAL_BUDGET", "p:15")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "p:15")
     killed = at_first_call("dear", store.path, fake)
     killed.kill()
     killed.communicate()
     fake.latency = 0
     with pytest.raises(BudgetError, match=r"may cost \$10.0000, and \$10.0000 of the ceiling"):
         ask(store, questions(get("dear"), 3))
-    monkeypatch.setenv("SELFEVAL_BUDGET", "p:25")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "p:25")
     ask(store, questions(get("dear"), 3))
-    assert len(fake.ledger) == 4 and spent("p") == pytest.approx(11.5)
+    assert len(fake.ledger) == 4 and spent(store, "p") == pytest.approx(11.5)
 
 
 def test_a_call_that_is_broken_off_counts_as_spent(store, server, registry, monkeypatch):
     fake = server(cost=0.5)
     fake.open.clear()
     registry(DEAR.format(fake.url))  # a call may cost 10
-    monkeypatch.setenv("SELFEVAL_BUDGET", "p:15")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "p:15")
 
     async def work(client):
         task = asyncio.create_task(client.chat_all(questions(get("dear"), 3), label=None))
@@ -164,14 +141,14 @@ def test_a_call_that_is_broken_off_counts_as_spent(store, server, registry, monk
             await task
 
     within(store, work)
-    assert len(fake.ledger) == 1 and spent("p") == pytest.approx(10)
+    assert len(fake.ledger) == 1 and spent(store, "p") == pytest.approx(10)
     with pytest.raises(BudgetError, match=r"may cost \$10.0000, and \$10.0000 of the ceiling"):
         ask(store, questions(get("dear"), 3))
 
 
 def test_what_a_call_may_cost_includes_room_for_thinking(store, server, registry, monkeypatch):
     registry(DEAR.format(server().url).replace("price:", "reasoning: true, reasoning_tokens: 2000, price:"))
-    monkeypatch.setenv("SELFEVAL_BUDGET", "25")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "25")
     with pytest.raises(BudgetError, match=r"may cost \$30.0000"):
         ask(store, questions(get("dear"), 1))
 
@@ -179,79 +156,43 @@ def test_what_a_call_may_cost_includes_room_for_thinking(store, server, registry
 def test_a_reply_that_was_all_thinking_counts_as_spent(store, server, registry, monkeypatch):
     fake = server(faults=["length"], cost=0.5)
     registry(DEAR.format(fake.url))
-    monkeypatch.setenv("SELFEVAL_BUDGET", "p:200")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "p:200")
     with pytest.warns(UserWarning, match="spent a whole reply on thinking"):
         responses, tally = ask(store, questions(get("dear"), 1, max_tokens=100))
     assert responses[0].status == "ok" and len(fake.ledger) == 2
-    assert spent("p") == pytest.approx(1.0) == tally.cost
+    assert spent(store, "p") == pytest.approx(1.0) == tally.cost
 
 
-def test_a_ceiling_waits_for_what_another_process_has_in_flight(store, server, registry, monkeypatch, tmp_path):
+def test_a_ceiling_waits_for_what_another_process_has_in_flight(store, server, registry, monkeypatch):
     fake = server(latency=0.1, cost=0.1)
     registry(DEAR.format(fake.url))
-    monkeypatch.setenv("SELFEVAL_BUDGET", "p:15")
-    other = at_first_call("dear", tmp_path / "other.sqlite", fake)
-    ask(store, questions(get("dear"), 3))
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "p:15")
+    other = at_first_call("dear", store.path, fake)
+    ask(store, [Request(get("dear"), user(f"ours {i}")) for i in range(3)])
     other.kill()
     other.communicate()
-    assert len(list(store.rows())) == 3
+    assert sum("ours" in request for _, request, _ in store.rows()) == 3
 
 
 def test_a_ceiling_that_cannot_be_kept_stops_after_one_call(store, server, monkeypatch):
     fake = server()
-    monkeypatch.setenv("SELFEVAL_BUDGET", "5")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "5")
     with pytest.raises(PriceError, match="`openai` does not say what a reply of 'openai:m' costs, and data/models"):
         ask(store, questions(get("openai:m"), 5))
     assert len(fake.ledger) == len(list(store.rows())) == 1
 
 
 def test_an_endpoint_of_ones_own_without_a_price_is_free(store, server, registry, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_BUDGET", "0.01")
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "0.01")
     _, tally = ask(store, questions(mine(registry, server()), 5))
     assert tally.calls == 5 and tally.cost == 0
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "night:", "night:nan", "x:1:2", ":5"])
 def test_a_ceiling_is_a_number_of_dollars(store, text, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_BUDGET", text)
-    with pytest.raises(InputError, match="SELFEVAL_BUDGET must be US dollars, or NAME:USD"):
+    monkeypatch.setenv("SELFEVAL_MAX_COST", text)
+    with pytest.raises(InputError, match="SELFEVAL_MAX_COST must be US dollars, or NAME:USD"):
         Client(store=store)
-
-
-# the shared file ------------------------------------------------------------------------------------------------------
-
-
-def test_a_call_that_cannot_be_booked_ends_no_call_in_flight(store, server, registry, monkeypatch):
-    """What was in flight is stored, or put beside the store; no more is sent."""
-    monkeypatch.setattr("selfeval.asking.ledger.PATIENCE", -1)
-    monkeypatch.setenv("SELFEVAL_BUDGET", "night:5")
-    fake = server(cost=0.25)
-    model = mine(registry, fake, deadline=60)
-
-    async def until(met):
-        while not met():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-    async def late(client):
-        await until(lambda: len(fake.ledger) == 4)
-        other.execute("BEGIN EXCLUSIVE")
-        await client.chat_all([Request(model, user(f"late {i}")) for i in range(4)], label=None)
-
-    async def answer_when_refused():
-        await until(lambda: store._waiting)
-        fake.open.set()
-
-    async def work(client):
-        await client.chat(model, user("first"))
-        fake.open.clear()
-        await gather([client.chat_all(questions(model, 3), label=None), late(client), answer_when_refused()])
-
-    path = sharing.host_folder() / "limits.sqlite"
-    with contextlib.closing(sqlite3.connect(path)) as other, pytest.raises(StoreError, match="database is locked"):
-        within(store, work, 8)
-    for beside in store.path.parent.glob("*.jsonl"):
-        store.import_file(beside)
-    assert len(fake.ledger) == len(list(store.rows())) == 4
 
 
 # the breaker ----------------------------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from sweep_files import make_notebook, write
 
 import selfeval as se
 from selfeval import DATA, cli, sweep
+from selfeval.asking.client import Asking
 from selfeval.asking.store import Store
-from selfeval.asking.verbs import Asking
 from selfeval.errors import BudgetError, SelfevalError
 from selfeval.sweep import cluster, execute
 
@@ -348,7 +348,7 @@ class Told:
 
     def start(self, run):
         self.at_work += 1
-        limit = run.variables.get("SELFEVAL_BUDGET", "").rpartition(":")[2]
+        limit = run.variables.get("SELFEVAL_MAX_COST", "").rpartition(":")[2]
         print("starts", run.name, run.parameters, self.at_work, "at work", limit)
 
     def poll(self, run):

@@ -10,8 +10,7 @@ import pytest
 
 from selfeval import models, scoring, stats
 from selfeval.asking.client import Client
-from selfeval.asking.messages import blocks
-from selfeval.asking.request import Response
+from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
 from selfeval.recognition import answers, controls, correctness, design, prompts

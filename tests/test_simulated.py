@@ -6,8 +6,7 @@ import pytest
 from planted_rates import recognition
 from test_client import ask
 
-from selfeval.asking.messages import user
-from selfeval.asking.request import Request
+from selfeval.asking.request import Request, user
 from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
 from selfeval.models import get

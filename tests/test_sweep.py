@@ -304,7 +304,7 @@ def test_a_ceiling_stops_cleanly_with_a_status_of_its_own(folder, capsys, error)
     launcher = Scripted(poor=(error, "spent"), good={"calls": 3, "cost": 0.3})
     ended = ["stopped", "ok", "not started", "left out"]
     assert go(path, launcher, 2, max_cost=1.5, only=["rows"]) == (4, ended)
-    assert launcher.variables["SELFEVAL_BUDGET"].endswith(":1.5")
+    assert launcher.variables["SELFEVAL_MAX_COST"].endswith(":1.5")
     said = capsys.readouterr().out
     assert "0.3000 USD of 1.5" in said and "--max-cost" in said and "`price`" in said
     assert go(path) == (0, ["ok", "skipped", "ok", "ok"])

@@ -1,28 +1,30 @@
-"""The one way to ask models: many at once, each request bought once, counted, with progress."""
+"""The one way to ask models: many at once, each request bought once, counted, with progress; and what verbs share."""
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import re
 import sys
-import time
+import threading
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import ClassVar
+from typing import ParamSpec, TypedDict, TypeVar
 
-from selfeval.asking import dryrun, embedded, simulated
+from selfeval.asking import dryrun, local, simulated
 from selfeval.asking.endpoint import Endpoint
 from selfeval.asking.http import Failure
-from selfeval.asking.recordings import numbered
-from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again
-from selfeval.asking.sharing import Purse
-from selfeval.asking.store import Store
-from selfeval.errors import BudgetError, ProviderError, StoreError, check_whole
+from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
+from selfeval.asking.store import Ceiling, Store
+from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, check_whole, did_you_mean
 from selfeval.models import Model
 
+P, R = ParamSpec("P"), TypeVar("R")
 ADDRESS = re.compile(r"https?://([^/@]*@)?([\w.-]+|\[[\da-f:.]+\])(:[1-9]\d*)?(/|$)", re.I)
 
 
@@ -52,13 +54,18 @@ class Tally:
     def __str__(self) -> str:
         parts = [f"{self.calls} model calls"]
         if self.calls:
-            money = "?" if self.unpriced and not self.cost else f"${self.cost:.4f}" + " or more" * bool(self.unpriced)
+            money = f"${self.cost:.4f}"
+            if self.unpriced:
+                money = f"{money} or more" if self.cost else "?"
             parts[0] += f" ({self.tokens} tokens, {money})"
         if self.again:
             parts.append(f"{self.again} of them asked again")
         if self.simulated:
             parts.append(f"{self.simulated} simulated replies")
         return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
+
+
+tallies: list[Tally] = []  # of all clients of this process: a notebook may use several
 
 
 class Client:
@@ -70,7 +77,7 @@ class Client:
     again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off ("length"), separated by
     commas, with a number for more often than once. Every reply stays stored, the last is served. An answer, a
     refusal and the reply of a simulated model or a callable are never asked for again. max_cost: US dollars that this
-    client may spend, where `SELFEVAL_BUDGET` sets no ceiling.
+    client may spend, where `SELFEVAL_MAX_COST` sets no ceiling.
     """
 
     def __init__(
@@ -79,10 +86,8 @@ class Client:
         check_whole("concurrency", concurrency, 1)
         self._again, self._times = read_again(again)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
-        Progress.tallies.append(self.tally)
-        self.purse = Purse.of(max_cost)
-        if self.purse:
-            self.store.attach(self.purse.ledger)
+        tallies.append(self.tally)
+        self.ceiling = Ceiling.of(max_cost)
         self._endpoints: dict[str, Endpoint] = {}
         self._flying = 0  # calls that are sent and not yet stored
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
@@ -101,7 +106,7 @@ class Client:
         for endpoint in self._endpoints.values():
             await endpoint.close()
         self.store.close()
-        Progress(None, 0, 0).write()
+        _tell_sweep()
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
@@ -113,7 +118,7 @@ class Client:
         A request whose call fails gets a response with status `error`; after a failure that concerns the model itself
         (key, credit, no such model) no further call to it is made. Raises `ProviderError` before the first call where
         a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
-        `SELFEVAL_BUDGET` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
+        `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
         stored = self.store.look_up([request.key for request in requests if not is_computed(request.model)])
         responses = [self._served(request, stored) for request in requests]
@@ -149,8 +154,7 @@ class Client:
         if self._wanted_again(request, response):
             return None
         self.tally.stored += 1
-        if dryrun.folder():
-            dryrun.note(request, stored=True)
+        dryrun.note(request, stored=True)
         return response
 
     def _wanted_again(self, request: Request, response: Response) -> bool:
@@ -159,22 +163,11 @@ class Client:
         return not (request.cut_counts and response.status == "length" and response.text.strip())
 
     async def _answer(self, request: Request) -> Response:
-        """Return the response to a request that is not stored."""
-        model = request.model
-        if is_computed(model) and not (model.call and dryrun.folder()):
-            self.tally.simulated += 1
-            messages, parameters = request.full()
-            function = model.call or simulated.Simulated(model, request.sample, request.seed)
-            response = await ask_callable(function, messages, parameters)
-            self.tally.failed += response.status == "error"
-            return response
+        """Return the response to a request that is not stored: computed, a stand-in of a dry run, or bought."""
+        if is_computed(request.model) and not (request.model.call and dryrun.folder()):
+            return await self._compute(request)
         if dryrun.folder():
-            text = dryrun.stand_in(*request.full(), request.key)
-            if not is_computed(model):
-                dryrun.note(request, stored=False, text=text)
-            chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in request.parameters else None
-            usage = {"prompt": 0, "completion": 0}
-            return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=chances)
+            return dryrun.reply(request)
         while True:
             earlier: list[str] = []
             if self._again and (stored := self.store.get(request.key)):
@@ -187,14 +180,22 @@ class Client:
             if not self._wanted_again(request, response):
                 return response
 
+    async def _compute(self, request: Request) -> Response:
+        """Return what a simulated model or a function of the user's answers; it is not stored."""
+        self.tally.simulated += 1
+        function = request.model.call or simulated.Simulated(request.model, request.sample, request.seed)
+        response = await ask_callable(function, *request.full())
+        self.tally.failed += response.status == "error"
+        return response
+
     async def _place(self, request: Request, earlier: list[str]) -> Response:
         """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
-        model = request.model
-        if model.provider.name not in self._endpoints:
-            self._endpoints[model.provider.name] = Endpoint(model.provider, self.concurrency)
-        endpoint = self._endpoints[model.provider.name]
+        provider = request.model.provider
+        if provider.name not in self._endpoints:
+            self._endpoints[provider.name] = Endpoint(provider, self.concurrency, self.store)
+        endpoint = self._endpoints[provider.name]
         try:
-            async with endpoint.place(model), self._machine if model.provider.embedded else contextlib.nullcontext():
+            async with endpoint.place(request.model), self._machine if provider.embedded else contextlib.nullcontext():
                 return await self._buy(request, endpoint, earlier)
         except Failure as failure:
             self.tally.failed += 1
@@ -206,44 +207,50 @@ class Client:
 
     async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
         """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
-        model, (messages, parameters), purse = request.model, request.full(), self.purse
-        key, thought, response = numbered(request.key, len(earlier)), False, None
+        model, (messages, parameters) = request.model, request.full()
+        key, thought = stored_key(request.key, len(earlier)), False
 
         def note(failure: Failure) -> None:
             self.store.record_attempt(key, failure.outcome, failure.detail)
 
-        while response is None:
+        while True:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
             allowed = endpoint.allowed(model, parameters)
-            amount = purse.price(model, *estimate(messages, allowed, model)) if purse else 0.0
-            if (stored := await self.store.claim(key, purse, amount)) is not None:
+            amount = self.ceiling.price(model, *estimate(messages, allowed, model)) if self.ceiling else 0.0
+            if (stored := await self.store.claim(key, self.ceiling, amount)) is not None:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
-            self._flying += 1
-            try:
+            with self._in_flight(key, amount):
                 response = await endpoint.ask(model, messages, parameters, allowed, note)
-                self.tally.count(response)
-                if purse:
-                    purse.learn(model, response.cost)
-                if response.only_thought and not thought and endpoint.make_room(model, parameters):
-                    detail = (
-                        f"all thinking: {response.usage.get('completion', '?')} tokens and no answer, asked with more"
-                    )
-                    self.store.release(key, purse, response.cost, "thinking", detail)
-                    response, thought = None, True
-                else:
+                self._count(model, response)
+                if thought or not response.only_thought or not endpoint.make_room(model, parameters):
                     response = replace(response, earlier=earlier)
-                    await self.store.put(key, request.identity, response.to_dict(), purse, response.cost)
-            except BaseException as error:
-                cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
-                outcome = "abandoned" * isinstance(error, asyncio.CancelledError)
-                self.store.release(key, purse, cost, outcome, "broken off while it waited for a reply")
-                raise
-            finally:
-                self._flying -= 1
-        self.tally.again += bool(earlier) + thought
-        return response
+                    await self.store.put(key, request.identity, response.to_dict(), self.ceiling)
+                    self.tally.again += bool(earlier) + thought
+                    return response
+                thought, used = True, response.usage.get("completion", "?")
+                detail = f"all thinking: {used} tokens and no answer, asked with more"
+                self.store.release(key, self.ceiling, response.cost, "thinking", detail)
+
+    @contextlib.contextmanager
+    def _in_flight(self, key: str, amount: float) -> Iterator[None]:
+        """Give a claim back where what is inside fails: no reply of it is stored."""
+        self._flying += 1
+        try:
+            yield
+        except BaseException as error:
+            cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
+            outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
+            self.store.release(key, self.ceiling, cost, outcome, "broken off while it waited for a reply")
+            raise
+        finally:
+            self._flying -= 1
+
+    def _count(self, model: Model, response: Response) -> None:
+        self.tally.count(response)
+        if self.ceiling:
+            self.ceiling.learn(model, response.cost)
 
 
 def require(model: Model) -> None:
@@ -252,7 +259,7 @@ def require(model: Model) -> None:
     if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
         return
     if provider.embedded:
-        embedded.model_file(provider)
+        local.model_file(provider)
     elif provider.keys and not provider.key:
         raise ProviderError(
             f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
@@ -294,48 +301,114 @@ async def gather(coroutines: Iterable[Coroutine]) -> list:
 
 
 class Progress:
-    """A bar for a person, and a file for the sweep that `SELFEVAL_PROGRESS` names; none of it for label None.
-
-    The file counts what all clients of this process did: a notebook may use several, one after the other.
-    """
-
-    tallies: ClassVar[list[Tally]] = []
-    shown: ClassVar[dict] = {}  # of the bar that moved last
+    """A bar for a person; none of it for label None."""
 
     def __init__(self, label: str | None, total: int, missing: int):
-        self.label, self.total, self.done = label, total, total - missing
-        self.written, self.bar = 0.0, None
+        from tqdm.auto import tqdm
+
+        quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
+        self.bar = tqdm(total=total, initial=total - missing, desc=label, unit="reply", disable=quiet)
 
     def __enter__(self) -> "Progress":
-        if self.label:
-            from tqdm.auto import tqdm
-
-            quiet = os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
-            self.bar = tqdm(total=self.total, initial=self.done, desc=self.label, unit="reply", disable=quiet)
-            self.write()
         return self
 
     def step(self) -> None:
         """Count one more reply."""
-        self.done += 1
-        if self.bar is not None:
-            self.bar.update()
-            if time.monotonic() - self.written > 1:
-                self.write()
+        self.bar.update()
 
     def __exit__(self, *_) -> None:
-        if self.bar is not None:
-            self.bar.close()
-            self.write()
+        self.bar.close()
 
-    def write(self) -> None:
-        """Tell the sweep, if any, how far this is."""
-        self.written = time.monotonic()
-        if self.label:
-            self.shown.update(label=self.label, done=self.done, total=self.total)
-        if file := os.environ.get("SELFEVAL_PROGRESS"):
-            counts = {name: sum(getattr(tally, name) for tally in self.tallies) for name in vars(Tally())}
-            temporary = Path(f"{file}.part")
-            with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
-                temporary.write_text(json.dumps(self.shown | counts))
-                temporary.replace(file)
+
+def _tell_sweep() -> None:
+    """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names: a sweep runs it."""
+    if file := os.environ.get("SELFEVAL_PROGRESS"):
+        counts = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}
+        with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
+            Path(file).write_text(json.dumps(counts))
+
+
+# what verbs that ask models share -------------------------------------------------------------------------------------
+
+
+class Asking(TypedDict, total=False):
+    """The keywords that every verb that asks models takes.
+
+    concurrency: calls in flight per provider, 16 unless set. again: replies to ask for once more, stored ones too:
+    "empty", "filtered" or cut off ("length"), with a number for more often than once. max_cost: US dollars that this
+    call may spend; before it could spend more it stops, and what was bought stays stored. dry_run: ask nobody, and
+    return per model what is stored, what would be bought, the tokens and the price.
+    """
+
+    concurrency: int
+    again: str
+    max_cost: float | None
+    dry_run: bool
+
+
+def verb(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse keywords that a verb does not take in one sentence, and explain those of `Asking` in its help."""
+    known = [*inspect.signature(function).parameters, *Asking.__annotations__]
+    known.remove("asking")
+
+    @wraps(function)
+    def checked(*args: P.args, **keywords: P.kwargs) -> R:
+        for name in keywords:
+            if name not in known:
+                meant = did_you_mean(name, known) or f"; it takes {', '.join(known)}."
+                raise InputError(f"`{function.__name__}` takes no keyword {name!r}{meant}")
+        return function(*args, **keywords)
+
+    checked.__doc__ = f"{function.__doc__.rstrip()}\n{Asking.__doc__.partition(chr(10))[2]}"
+    return checked
+
+
+def ask(work: Callable[[Client], Awaitable[R]], asking: Asking) -> R:
+    """Return what work with a client returns, or what it would cost; in a script, and where a loop runs already."""
+    return run(_ask(work, **asking))
+
+
+async def _ask(work, *, concurrency: int = 16, again: str = "", max_cost: float | None = None, dry_run: bool = False):
+    with dryrun.counting() if dry_run else contextlib.nullcontext() as folder:
+        async with Client(concurrency, again=again, max_cost=max_cost) as client:
+            found = await work(client)
+        if folder:
+            return dryrun.prices(folder)
+    if client.tally != Tally():
+        print(client.tally)
+    return found
+
+
+def run(coroutine):
+    """Return what a coroutine returns; where a loop runs already, as in a notebook, by a loop in a thread of its own.
+
+    An interrupt cancels it: nothing more is bought, and what is in flight is given up.
+    """
+    if not _in_loop():
+        return asyncio.run(coroutine)
+    started: Future = Future()
+
+    def work() -> None:
+        with asyncio.Runner() as runner:  # whose end cancels what is left
+            started.set_result(runner.get_loop())
+            runner.get_loop().run_forever()
+
+    thread = threading.Thread(target=work, name="selfeval")
+    thread.start()
+    loop = started.result()
+    try:
+        found, task = asyncio.run_coroutine_threadsafe(coroutine, loop), asyncio.current_task()
+        while not wait([found], 0.2).done:
+            if task and task.cancelling():  # `asyncio.run` takes the first interrupt for its own task, which waits here
+                raise KeyboardInterrupt
+        return found.result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def _in_loop() -> bool:
+    try:
+        return bool(asyncio.get_running_loop())
+    except RuntimeError:
+        return False

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from selfeval.asking.request import estimate, is_computed
+from selfeval.asking.request import Request, Response, estimate, is_computed
 from selfeval.models import Model, get
 
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
@@ -46,12 +46,14 @@ def counting() -> Iterator[Path]:
             _counts.reset(token)
 
 
-def note(request, stored: bool, text: str = "") -> None:
-    """Count a request that has its reply in the store, or that would be bought.
+def note(request: Request, stored: bool, text: str = "") -> None:
+    """Count, in a dry run, a request that has its reply in the store, or that would be bought.
 
     Per line: key, model, and for one to buy the tokens of prompt and reply, `low` as they typically are and `high` as
     they can be at most.
     """
+    if not folder():
+        return
     line = {"key": request.key, "model": request.model.id, "stored": stored}
     if not stored:
         messages, parameters = request.full()
@@ -94,8 +96,10 @@ def price(model: Model, count: dict) -> tuple[float, float] | None:
     return low, high
 
 
-def prices(counts: Path) -> list[dict]:
-    """Return a row per model of what a dry run counted; dollars are null where nobody knows a price."""
+def prices(counts: Path):
+    """Return a DataFrame of what a dry run counted, a row per model; dollars are null where nobody knows a price."""
+    import pandas as pd
+
     rows = []
     for name, count in read_calls(counts).items():
         low, high = price(get(name), count) or (None, None)
@@ -104,7 +108,17 @@ def prices(counts: Path) -> list[dict]:
             f"{part}_tokens_{k}": count[part][i] for part in ("prompt", "reply") for i, k in enumerate(("low", "high"))
         }
         rows.append(row | {"usd_low": low, "usd_high": high})
-    return rows
+    return pd.DataFrame(rows)
+
+
+def reply(request: Request) -> Response:
+    """Return a stand-in for the reply to a request, which is counted where it would be bought."""
+    text = stand_in(*request.full(), request.key)
+    if not is_computed(request.model):
+        note(request, stored=False, text=text)
+    chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in request.parameters else None
+    usage = {"prompt": 0, "completion": 0}
+    return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=chances)
 
 
 def stand_in(messages: list[dict], parameters: dict, key: str) -> str:

@@ -1,7 +1,6 @@
-"""One SQLite file that many processes change in short transactions, and who among them holds what.
+"""One SQLite file that many processes change in short transactions, and which process holds each claim.
 
 WAL, `synchronous=NORMAL`, a checkpoint at least every five seconds while it is written. Not for network file systems.
-The store of replies is one, the rates and ceilings of a host are another (`store`, `sharing`).
 """
 
 import asyncio
@@ -10,7 +9,6 @@ import json
 import os
 import socket
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +21,7 @@ import psutil
 from selfeval.asking import dryrun
 from selfeval.errors import StoreError
 
-VERSION = 1  # of the tables, in the file's `user_version`; files of selfeval 0.1 have 0
+VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
 TABLES = {
     "replies": ("key TEXT PRIMARY KEY", "request TEXT NOT NULL", "response TEXT NOT NULL", "created REAL NOT NULL"),
     "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
@@ -40,8 +38,6 @@ OPENING = 0.5  # seconds that it may stand still for one that is just being made
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
 ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
-
-in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
 
 
 class Locked(StoreError):
@@ -66,10 +62,8 @@ def _name(process: psutil.Process) -> str:
     return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
 
 
-def is_left(owner: str, since: float, held: str) -> bool:
-    """Tell whether a claim is left over, and nobody will give it back. held: what its own process calls it."""
-    if owner == own_name():
-        return held not in in_flight
+def has_ended(owner: str, since: float) -> bool:
+    """Tell whether the process that owns a claim is gone, so that nobody will give it back."""
     try:
         host, pid, _ = owner.rsplit(":", 2)
         if host != socket.gethostname():
@@ -80,24 +74,18 @@ def is_left(owner: str, since: float, held: str) -> bool:
         return True
 
 
-def say(text: str) -> None:
-    """Print a line to the terminal, if there still is one."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(f"selfeval: {text}", file=sys.stderr, flush=True)
-
-
 # the file -------------------------------------------------------------------------------------------------------------
 
 
 class Ledger:
-    """One SQLite file that many processes change in short transactions.
+    """One SQLite file that many processes change in short transactions."""
 
-    path: the file. title: what a sentence calls it. remedy: what to do where it is damaged or not ours.
-    """
+    remedy = (  # where it is damaged or not ours
+        "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
+    )
 
-    def __init__(self, path: Path, title: str, remedy: str):
-        self.path, self.title, self.remedy = path, title, remedy
-        self.host: Ledger | None = None  # where ceilings are booked, in the same transaction: attached as `host`
+    def __init__(self, path: Path):
+        self.path = path
         self._connection: sqlite3.Connection | None = None
         self._turn = threading.RLock()
         self._checkpointed = self._waiting = 0.0
@@ -109,7 +97,7 @@ class Ledger:
             yield
         except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
             code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-            what = f"The {self.title} {self.path} cannot be {done}: {error}."
+            what = f"The response store {self.path} cannot be {done}: {error}."
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise Locked(f"{what} Another process holds it: end that one.") from error
             self._disconnect()
@@ -166,23 +154,12 @@ class Ledger:
             time.sleep(BUSY)
         return done[0]
 
-    def _try(self, step: Callable) -> None:
-        """Take a step unless the file cannot be written now."""
-        with contextlib.suppress(StoreError), self.change() as connection:
-            step(connection)
-
-    def attach(self, host: "Ledger") -> None:
-        """Book in the ledger of the host too, each time in one transaction."""
-        if self.host is None:
-            self.close()
-            self.host = host
-
     def _connect(self) -> sqlite3.Connection:
         until = time.monotonic() + OPENING
         while self._connection is None:
             try:
                 with self._in_words("opened"):
-                    self._connection = self._open()
+                    self._connection = self._open_to_read() if dryrun.folder() else self._open()
             except Locked:  # of several processes that create the file, SQLite refuses the others without waiting
                 if time.monotonic() > until:
                     raise
@@ -190,17 +167,12 @@ class Ledger:
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
-        if dryrun.folder():
-            return self._open_to_read()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("PRAGMA trusted_schema=OFF")
             self._check(connection)
-            if self.host:
-                with self.host.read():  # makes its tables
-                    connection.execute("ATTACH ? AS host", (str(self.host.path),))
         except BaseException:
             connection.close()
             raise
@@ -218,15 +190,22 @@ class Ledger:
         return connection
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        """Bring an older file up to date; refuse one that is not ours, before anything of it is changed."""
+        """Make the tables of a new file; refuse one that is not ours, before anything of it is changed."""
         if acting := connection.execute(ACTING).fetchone():
             raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
-            raise StoreError(f"The {self.title} {self.path} is one of a newer version of selfeval; update selfeval.")
-        if version < VERSION:
-            _upgrade(connection)
+            raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
+        if version == VERSION:
+            _make_tables(connection)
+            return
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        if _columns(connection, "claims") == ["key", "owner", "expires"]:  # of 0.1; no process of it is at work
+            connection.execute("DROP TABLE claims")
         _make_tables(connection)
+        connection.execute(f"PRAGMA user_version={VERSION}")
+        connection.execute("COMMIT")
 
     def _disconnect(self) -> None:
         if self._connection:
@@ -238,21 +217,6 @@ class Ledger:
         with self._turn:
             self._disconnect()
             self._waiting = 0.0
-            if self.host:
-                self.host.close()
-
-
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """Make what a file of selfeval 0.1, or a new one, lacks; nothing that it holds is rewritten."""
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    if _columns(connection, "claims") == ["key", "owner", "expires"]:
-        connection.execute("ALTER TABLE claims RENAME COLUMN expires TO since")
-        connection.execute("ALTER TABLE claims ADD COLUMN amount REAL")
-        connection.execute("ALTER TABLE claims ADD COLUMN purse TEXT")
-    _make_tables(connection)
-    connection.execute(f"PRAGMA user_version={VERSION}")
-    connection.execute("COMMIT")
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:

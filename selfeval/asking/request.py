@@ -1,17 +1,26 @@
-"""What is asked, what comes back, and what it may cost."""
+"""What is asked, what comes back, what it may cost, and what makes two requests the same."""
 
+import hashlib
 import inspect
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, canonical, key_of
 from selfeval.errors import InputError, SelfevalError
 from selfeval.models import Model
 
+UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
+STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
+MOST_AGAIN = 9  # times that a request is asked again
 SURROGATES = re.compile("[\ud800-\udfff]")
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
+_BLOCK = re.compile(
+    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8})[.:]\n\n"
+    r"(?P=mark)\n(?P<text>.*?)\n(?P=mark)$",
+    re.M | re.S,
+)
 
 
 @dataclass(frozen=True)
@@ -158,3 +167,80 @@ def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int,
     unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
     prompt = sum(len(str(message.get("content")).encode(errors="replace")) // BYTES + 8 for message in messages)
     return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or unlimited
+
+
+# what makes two requests the same -------------------------------------------------------------------------------------
+
+
+def canonical(request: dict) -> str:
+    """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
+
+    def plain(value):
+        if isinstance(value, str):
+            return value
+        if isinstance(value, dict):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(v) for v in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    try:
+        return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"A request holds texts, finite numbers, lists and dictionaries alone: {error}.") from error
+
+
+def key_of(canonical_request: str) -> str:
+    """Return the store's key of a request: the SHA-256 of its canonical JSON."""
+    return hashlib.sha256(canonical_request.encode()).hexdigest()
+
+
+def stored_key(key: str, number: int) -> str:
+    """Return under which key a reply is stored: the request's own, with a number behind it where it was asked again."""
+    return f"{key} {number}" if number else key
+
+
+def request_key(key: str) -> str:
+    """Return the request's own key of a key under which a reply is stored."""
+    return re.sub(r" [1-9]$", "", key)
+
+
+# messages, which every evaluation puts its questions together from ----------------------------------------------------
+
+
+def user(text: str) -> list[dict]:
+    """Return a conversation of one user turn."""
+    return [{"role": "user", "content": text}]
+
+
+def mark_of(text: str) -> str:
+    """Return a line that a text cannot contain, since it holds the text's own hash."""
+    return f"TEXT {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def fenced(text: str) -> str:
+    """Return a text between two equal lines that it cannot contain."""
+    mark = mark_of(text)
+    return f"Read the text between the two lines {mark}.\n\n{mark}\n{text}\n{mark}\n\n"
+
+
+def titled(title: str, text: str) -> str:
+    """Return a text with its title, between two equal lines that it cannot contain."""
+    return f"{title}, between the two lines {mark_of(text)}:\n\n{mark_of(text)}\n{text}\n{mark_of(text)}\n\n"
+
+
+def blocks(question: str) -> list[tuple[str, str]]:
+    """Return (title, text) of every text that a question shows; the title of a lone text is empty."""
+    return [(m["title"] or "", m["text"]) for m in _BLOCK.finditer(question)]
+
+
+def choice_format(choices: Mapping[str, Sequence]) -> dict:
+    """Return a `response_format` whose reply is a JSON object with one of the options for each field."""
+    kinds = {str: "string", int: "integer"}
+    schema = {
+        "type": "object",
+        "properties": {f: {"type": kinds[type(options[0])], "enum": list(options)} for f, options in choices.items()},
+        "required": list(choices),
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": next(iter(choices)), "strict": True, "schema": schema}}

@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from selfeval.asking.recordings import canonical
-from selfeval.asking.request import Response
+from selfeval.asking.request import Response, canonical
 from selfeval.errors import InputError
 from selfeval.models import Model, models
 

@@ -1,31 +1,112 @@
 """Every reply that was paid for, once, on disk, for many processes at a time.
 
-A ledger of replies, failed attempts and the claims of what is in flight. A request is claimed, sent, then stored; the
-claim of a process that died is taken over. Each change is one short transaction in the caller's thread. One store per
-host, then `Store.merge`.
+A request is claimed, sent, then stored; the claim of a process that died is taken over. What was spent under a ceiling,
+and what is reserved for the calls in flight, is one sum in the same file. Each change is one short transaction in the
+caller's thread. One store per host, then `Store.merge`.
 """
 
 import asyncio
 import contextlib
 import itertools
 import json
+import lzma
 import os
+import re
 import sqlite3
+import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from selfeval.asking import recordings
-from selfeval.asking.embedded import host_folder
-from selfeval.asking.ledger import Ledger, in_flight, is_left, own_name, say
-from selfeval.asking.recordings import MOST_AGAIN, UNANSWERED, export_line, numbered
-from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.asking.ledger import Ledger, has_ended, own_name
+from selfeval.asking.local import host_folder
+from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
+from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
 from selfeval.files import below_root, replacing
+from selfeval.models import Model
 from selfeval.paths import DATA, HOME
 
-OTHER_FILE = (
-    "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
-)
+KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
+CENT = 1e-9  # dollars that rounding makes or leaves
+in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
+
+
+# the ceiling ----------------------------------------------------------------------------------------------------------
+
+
+class Ceiling:
+    """US dollars that all processes of a store may spend under one name: each claim reserves what its call can cost.
+
+    A call that could go beyond is refused with `BudgetError`, but not before all that is in flight has ended: what is
+    bought is also stored. Without a price a call reserves what the model's dearest one cost so far.
+    """
+
+    def __init__(self, name: str, most: float):
+        self.name, self.most = name, most
+        self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
+        self._unknown: Model | None = None  # whose replies cost nobody knows what
+
+    @classmethod
+    def of(cls, max_cost: float | None = None) -> "Ceiling | None":
+        """Return the ceiling of `SELFEVAL_MAX_COST`: `NAME:USD`, shared by all who name it, or `USD` for this process.
+
+        Where there is none, one of so many dollars, or None.
+        """
+        text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
+        if text and max_cost is not None:
+            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two.")
+        if not text:
+            if max_cost is not None and not is_amount(max_cost):
+                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
+            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
+        name, _, amount = text.rpartition(":")
+        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(most := float(amount)):
+            raise InputError(
+                f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD with a NAME without colons, got {text!r}."
+            )
+        return cls(name or own_name(), most)
+
+    def price(self, model: Model, prompt: int, completion: int) -> float:
+        """Return what a call of so many tokens costs at most."""
+        if model.price is None:
+            return self._dearest.get(model.id, 0.0)
+        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
+
+    def learn(self, model: Model, cost: float | None) -> None:
+        """Take note of what a reply cost.
+
+        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
+        """
+        if cost is None and model.provider.hosted:
+            self._unknown = model
+        self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
+
+    def holder(self, connection: sqlite3.Connection, amount: float) -> str:
+        """Return "" where so many dollars are left, else the owner of a call in flight that may leave room.
+
+        Raises `BudgetError` where nothing is in flight.
+        """
+        query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
+        reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
+        [spent] = connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()
+        if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
+            return ""
+        if owner:
+            return owner
+        if self._unknown:
+            raise PriceError(
+                f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
+                f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
+                "without `max_cost`."
+            )
+        raise BudgetError(
+            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.most:.6g} are "
+            "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
+        )
+
+
+# the store ------------------------------------------------------------------------------------------------------------
 
 
 class Store(Ledger):
@@ -38,7 +119,7 @@ class Store(Ledger):
     """
 
     def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
-        super().__init__(place(path), "response store", OTHER_FILE)
+        super().__init__(place(path))
         given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
         self.replay = given not in (None, False, "", "0")
         self.recorded_folders = [recorded or DATA / "sample"]
@@ -50,7 +131,7 @@ class Store(Ledger):
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
     def __repr__(self) -> str:
-        return f"Store({below_root(self.path)!r}{', replay=True' * self.replay})"
+        return f"Store({below_root(self.path)!r}{', replay=True' if self.replay else ''})"
 
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
@@ -59,15 +140,11 @@ class Store(Ledger):
 
     # reading ---------------------------------------------------------------------------------------------------------
 
-    def recorded_files(self) -> list[Path]:
-        """Return the files of recorded replies."""
-        return [file for folder in self.recorded_folders for file in recordings.files(folder)]
-
     def _recorded(self, key: str) -> tuple[Path, int, bytes] | None:
         """Return the line of a recorded reply; a folder is read when the ones before it lack a key."""
         for folder in self.recorded_folders:
             if folder not in self._lines:
-                self._lines[folder] = recordings.by_key(folder)
+                self._lines[folder] = by_key(folder)
             if line := self._lines[folder].get(key):
                 return line
         return None
@@ -89,9 +166,9 @@ class Store(Ledger):
                 found = dict(connection.execute(query, (json.dumps(list(keys)), MOST_AGAIN)))
         served: dict[str, dict] = {}
         for key in dict.fromkeys(keys):
-            for each in (numbered(key, number) for number in range(MOST_AGAIN + 1)):
+            for each in (stored_key(key, number) for number in range(MOST_AGAIN + 1)):
                 if each not in found and (line := self._recorded(each)):
-                    found[each] = recordings.read_line(*line)[2]
+                    found[each] = read_line(*line)[2]
                 if each in found:
                     with self._in_words("read"):
                         served[key] = json.loads(found[each])
@@ -103,15 +180,14 @@ class Store(Ledger):
         """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
         if self.replay:
             lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
-            recorded = [json.loads(recordings.read_line(*line)[1]) for line in lines]
-            raise ReplayMiss(recordings.difference(json.loads(request), recorded))
+            recorded = [json.loads(read_line(*line)[1]) for line in lines]
+            raise ReplayMiss(difference(json.loads(request), recorded))
 
-    def rows(self, like: str = "%", since: float = 0.0) -> Iterator[tuple[str, str, str]]:
+    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
-        query = """SELECT key, request, response FROM replies
-                   WHERE json_extract(request, '$.model') LIKE ? AND created >= ? ORDER BY key"""
+        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
         with self._in_words("read"):
-            yield from self._connect().execute(query, (like, since))
+            yield from self._connect().execute(query, (like,))
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -131,38 +207,43 @@ class Store(Ledger):
 
     # in flight -------------------------------------------------------------------------------------------------------
 
-    async def claim(self, key: str, purse=None, amount: float = 0.0) -> dict | None:
+    async def claim(self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0) -> dict | None:
         """Wait until this request is ours to send (None) or another process has its reply (the reply).
 
-        purse: a ceiling (`sharing.Purse`) under which the claim reserves an amount in the same transaction. Raises
-        `BudgetError` where that cannot fit.
+        The claim reserves so many dollars under the ceiling, in the same transaction; raises `BudgetError` where that
+        cannot fit.
         """
         while True:
-            response, owner = await self.write(lambda connection: self._claim(connection, key, purse, amount))
+            response, owner = await self.write(lambda connection: self._claim(connection, key, ceiling, amount))
             if not owner:
                 return response
             await asyncio.sleep(0.1)
 
-    def _claim(self, connection: sqlite3.Connection, key: str, purse, amount: float) -> tuple[dict | None, str]:
-        """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of who holds it."""
-        query = """SELECT response, NULL, NULL FROM replies WHERE key = ?1
-                   UNION ALL SELECT NULL, owner, since FROM claims WHERE key = ?1"""
-        response, owner, since = connection.execute(query, (key,)).fetchone() or (None, "", 0.0)
-        if response is not None:
-            return json.loads(response), ""
-        held = f"{self.path} {key}"
-        if owner and not is_left(owner, since, held):
-            return None, owner
-        if purse and (holder := purse.reserve(connection, held, amount)):
+    def _claim(self, connection, key: str, ceiling: Ceiling | None, amount: float) -> tuple[dict | None, str]:
+        """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
+        if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
+            return json.loads(stored[0]), ""
+        name = ceiling.name if ceiling else None
+        query = "SELECT key, owner, since, amount, purse FROM claims WHERE key = ? OR purse = ?"
+        for held, owner, since, reserved, purse in connection.execute(query, (key, name)).fetchall():
+            if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
+                self._abandon(connection, held, owner, reserved, purse)
+            elif held == key:
+                return None, owner
+        if ceiling and (holder := ceiling.holder(connection, amount)):
             return None, holder
-        if owner:
-            self._note(connection, key, "abandoned", f"in flight when {owner} ended")
-        values = (key, own_name(), time.time(), purse and amount, purse and purse.name)
-        connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
-        in_flight.add(held)
+        values = (key, own_name(), time.time(), amount if ceiling else None, name)
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
+        in_flight.add(f"{self.path} {key}")
         return None, ""
 
-    async def put(self, key: str, request: str, response: dict, purse=None, cost: float = 0.0) -> None:
+    def _abandon(self, connection, key: str, owner: str, amount: float | None, name: str | None) -> None:
+        """End the claim of a process that died; what it reserved counts as spent, since it may have been."""
+        self._note(connection, key, "abandoned", f"in flight when {owner} ended")
+        connection.execute("DELETE FROM claims WHERE key = ?", (key,))
+        self._book(connection, name, amount)
+
+    async def put(self, key: str, request: str, response: dict, ceiling: Ceiling | None = None) -> None:
         """Store a reply to a canonical request, book its cost and end its claim.
 
         A reply that cannot be written is put into an export file, which the `StoreError` names.
@@ -172,7 +253,7 @@ class Store(Ledger):
         def step(connection: sqlite3.Connection) -> None:
             values = (key, request, text, time.time())
             connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-            self._end(connection, key, purse, cost)
+            self._end(connection, key, ceiling, response.get("cost"))
 
         try:
             await self.write(step)
@@ -180,33 +261,37 @@ class Store(Ledger):
             self._keep(export_line(key, request, text).encode(), error)
             if isinstance(error, StoreError):
                 raise self.failure from error
-            say(str(self.failure))
+            _say(str(self.failure))
             raise
         finally:
             in_flight.discard(f"{self.path} {key}")
 
-    def release(self, key: str, purse=None, cost: float | None = None, outcome: str = "", detail: str = "") -> None:
+    def release(
+        self, key: str, ceiling: Ceiling | None, cost: float | None, outcome: str = "", detail: str = ""
+    ) -> None:
         """Give a claim back without a reply, and note how that came, if an outcome is given.
 
         cost: dollars of replies that are not stored. Where the file cannot be written now, the claim is left over.
         """
         in_flight.discard(f"{self.path} {key}")
-
-        def step(connection: sqlite3.Connection) -> None:
+        with contextlib.suppress(StoreError), self.change() as connection:
             if outcome:
                 self._note(connection, key, outcome, detail)
-            self._end(connection, key, purse, cost)
+            self._end(connection, key, ceiling, cost)
 
-        self._try(step)
-
-    def _end(self, connection: sqlite3.Connection, key: str, purse, cost: float) -> None:
+    def _end(self, connection: sqlite3.Connection, key: str, ceiling: Ceiling | None, cost: float | None) -> None:
         connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, own_name()))
-        if purse:
-            purse.book(connection, f"{self.path} {key}", cost)
+        self._book(connection, ceiling and ceiling.name, cost)
+
+    def _book(self, connection: sqlite3.Connection, name: str | None, cost: float | None) -> None:
+        if name and cost:
+            query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
+            connection.execute(query, (name, cost))
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
         """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
-        self._try(lambda connection: self._note(connection, key, outcome, detail))
+        with contextlib.suppress(StoreError), self.change() as connection:
+            self._note(connection, key, outcome, detail)
 
     def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
         connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000]))
@@ -227,35 +312,30 @@ class Store(Ledger):
             break
         else:
             said += " A reply that was paid for is lost, since there is no room beside it either."
-            say(said)
+            _say(said)
         self.failure = StoreError(said)
 
     # many at once ----------------------------------------------------------------------------------------------------
 
-    def import_file(self, path: Path, created: float | None = None) -> tuple[int, int]:
-        """Add the replies of a JSON lines file, all or none; return how many were new and how many known.
+    def import_file(self, path: Path) -> tuple[int, int]:
+        """Add the replies of a JSON lines file, compressed where it ends in .xz, all or none.
 
-        path: compressed where it ends in .xz. created: when they count as stored (a time of this host's clock), by
-        default now.
+        Returns how many were new and how many known.
         """
-        created = time.time() if created is None else created
-        return self._add((*recordings.read_line(*line), created) for line in recordings.read_lines(path))
+        return self._add((*read_line(*line), time.time()) for line in read_lines(path))
 
     def merge(self, path: Path) -> tuple[int, int]:
         """Add the replies of another store, all or none; return how many were new and how many known.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing. What version
-        0.1 rescued beside the other store is added too.
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
         """
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
-        other = Ledger(path, "response store", "Name another one.")
+        other = Ledger(path)
+        other.remedy = "Name another one."
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
-            rows = connection.execute("SELECT key, request, response, created FROM replies")
-            added = [self._add(recordings.read_rows(path, rows))]
-        rescued = path.with_name(f"{path.name}.rescued").glob("*.jsonl")
-        new, known = zip(*added, *map(self.import_file, sorted(rescued)), strict=True)
-        return sum(new), sum(known)
+            rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
+            return self._add((*checked(path, *row[:3]), row[3]) for row in rows)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
@@ -270,22 +350,28 @@ class Store(Ledger):
         new = self.write_now(step)
         return new, next(count) - new
 
-    def export_file(self, path: Path, like: str = "%", since: float = 0.0) -> int:
+    def export_file(self, path: Path, like: str = "%") -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
 
         In replay mode, only replies that the recordings lack. path: compressed where it ends in .xz. like: models LIKE
-        the pattern. since: stored at this time (of this host's clock) or later.
+        the pattern.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
         number = 0
         with replacing(path) as part:
-            with recordings.opener(path)(part, "wt", encoding="utf-8") as out:
-                rows = (row for row in self.rows(like, since) if not (self.replay and self._recorded(row[0])))
+            with opener(path)(part, "wt", encoding="utf-8") as out:
+                rows = (row for row in self.rows(like) if not (self.replay and self._recorded(row[0])))
                 for number, row in enumerate(rows, 1):  # noqa: B007
                     out.write(export_line(*row))
             part.replace(path)
         return number
+
+
+def _say(text: str) -> None:
+    """Print a line to the terminal, if there still is one."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"selfeval: {text}", file=sys.stderr, flush=True)
 
 
 def _folder(given: Path | str) -> Path:
@@ -306,3 +392,99 @@ def place(path: Path | str | None = None) -> Path:
             f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
         )
     return HOME / Path(given).expanduser()
+
+
+# recorded replies  ----------------------------------------------------------------------------------------------------
+
+
+def opener(path: Path) -> Callable:
+    """Return what opens a file of recorded replies: compressed where its name ends in .xz."""
+    return lzma.open if path.suffix == ".xz" else open
+
+
+def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
+    """Yield the lines of a file as `read_line` takes them."""
+    try:
+        with opener(path)(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                yield path, number, line
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
+
+
+def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
+    """Return (key, request, response) of a line of an export; raise `InputError` where it is no reply of ours."""
+    where = f"{path}, line {number}"
+    try:
+        row = json.loads(line)
+        key, request, response = row["key"], canonical(row["request"]), json.dumps(row["response"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{where}: not an exported reply ({error!r}).") from error
+    return checked(where, key, request, response)
+
+
+def checked(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
+    """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
+    try:
+        _check(key, request, json.loads(response))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{where}: the reply {str(key)[:12]!r} is not ours: {error}.") from error
+    return key, request, response
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of recorded replies in a folder."""
+    return [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
+
+
+def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
+    """Return the lines of a folder's recorded replies by their keys; each is checked when it is served."""
+    found = {}
+    for line in (line for file in files_of(folder) for line in read_lines(file)):
+        begins = KEY.match(line[2])
+        found[begins[1].decode() if begins else read_line(*line)[0]] = line
+    return found
+
+
+def export_line(key: str, request: str, response: str) -> str:
+    """Return a reply of the store as a line of an export."""
+    return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
+
+
+def _check(key: str, request: str, response) -> None:
+    """Raise `ValueError` or `TypeError` unless the client itself could have stored this."""
+    if request_key(key) != key_of(request):
+        raise ValueError(f"the key {key[:12]!r} is not that of its request")
+    asked = json.loads(request)
+    if not isinstance(asked, dict) or canonical(asked) != request:
+        raise TypeError("a request is an object in canonical form")
+    if not isinstance(asked.get("model"), str) or not isinstance(asked.get("messages"), list):
+        raise TypeError("a request has a model and messages")
+    if not isinstance(response, dict) or not isinstance(response.get("text"), str):
+        raise TypeError("a response is an object whose text is text")
+    if (status := response.get("status", "ok")) not in STORED:
+        raise TypeError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
+    earlier, number = response.get("earlier", []), int(key.removeprefix(request_key(key)) or 0)
+    if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
+        raise TypeError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
+    for name in ("cost", "latency", "attempts"):
+        if (value := response.get(name)) is not None and not is_amount(value):
+            raise TypeError(f"the {name} of a response is a finite number of at least 0, got {value!r:.40}")
+    usage = response.get("usage", {})
+    if not isinstance(usage, dict) or not all(map(is_count, usage.values())):
+        raise TypeError("the usage of a response holds whole numbers of at least 0")
+    json.dumps(response, allow_nan=False)
+
+
+def difference(request: dict, recorded: list[dict]) -> str:
+    """Say in one sentence what a request has otherwise than the most similar recorded one."""
+    if not recorded:
+        return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
+    nearest = max(recorded, key=lambda other: sum(request[field] == other.get(field) for field in request))
+    parts = [
+        f"`{name}` is ...{json.dumps(value)[-100:]}" for name, value in request.items() if value != nearest.get(name)
+    ]
+    return (
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
+        f"recorded one {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+    )

@@ -13,10 +13,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from selfeval.asking.client import Client
-from selfeval.asking.messages import user
-from selfeval.asking.request import Response
-from selfeval.asking.verbs import run
+from selfeval.asking.client import Client, run
+from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
 from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment

@@ -19,8 +19,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from selfeval.asking.client import Client
-from selfeval.asking.messages import fenced, user
-from selfeval.asking.request import Request
+from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity.names import Entity, Names, compare, entity, entity_of, who_is

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from selfeval.asking.client import Client, require
-from selfeval.asking.messages import user
-from selfeval.asking.request import Request, Response
+from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.replies import SCORING, VERDICT, as_judge, check_scoring, judge_records, rescore
 from selfeval.identity.simulated import played

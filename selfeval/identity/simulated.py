@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from selfeval.asking.recordings import canonical
+from selfeval.asking.request import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import extract

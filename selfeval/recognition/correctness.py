@@ -16,8 +16,7 @@ import re
 import pandas as pd
 
 from selfeval.asking.client import Client
-from selfeval.asking.messages import fenced, user
-from selfeval.asking.request import Request
+from selfeval.asking.request import Request, fenced, user
 from selfeval.models import Model
 from selfeval.recognition.prompts import YES_OR_NO
 from selfeval.scoring import parse_yes_no

@@ -13,8 +13,7 @@ import yaml
 
 from selfeval import scoring
 from selfeval.asking.client import Client
-from selfeval.asking.messages import choice_format, user
-from selfeval.asking.request import Request, Response
+from selfeval.asking.request import Request, Response, choice_format, user
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get_all, models
 from selfeval.paths import shipped

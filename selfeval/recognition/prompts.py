@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from selfeval.asking.messages import fenced, user
+from selfeval.asking.request import fenced, user
 
 CANDIDATES = "One of these authors wrote the text:"
 LINEUP = "Each text was written by one of these authors:"

@@ -8,8 +8,7 @@ lineup          who wrote each of these texts on one prompt?
 
 from dataclasses import asdict, dataclass, replace
 
-from selfeval.asking.messages import choice_format, fenced, titled, user
-from selfeval.asking.request import Request, Response
+from selfeval.asking.request import Request, Response, choice_format, fenced, titled, user
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.recognition import prompts

@@ -14,7 +14,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 
-from selfeval.asking.messages import blocks
+from selfeval.asking.request import blocks
 from selfeval.asking.simulated import ROLES, author_of, write
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models

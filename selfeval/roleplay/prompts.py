@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-from selfeval.asking.messages import user
+from selfeval.asking.request import user
 from selfeval.roleplay.transcripts import Exchange
 
 # The blocks of a prompt, for who reads prompts (simulated jurors, tests): turn, A or B, mark, text; and so on.

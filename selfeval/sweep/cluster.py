@@ -22,7 +22,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfeval.asking.embedded import host_folder
+from selfeval.asking.local import host_folder
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.paths import ROOT

@@ -59,7 +59,10 @@ def shadow(read, sweep, base):
         if each.name not in APART:
             _mirror(each, data / each.name)
     keys = [key for provider in models.providers().values() for key in provider.keys]
-    variables = dict.fromkeys((*keys, "SELFEVAL_BUDGET"), "") | {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(data)}
+    variables = dict.fromkeys((*keys, "SELFEVAL_MAX_COST"), "") | {
+        "SELFEVAL_PLAN": str(base),
+        "SELFEVAL_DATA": str(data),
+    }
     variables |= {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
     planned = read(_place(sweep.folder, base))
     planned.versions = sweep.versions

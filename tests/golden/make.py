@@ -25,8 +25,7 @@ from written_files import run_notebook  # noqa: E402
 
 from selfeval import DATA, ROOT, models, stats, sweep  # noqa: E402
 from selfeval.asking.client import Client  # noqa: E402
-from selfeval.asking.recordings import canonical, key_of  # noqa: E402
-from selfeval.asking.request import Response, is_computed  # noqa: E402
+from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
 from selfeval.figures import results  # noqa: E402
 from selfeval.records import read_jsonl, read_predictions  # noqa: E402

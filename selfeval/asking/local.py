@@ -1,6 +1,6 @@
 """The embedded models: one llama.cpp server each per machine, on loopback, started on demand, gone when nobody asks.
 
-All kernels of a sweep share it. `url()` finds the server or starts it; `python -m selfeval.asking.embedded` is the
+All kernels of a sweep share it. `url()` finds the server or starts it; `python -m selfeval.asking.local` is the
 server. It needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the
 registry. Weights are a file of one package, or lie in parts in several, whose publisher need not be known: the file
 put together from them is loaded only if it has the SHA-256 of the registry. Nothing of these packages is imported.
@@ -142,7 +142,7 @@ def _start(provider: Provider, state: Path) -> str:
     log = state.with_suffix(".log")
     with log.open("wb") as out:
         server = subprocess.Popen(
-            [sys.executable, "-m", "selfeval.asking.embedded", provider.name], env=QUIET | os.environ,
+            [sys.executable, "-m", "selfeval.asking.local", provider.name], env=QUIET | os.environ,
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + START_SECONDS
