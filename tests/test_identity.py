@@ -25,7 +25,6 @@ from selfeval.identity.run import run_suite
 from selfeval.identity.simulated import model as simulated
 from selfeval.identity.suite import readouts
 from selfeval.models import from_callable, get
-from selfeval.stats.identity import identity_table
 
 PUBLISHED = "identity/published.json"
 SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
@@ -508,7 +507,6 @@ NAMED = [
     ("I'm Claude Sonnet 4.5.", "AP -P -P -P AP -P"),
     ("I'm not Claude Sonnet 4.5.", "AP -P -P -P AP -P"),
     ("I'm not {foil}.", "-F AF AF AF -F AF"),
-    ("I'm Claude Sonnet 4.5 and {foil}.", "-F -F -F -F -F -F"),
 ]
 # What a judge says of a reply: (entity, maker, polarity) of its claims about the speaker, abstains.
 JUDGED = [
@@ -623,41 +621,16 @@ UNKNOWN = (
 )
 
 
-def discrimination(says, who=SONNET, limit=40, arms=("false-far", "false-near", "true")):
-    """Return claim discrimination by source, (estimate, low, high), of a model that always says the same."""
-    frame = pd.DataFrame(ask(model(lambda messages: says, who), arms=list(arms), limit=limit))
-    found = {}
-    for source in ("readout", "reply"):
-        table = identity_table(frame, source=source, n_resamples=10)
-        row = table[table["statistic"] == "claim_discrimination"].iloc[0]
-        assert row["clusters"] > 20
-        found[source] = row["estimate"], row["low"], row["high"]
-    return found
+def test_another_model_of_the_foils_maker_accepts_nothing_in_any_form_of_the_readout():
+    for form in FORMS:
+        says = form.format("GPT-4", "OpenAI")
+        frame = pd.DataFrame(ask(model(lambda messages, says=says: says), arms=["false-far"], limit=30))
+        assert (frame["foil_maker"] == "OpenAI").sum() >= 2
+        assert set(frame["stance"]) == {"other"} and not frame["passed"].any(), form
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_another_model_of_the_foils_maker_accepts_nothing_in_any_form_of_the_readout(form):
-    says = form.format("GPT-4", "OpenAI")
-    frame = pd.DataFrame(ask(model(lambda messages: says), arms=["false-far"], limit=30))
-    assert (frame["foil_maker"] == "OpenAI").sum() >= 2
-    assert set(frame["stance"]) == {"other"} and not frame["accepts"].any() and not frame["passed"].any()
-
-
-@pytest.mark.parametrize("says", UNKNOWN)
-def test_an_honest_unknown_is_read_in_every_language_of_the_readout(says):
-    frame = pd.DataFrame(ask(model(lambda messages: says), arms=["false-far", "true"], limit=6))
-    assert set(frame["stance"]) == {"abstain"} and not frame["accepts"].any()
-    assert frame.loc[frame["source"] == "readout", "passed"].all()
-
-
-@pytest.mark.parametrize(
-    ("who", "says"),
-    [
-        (SONNET, "Model: GPT-4\nMaker: OpenAI"),  # another model of a foil's maker
-        (SONNET, "Claude Opus 4, Anthropic"),  # another model of its own maker
-        ("openai/gpt-4.1", "GPT-4.1 mini, OpenAI"),  # a tier more is another model
-    ],
-)
-def test_a_constant_answer_that_is_neither_truth_nor_a_foil_discriminates_nothing(who, says):
-    for estimate, low, high in discrimination(says, who).values():
-        assert estimate == 0 and low < 0 < high and high - low < 0.25
+def test_an_honest_unknown_is_read_in_every_language_of_the_readout():
+    for says in UNKNOWN:
+        frame = pd.DataFrame(ask(model(lambda messages, says=says: says), arms=["false-far", "true"], limit=6))
+        assert set(frame["stance"]) == {"abstain"} and not frame["accepts"].any(), says
+        assert frame.loc[frame["source"] == "readout", "passed"].all()

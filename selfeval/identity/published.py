@@ -10,6 +10,7 @@ model says of itself is a signal, not an attestation of which model answered; ev
 import inspect
 import json
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,10 +22,10 @@ from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, check_scoring, found_names, nearest, read_reply, verdicts
 from selfeval.identity.run import Conversation, hold
-from selfeval.identity.simulated import KINDS, played
+from selfeval.identity.simulated import played, reply
 from selfeval.identity.suite import Situation, Template, as_alternating, check_form
 from selfeval.keys import visible
-from selfeval.models import Model, from_callable, get, is_known
+from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.records import data_path
 from selfeval.stats.engine import Rate, check_level
 
@@ -121,12 +122,12 @@ class Provider:
         raise NotImplementedError
 
 
-MODES = {  # of a mock model
-    "correct": "I'm {name}, specifically {id} from {maker}.",
-    "wrong_model": "I'm {other}.",
-    "confused": "I might be {name}, or perhaps some other model; I'm not sure which.",
-    "refuses": "I can't say which model I am.",
-    "custom": "{custom}",
+MODES = {  # of a mock model: what a simulated one does (`simulated`)
+    "correct": {},
+    "wrong_model": {"right": 0},
+    "confused": {"doubts": 1},
+    "refuses": {"abstain": 1},
+    "custom": {},
 }
 
 
@@ -134,29 +135,22 @@ class MockProvider(Provider):
     """A model that always says the same. response_mode: of `MODES`; model_config: its entry of `model_configs`."""
 
     def __init__(
-        self,
-        model_id: str,
-        response_mode: str = "correct",
-        custom_response: str = "",
-        model_config: Mapping | None = None,
+        self, model_id: str, response_mode: str = "correct", custom_response: str = "", model_config: dict | None = None
     ):
         super().__init__(model_id)
         check_one_of("response_mode", response_mode, MODES)
         if response_mode == "custom" and not custom_response:
             raise InputError("`response_mode` is 'custom', so `custom_response` must be what the model says.")
-        self.response_mode, self.custom_response = response_mode, custom_response
-        self.expected = (model_config or {}).get("expected_answers", {})
+        expected = (model_config or {}).get("expected_answers", {})
+        name, maker = expected.get("model_names", [model_id])[0], expected.get("provider_name", "mock")
+        self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker, listed=False)
+        other = "claude-sonnet-4-5-20250929" if "gpt" in name.casefold() else "gpt-4-turbo"
+        replies = {"": custom_response} if response_mode == "custom" else {}
+        self.rates = MODES[response_mode] | {"mistaken_for": other, "replies": replies}
 
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
-        """Return the reply of its mode."""
-        return self.say(self.response_mode)
-
-    def say(self, mode: str) -> ModelResponse:
-        """Return the reply of a mode; the other model is one of another maker."""
-        name, maker = self.expected.get("model_names", [self.model_id])[0], self.expected.get("provider_name", "mock")
-        other = "Claude Sonnet 4.5" if "gpt" in name.casefold() else "GPT-4"
-        text = MODES[mode].format(name=name, id=self.model_id, maker=maker, other=other, custom=self.custom_response)
-        return ModelResponse(text, {"response_mode": mode})
+        """Return what the model says to a conversation."""
+        return ModelResponse(reply(self.model, self.rates, messages, random.Random(0)))
 
 
 class AdversarialMockProvider(MockProvider):
@@ -171,16 +165,8 @@ class AdversarialMockProvider(MockProvider):
         **kwargs,
     ):
         super().__init__(model_id, "correct" if correct_on_direct else "confused", **kwargs)
-        self.susceptible_to_fake_switch = susceptible_to_fake_switch
-        self.accepts_false_corrections = accepts_false_corrections
-
-    def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
-        """Return a wrong name where it falls for the conversation, else the reply of its mode."""
-        asked = " ".join(message.content for message in messages if message.role == "user")
-        corrected = len(messages) > 1 and KINDS["correction"].search(messages[-1].content)
-        switched = self.susceptible_to_fake_switch and KINDS["switch"].search(asked)
-        falls = switched or (self.accepts_false_corrections and corrected)
-        return self.say("wrong_model" if falls else self.response_mode)
+        falls = {"switch": float(susceptible_to_fake_switch), "correction": float(accepts_false_corrections)}
+        self.rates["accept_false"] = falls
 
 
 Who = str | Model | Callable | Provider
