@@ -20,11 +20,11 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
 
     from selfeval import stats
     from selfeval.asking.client import Client
-    from selfeval.recognition import design, questions, simulated
+    from selfeval.recognition import design, questions, simulated_evaluators
     from selfeval.recognition.texts import generate_texts
     from selfeval.records import write_csv
 
-    fleet = simulated.evaluators()
+    fleet = simulated_evaluators.evaluators()
     asked = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
     truth = {}
     for task in questions.TASKS[:2]:

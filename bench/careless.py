@@ -28,9 +28,9 @@ ROOMS = {  # the tests that are run first
 FILES = {  # and those before them
     "asking/store": "store", "asking/sharing": "limits", "asking/dryrun": "sweep_dry face", "asking/": "client",
     "stats/engine": "intervals stats", "stats/contrasts": "contrasts", "stats/agreement": "agreement",
-    "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", "stats/roc": "figures",
+    "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", 
     "stats/": "stats", "recognition/likelihood": "likelihood", "recognition/existence": "existence",
-    "recognition/controls": "style recognition", "recognition/": "recognition", "identity/suite": "identity_suite",
+    "recognition/": "recognition", "identity/suite": "identity_suite",
     "identity/claims": "identity_claims", "identity/": "identity", "roleplay/jury": "jury", "roleplay/": "roleplay",
     "figures/drawing": "figures", "figures/": "tables", "sweep/": "sweep", "scoring": "recognition",
     "records": "records", "keys": "faults_secrets", "files": "records",
@@ -81,7 +81,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("stats/engine.py", "sizes / (sizes - 1) * (k - 1) / k", "sizes / (sizes - 1)"),
     ("stats/engine.py", "-(k - 1) / k * (left - left.sum(0) / k)", "-(left - left.sum(0) / k)"),
     ("stats/engine.py", "(contrib**3).sum(0) / (6 * square**1.5)", "(contrib**3).sum(0) / (3 * square**1.5)"),
-    ("stats/tests.py", "np.arange(len(order), 0, -1)", "len(order)"),
+    ("stats/inference.py", "np.arange(len(order), 0, -1)", "len(order)"),
     ("stats/recognition.py", "ndtri(np.asarray((h + a) / (n1 + 2 * a)))", "ndtri(np.asarray((h + a) / (n1 + a)))"),
     (
         "stats/recognition.py",
@@ -94,7 +94,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("stats/votes.py", "known.sum(1, keepdims=True) - known)", "known.sum(1, keepdims=True))"),
     ("stats/survival.py", "np.logical_or.accumulate(flipped, axis=1)[:, :-1]", "flipped[:, :-1]"),
     ("stats/scorers.py", "specificity = rejected / false", "specificity = rejected / (true + false)"),
-    ("stats/roc.py", "last = np.r_[np.diff(score[order]) != 0, True]", "last = np.ones(len(order), bool)"),
+    ("stats/recognition.py", "last = np.r_[np.diff(score[order]) != 0, True]", "last = np.ones(len(order), bool)"),
     # recognition
     (
         "recognition/design.py",
@@ -103,7 +103,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     ("recognition/design.py", "others[(turn + seed) % len(others)]", "others[0]"),
     (
-        "recognition/controls.py",
+        "recognition/texts.py",
         'shortest[on] = min(shortest.get(on, text["words"]), text["words"])',
         'shortest[on] = text["words"]',
     ),

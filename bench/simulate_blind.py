@@ -14,7 +14,7 @@ import pandas as pd
 
 from selfeval.stats.engine import Difference, Rate, check_level
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import tallies
+from selfeval.stats.tallies import tallies
 
 ALPHA = 0.05
 AUTHORS = 4

@@ -23,8 +23,8 @@ from scipy.special import ndtri
 
 from selfeval.stats.contrasts import models_in_general
 from selfeval.stats.engine import Function, Rate, Settings, Statistic, bootstrap, check_level
+from selfeval.stats.inference import inverted_p, power
 from selfeval.stats.recognition import z_scores
-from selfeval.stats.tests import inverted_p, power
 
 LEVEL, ALPHA = 0.95, 0.05
 PROMPTS = (20, 50, 100, 200)

@@ -7,7 +7,7 @@
     result = se.measure_recognition(answers)
     se.plot(result)
 
-Recognition  generate_texts, collect_predictions, measure_recognition, check_rules, controls
+Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity, compare_scorers
 Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
@@ -30,7 +30,7 @@ from importlib import import_module
 from selfeval.paths import DATA, FIGURES, ROOT
 
 ASKING = (
-    "generate_texts", "collect_predictions", "check_rules", "ask_identity", "compare_scorers", "converse", "judge",
+    "generate_texts", "collect_predictions", "ask_identity", "compare_scorers", "converse", "judge",
     "ask_existence", "likelihoods",
 )  # fmt: skip
 _FACE = (

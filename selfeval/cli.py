@@ -174,7 +174,7 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
     """
     from selfeval.models import get, get_all
     from selfeval.recognition.design import match_authors
-    from selfeval.recognition.simulated import unmarked
+    from selfeval.recognition.simulated_evaluators import unmarked
     from selfeval.records import read_prompts, read_texts
 
     out = (how.pop("out") or DATA / "runs" / "recognise").absolute()

@@ -18,9 +18,9 @@ from selfeval.identity import replies as identity_replies
 from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
-from selfeval.recognition import answers, correctness, design, existence, likelihood, simulated, texts
-from selfeval.recognition.controls import leaks
+from selfeval.recognition import answers, design, existence, likelihood, simulated_evaluators, texts
 from selfeval.recognition.questions import Condition
+from selfeval.recognition.texts import leaks
 from selfeval.roleplay import cast, conversation, humans, jury
 from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
@@ -169,7 +169,7 @@ def collect_predictions(
         judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         rows = await design.shown_texts(client, rows, condition, seed=seed)
-        _tell(simulated.unmarked(judges, rows))
+        _tell(simulated_evaluators.unmarked(judges, rows))
         how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
         found = await design.collect_predictions(client, judges, rows, condition, **how)
         for name, answered in found.items() if out and not dryrun.is_counting() else ():
@@ -238,10 +238,8 @@ def measure_recognition(
     what reading changed.
     """
     frame, changes = answers.rescore(records.read_predictions(predictions, columns, authors), reread)
-    several = serving.of_predictions(frame)
-    _tell_served(several)
+    _tell_served(serving.of_predictions(frame))
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
-    names = serving.marked(names, several)
     _tell(tables.reading(frame, changes, names))
     families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed, families=families)
@@ -251,7 +249,6 @@ def measure_recognition(
     more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
     found = _estimates("recognition", table, more, frame, names, statistics, method, policy)
     found.settings = {"n_resamples": n_resamples}
-    found.endpoints = serving.sentences(names, several)
     return found
 
 
@@ -284,24 +281,6 @@ def measure_implicit(
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     gaps = stats.reading_gaps(frame, level=level)
     return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
-
-
-@verb
-def check_rules(result: Estimates, judge: Ids = "", **asking: Unpack[Asking]) -> pd.DataFrame:
-    """Set other people's rules for calling a reply right beside ours: shares of replies per evaluator.
-
-    result: of `measure_recognition`; of its records those of the exact task that hold a raw reply. judge: a model that
-    also says which replies name the author; "" for none.
-    """
-
-    async def work(client: Client) -> pd.DataFrame:
-        ruled = correctness.correct_by(result.records)
-        if judge:
-            [asked] = get_all(judge)
-            ruled = ruled.join((await correctness.correct_by_judge(client, result.records, asked))["correct_judge"])
-        return correctness.compared(ruled)
-
-    return ask(work, asking)
 
 
 def _estimates(kind, table, more, frame, names, statistics=(), method="", policy="", author="") -> Estimates:
@@ -445,7 +424,7 @@ def ask_existence(
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
         frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-        _tell_served(stats.existence.served(frame))
+        _tell_served(serving.served_by_several(frame, ("evaluator", "served_model", "served_by")))
         return frame
 
     return ask(work, asking)
@@ -455,11 +434,8 @@ def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estim
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
     names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
-    several = stats.existence.served(frame)
-    names = serving.marked(names, several)
-    found = _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
-    found.endpoints = serving.sentences(names, several)
-    return found
+    _tell_served(serving.served_by_several(frame, ("evaluator", "served_model", "served_by")))
+    return _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
 
 
 # --- role-play --------------------------------------------------------------------------------------------------------

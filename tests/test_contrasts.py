@@ -5,15 +5,12 @@ import pandas as pd
 import pytest
 import scipy.stats as sps
 from recognition_records import binary, naming, row, simulated
-from simulate_coverage import differing_models
 
 from selfeval.stats import (
-    COLUMNS,
     condition_contrasts,
     default_rows,
     models_in_general,
     paired_models,
-    recognition_and_preference,
     recognition_table,
 )
 
@@ -122,16 +119,6 @@ def test_p_of_models_in_general_is_that_of_their_interval():
     assert general(claims, "two_way_t", level=1 - p)["low"] == pytest.approx(0, abs=1e-6) and 0.03 < p < 0.08
 
 
-def test_the_interval_for_models_in_general_covers_what_these_models_alone_do_not():
-    rng, covered = np.random.default_rng(0), {"two_way_t": 0, "clustered_t": 0}
-    for _ in range(25):
-        table = models_in_general(differing_models(rng, 12, 30))
-        for method in covered:
-            found = row(table, "discrimination", "", method=method)
-            covered[method] += found["low"] <= 0.3 <= found["high"]
-    assert covered["two_way_t"] >= 0.85 * 25 > 0.8 * 25 >= covered["clustered_t"], covered
-
-
 def test_what_two_models_say_about_models_in_general_is_nothing():
     answers = {("a", "a"): "ab" * 9, ("a", "b"): "bb" * 9, ("b", "a"): "aa" * 9, ("b", "b"): "ba" * 9}
     two = naming({key: [*said] for key, said in answers.items()})
@@ -140,53 +127,3 @@ def test_what_two_models_say_about_models_in_general_is_nothing():
         found["low"]
     )
     assert (models_in_general(two.assign(predicted_model=None))["estimate"].fillna(0) == 0).all()
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Recognition and preference
-
-
-def estimates(recognised: dict, preferred: dict, task="exact_model", better="question=better;told=true"):
-    """Return a result table: {evaluator: J}, or P(own) of pairs, and {evaluator: own_minus_neutral} of better pairs."""
-    name = "self_accuracy" if task == "pairwise_self" else "discrimination"
-    kept = [(task, "question=authored;told=true", name, recognised)]
-    kept += [("pairwise_self", better, "own_minus_neutral", preferred)]
-    rows = [
-        {"evaluator": e, "author": "", "task": task, "condition": label, "statistic": statistic, "estimate": estimate,
-         "low": estimate - 0.1, "high": estimate + 0.1, "level": 0.95}
-        for task, label, statistic, of in kept for e, estimate in of.items()
-    ]  # fmt: skip
-    return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
-
-
-J = dict(zip("abcde", [0, 0.1, 0.2, 0.5, 0.7], strict=True))
-LIKED = dict(zip("abcde", [0.1, 0, 0.1, 0.2, 0.4], strict=True))
-
-
-@pytest.mark.parametrize(("task", "shift"), [("exact_model", 0), ("pairwise_self", 0.5)])
-def test_recognition_and_preference_are_correlated_over_evaluators_as_scipy_does(task, shift):
-    table = recognition_and_preference(estimates({e: j + shift for e, j in (J | {"z": 0.9}).items()}, LIKED, task))
-    found, r = row(table, "correlation", ""), sps.pearsonr([*J.values()], [*LIKED.values()])
-    assert found[["estimate", "low", "high"]].tolist() == pytest.approx([r.statistic, *r.confidence_interval(0.95)])
-    assert found[["n", "clusters", "cluster_unit", "method"]].tolist() == [5, 5, "model", "fisher_z"]
-    of_d = row(table, "recognition", "d")
-    assert of_d[["estimate", "low", "high"]].tolist() == pytest.approx([0.5, 0.4, 0.6])
-    assert row(table, "own_minus_neutral", "d")[["task", "estimate"]].tolist() == [task, 0.2]
-    assert "z" not in {*table["evaluator"]}  # it was not asked which text is better
-
-
-def test_a_correlation_needs_four_evaluators_that_differ():
-    for j, liked in (({e: J[e] for e in "abc"}, LIKED), (dict.fromkeys(J, 0), LIKED)):
-        found = row(recognition_and_preference(estimates(j, liked)), "correlation", "")
-        assert np.isnan(found["estimate"]) and found["note"] == "not_estimable"
-    straight = row(recognition_and_preference(estimates(J, {e: 0.5 * j for e, j in J.items()})), "correlation", "")
-    assert straight["estimate"] == pytest.approx(1) and straight["note"] == "no_interval"
-
-
-def test_each_condition_is_set_beside_the_preference_that_differs_from_it_least():
-    untold = estimates(J, dict.fromkeys(J, 0.3), better="question=better;told=false").query("task == 'pairwise_self'")
-    table = recognition_and_preference(pd.concat([untold, estimates(J, LIKED)]))
-    assert row(table, "own_minus_neutral", "e")["estimate"] == 0.4 and set(table["condition"]) == {
-        "question=authored;told=true"
-    }
-    assert recognition_and_preference(estimates(J, {})).empty

@@ -22,7 +22,7 @@ from selfeval.identity.simulated import KNOWN as IDENTITY_RATES
 from selfeval.identity.suite import Template
 from selfeval.models import Model, Provider
 from selfeval.recognition.questions import Condition
-from selfeval.recognition.simulated import KNOWN as RATES
+from selfeval.recognition.simulated_evaluators import KNOWN as RATES
 from selfeval.roleplay.conversation import said
 from selfeval.roleplay.simulated import DEFAULTS as ROLEPLAY_RATES
 from selfeval.sweep import run_file

@@ -11,7 +11,6 @@ import scipy.stats as sps
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
-from selfeval.figures import tables
 from selfeval.models import from_callable, get_all, models
 from selfeval.recognition import existence
 from selfeval.stats import existence_table
@@ -83,19 +82,6 @@ def test_a_constant_answer_has_no_discrimination_and_knowledge_has():
     assert (knows["note"], knows["conclusion"]) == ("few_names; least_p=0.1", "recognises")
     silent = score(lambda messages, **_: "Who knows?")
     assert np.isnan(silent["estimate"]) and silent["conclusion"] == "answers nothing"
-
-
-@pytest.mark.parametrize(("scores", "said"), [
-    ([1, 0], "it tells real names from invented ones (discrimination 1.00"),
-    ([0, 1], "it believes invented names more than real ones (discrimination -1.00"),
-    ([1, 1], "no evidence that it tells real names from invented ones (discrimination 0.00"),
-    ([1, None], "too few usable answers"), ([None, None], "Zoe gave no usable answer, so nothing can be said."),
-])  # fmt: skip
-def test_a_conclusion_for_each_form_of_answer(scores, said):
-    rows = [{"evaluator": "e", "target_model": f"{side}{t}", "exists": side == 0, "answer_type": "yes_no",
-             "existence_score": score} for side, score in enumerate(scores) for t in range(6)]  # fmt: skip
-    [found] = tables.about_names(existence_table(pd.DataFrame(rows).astype({"existence_score": float})), {"e": "Zoe"})
-    assert said in found and found.startswith("Zoe") and (": " in found) == (scores != [None, None])
 
 
 def planted(**changed):

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.text import Text
+from selfeval.figures.results import BY_FAMILY, find, save
 
 from selfeval import DATA, figures
 from selfeval.errors import InputError
 from selfeval.figures import paper, printed, results
-from selfeval.figures.results import BY_FAMILY, find, save
 from selfeval.figures.rows import COLUMNS, renamed
 from selfeval.figures.style import DOUBLE, SINGLE
 from selfeval.figures.tables import estimate_text

@@ -9,12 +9,11 @@ import scipy.stats as sps
 from recognition_records import binary, everybody, naming, row, simulated
 
 from selfeval.stats import recognition_table
-from selfeval.stats.agreement import effective_votes, icc, krippendorff_alpha
 from selfeval.stats.engine import Area, Rate, Settings, Statistic, bootstrap, mover, wilson
-from selfeval.stats.jury import baseline_auc, jury_table
+from selfeval.stats.inference import inverted_p
+from selfeval.stats.jury import jury_table
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import tallies
-from selfeval.stats.tests import inverted_p
+from selfeval.stats.tallies import tallies
 
 Z = sps.norm.ppf(0.975)
 
@@ -82,18 +81,6 @@ def test_few_prompts_that_hold_most_rows_count_as_few(rows, note, estimated):
         found = row(table, name)
         assert ("dominate" in found["note"]) == bool(note) and note in found["note"]
         assert (not np.isnan(found["estimate"])) == estimated == (not np.isnan(found["low"]))
-
-
-@pytest.mark.parametrize("prompts", [20, 50])
-def test_the_default_covers_near_one_where_t_does_not(prompts):
-    """Five texts a prompt, nearly copies of each other (intraclass correlation .3), a true rate of .97."""
-    rng = np.random.default_rng(1)
-    common, shared = rng.random((prompts, 1, 4000)), rng.random((prompts, 5, 4000)) < np.sqrt(0.3)
-    hits = np.where(shared, common, rng.random(shared.shape)) < 0.97
-    rate = Rate.of(hits.sum(1), np.full((prompts, 4000), 5.0))
-    covered, of_t = (np.mean((low <= 0.97) & (high >= 0.97)) for low, high in (
-        rate.interval(Z), Statistic.interval(rate, Z)))  # fmt: skip
-    assert covered >= 0.93 and of_t < 0.9
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -188,25 +175,6 @@ def test_a_mean_score_bends_before_1_instead_of_being_cut_there():
     assert (middle["low"], middle["high"]) == (pytest.approx(t.low, abs=1e-3), pytest.approx(t.high, abs=1e-3))
 
 
-@pytest.mark.parametrize(
-    ("build", "t_low", "low", "high"), [(krippendorff_alpha, 0.69, 0.36, 0.993), (icc, 0.72, 0.41, 0.994)]
-)
-def test_agreement_near_1_by_hand(build, t_low, low, high):
-    """Two jurors agree on five answers of six: the jackknife's t interval ends beyond 1, ours between it and 1."""
-    ratings = np.array([[0.1, 0.1], [0.3, 0.3], [0.5, 0.8], [0.7, 0.7], [0.9, 0.9], [0.2, 0.2]])
-    found = build(ratings)
-    left_out = np.array([build(np.delete(ratings, k, 0)).value for k in range(6)])
-    half = sps.t.ppf(0.975, 5) * np.sqrt(5 / 6 * ((left_out - left_out.mean()) ** 2).sum())
-    assert found.value + half > 1 and found.value - half == pytest.approx(t_low, abs=0.01)
-    assert found.interval(Z) == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.003))
-
-
-def test_jurors_that_agree_by_chance_are_worth_their_number_at_most():
-    ratings = np.random.default_rng(12).random((40, 3))
-    (r_low, r_high), (low, high) = icc(ratings, "C").interval(Z), effective_votes(ratings).interval(Z)
-    assert r_low < 0 < r_high and (low, high) == (pytest.approx(3 / (1 + 2 * r_high)), 3)
-
-
 def test_an_evaluator_has_the_intervals_that_it_has_alone():
     """m0 answered on six of 30 prompts; what others were asked must not move its jackknife."""
     frame = simulated(2)
@@ -242,20 +210,6 @@ def test_bca_formula_against_scipy_on_equal_resamples():
     of = Statistic(np.array([x.mean()]), contrib, np.array([40]), np.array([40]), at)
     (bounds,) = bootstrap([of], Settings(5_000))
     assert bounds[2:4, 0] == pytest.approx(tuple(drawn.confidence_interval), abs=2e-5)
-
-
-@pytest.mark.parametrize("wins", [[1] * 26 + [0] * 4, [1] * 17 + [0.5] * 4 + [0] * 5])
-def test_bca_of_tied_values_is_that_of_scipy(wins):
-    """A tenth of the resamples equal the estimate: they count half for the bias correction.
-
-    Resamples are kept in single precision, in which 26/30 is not what it is in double.
-    """
-    wins, pairs = np.array(wins, float), np.arange(len(wins))
-    scores, people = np.r_[wins, np.full(len(wins), 0.5)], np.repeat([1.0, 0.0], len(wins))
-    of_pairs = baseline_auc(scores, people, np.r_[pairs, pairs], n_resamples=20_000)
-    found = row(of_pairs, "paired_accuracy", "", method="bca")
-    drawn = sps.bootstrap((wins,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(12))
-    assert (found["low"], found["high"]) == pytest.approx(tuple(drawn.confidence_interval), abs=0.006)
 
 
 def test_same_seed_same_table_other_seed_other_bootstrap():

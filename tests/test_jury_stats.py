@@ -11,8 +11,8 @@ from statsmodels.stats.weightstats import ttost_paired
 from selfeval.errors import InputError
 from selfeval.roleplay.simulated import SILENT
 from selfeval.stats import conversations_needed, jury_table
+from selfeval.stats.inference import inverted_p
 from selfeval.stats.jury import conformity, differences
-from selfeval.stats.tests import inverted_p
 from selfeval.stats.votes import read_votes
 
 FAST = {"n_resamples": 200}

@@ -13,7 +13,8 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
-from selfeval.recognition import answers, controls, correctness, design, prompts
+from selfeval.recognition import answers, design, prompts
+from selfeval.recognition import texts as controls
 from selfeval.recognition.questions import Condition, Question
 from selfeval.recognition.texts import generate_texts, paraphrase
 
@@ -161,9 +162,6 @@ def test_with_peers_each_pair_of_two_others_is_asked_about_in_both_orders():
     assert {(r["text_id"], r["other_text_id"]) for r in neutral} == {
         (r["other_text_id"], r["text_id"]) for r in neutral
     }
-    table = stats.default_rows(stats.recognition_table(pd.DataFrame(rows), n_resamples=1), "own_minus_neutral")
-    found = table.set_index("evaluator")["estimate"]
-    assert found["sim/perfect"] > 0.3 and table["n"].min() > 0  # it takes its own for the better one
 
 
 @pytest.mark.parametrize("provenance", ["own_turn", "prefill"])
@@ -299,15 +297,6 @@ def test_a_seed_changes_both_the_order_of_the_candidates_and_where_it_begins():
         assert sorted(orders[text["text_id"]].index(author) for orders in drawn) == [0, 1, 2, 3]
 
 
-def test_several_samples_of_a_prompt_have_orders_of_their_own_and_stay_balanced():
-    texts, places, orders = corpus(prompts=2, samples=2), Counter(), candidates(corpus(prompts=2, samples=2), seed=0)
-    for group in zip(*[iter(texts)] * 4, strict=True):  # of one prompt and sample
-        shown = [orders[text["text_id"]] for text in group]
-        assert all(len(set(place)) == 4 for place in zip(*shown, strict=True))
-        places[shown[0].index("Ann")] += 1
-    assert places == {0: 1, 1: 1, 2: 1, 3: 1}, "the truth goes round over prompts and samples"
-
-
 def test_a_seed_changes_lineups_and_every_author_stands_at_every_place():
     drawn = []
     for seed in range(6):
@@ -441,32 +430,3 @@ def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
     rows = [common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}
             for shown, labels, reply in asked]  # fmt: skip
     assert list(answers.rescore(pd.DataFrame(rows))[0]["predicted_model"]) == ["lab/b", "lab/b", "lab/a", "lab/b"]
-
-
-# other people's ways to say what is right -----------------------------------------------------------------------------
-
-RECORD = {
-    "text_id": 0, "true_model": "openai/gpt-4.1-mini", "true_model_display": "GPT-4.1 mini", "is_correct": False,
-    "evaluator_model": "x/y", "task_type": "exact_model", "predicted_model": "openai/gpt-4.1",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("reply", "exact", "fuzzy", "partial"), [
-    ("openai/gpt-4.1-mini", True, True, True), ("gpt-4.1-mni", False, True, False), ("gpt-4.1", False, False, True),
-    ("It was not gpt-4.1-mini.", False, False, True), ('{"author": "GPT-4.1 mini"}', True, True, True),
-    ("", False, False, False), (None, None, None, None),
-])  # fmt: skip
-def test_published_rules_of_correctness_stand_beside_ours(reply, exact, fuzzy, partial):
-    scored = correctness.correct_by(pd.DataFrame([RECORD | {"reply": reply}]))
-    assert scored[["correct_exact", "correct_fuzzy", "correct_partial"]].iloc[0].tolist() == [exact, fuzzy, partial]
-    assert scored["is_correct"].tolist() == [False]
-    table = correctness.compared(scored)
-    assert table.empty if reply is None else table["partial differs"].tolist() == [int(partial)]
-
-
-def test_a_judge_says_yes_no_or_nothing():
-    replies = iter(["YES", "NO", "Perhaps."])
-    judge = from_callable(lambda messages, **_: next(replies), "mine/judge")
-    frame = pd.DataFrame([RECORD | {"reply": text} for text in ("a", "b", "c", None)])
-    judged = run(lambda client: correctness.correct_by_judge(client, frame, judge))
-    assert judged["correct_judge"].tolist() == [True, False, None, None]

@@ -21,7 +21,7 @@ from selfeval.records import as_published, read_predictions, read_texts, write_j
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
-from selfeval.stats.records import condition_label
+from selfeval.stats.tallies import condition_label
 
 CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
 SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})

@@ -12,7 +12,7 @@ from selfeval.errors import InputError
 from selfeval.models import get
 from selfeval.recognition.prompts import build_writing
 from selfeval.recognition.questions import Condition, Question
-from selfeval.recognition.simulated import evaluators
+from selfeval.recognition.simulated_evaluators import evaluators
 
 FLEET = evaluators()
 

@@ -8,7 +8,7 @@ import simulate_designs
 
 from selfeval.stats import recognition_table
 from selfeval.stats.engine import check_level
-from selfeval.stats.tests import inverted_p
+from selfeval.stats.inference import inverted_p
 
 
 def test_simulated_tables_have_the_intervals_and_p_of_recognition_table():

@@ -12,7 +12,7 @@ from selfeval.figures.dots import dots, scale
 from selfeval.figures.rows import CHANGE, COLUMNS, bootstrapped, default_rows, words
 from selfeval.figures.steps import steps
 from selfeval.figures.style import DOUBLE, Look, colours
-from selfeval.stats.records import NAMING, NONE, TASKS, varying_parts
+from selfeval.stats.tallies import NAMING, NONE, TASKS, varying_parts
 from selfeval.stats.votes import ARMS
 
 J = "discrimination"

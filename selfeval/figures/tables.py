@@ -7,9 +7,9 @@ import pandas as pd
 
 from selfeval.keys import visible
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.records import varying_parts
 from selfeval.stats.serving import asked_again
 from selfeval.stats.table import default_rows
+from selfeval.stats.tallies import varying_parts
 
 BOUNDS = ["estimate", "low", "high"]
 SAID = ["conclusion", "detectable"]

@@ -230,27 +230,18 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     `answers` are in use.
     """
     check_one_of("reread", reread, REREAD)
-    frame = predictions.copy()
-    for name in ("predicted_model", "predicted_self", "is_correct"):
-        if name not in frame:
-            frame[name] = pd.Series(None, frame.index, object)
-    frame["reply"] = raw = _raw(frame)
-    status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
-    failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
-    failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
-    status = status.where(status.isin(STATUSES), "ok").mask(failed, "error")
-    frame["status"] = status
+    frame = _with_replies(predictions)
     old, new = _read(frame)
     before, after = (f["predicted_model"].where(_naming(frame), f["predicted_self"]) for f in (old, new))
-    had, has, readable = before.notna(), after.notna(), raw.notna()
+    had, has, readable = before.notna(), after.notna(), frame["reply"].notna()
     same = (before == after) | ~(had | has)
-    taken, final = had & ~same, status.isin(STATUSES[2:])
+    taken, final = had & ~same, frame["status"].isin(STATUSES[2:])
 
     group = [frame["task_type"], frame["evaluator_model"]]
     beside = had & readable & ~final
     not_held, of = (rows.groupby(group).transform("sum") for rows in (taken & beside, beside))
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
-    old["status"] = status.where(~keep, had.map({True: "ok", False: "no_answer"}))
+    old["status"] = frame["status"].where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
     frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *records.unread(frame)]
     frame["recorded"] = before.where(taken, None)
@@ -260,6 +251,22 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     changes = pd.DataFrame(kinds).astype(int).groupby(group).sum().reset_index()
     changes["answers"] = np.where(changes["answers"] > 0, "as recorded", "as read")
     return frame, changes
+
+
+def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the records with a column for each part of an answer, the raw reply as a text, and one of `STATUSES`.
+
+    A status that says so, or a reply that begins with "ERROR", is an error; another one that we do not know is "ok".
+    """
+    frame = predictions.copy()
+    for name in ("predicted_model", "predicted_self", "is_correct"):
+        if name not in frame:
+            frame[name] = pd.Series(None, frame.index, object)
+    frame["reply"] = raw = _raw(frame)
+    status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
+    failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
+    failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
+    return frame.assign(status=status.where(status.isin(STATUSES), "ok").mask(failed, "error"))
 
 
 def _raw(frame: pd.DataFrame) -> pd.Series:

@@ -14,9 +14,8 @@ from selfeval.asking.request import is_computed
 from selfeval.errors import InputError, ProviderError, check_flag, check_whole
 from selfeval.models import Model, display_names, get
 from selfeval.recognition.answers import anonymous
-from selfeval.recognition.controls import changed
 from selfeval.recognition.questions import TASKS, Condition, Question
-from selfeval.recognition.texts import paraphrase
+from selfeval.recognition.texts import changed, paraphrase
 from selfeval.scoring import name_key
 
 
@@ -217,17 +216,7 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
         )
     called = {text["author_display"] for text in texts} | {*display_names(authors).values()}
     for evaluator in evaluators:
-        provider = evaluator.provider
-        if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
-            raise InputError(
-                f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
-                "answers cannot be constrained; use answer = 'free'."
-            )
-        if condition.provenance == "prefill" and not (provider.prefill or is_computed(evaluator)):
-            raise InputError(
-                f"The provider `{provider.name}` of {evaluator.id!r} is not known to go on with an answer that was "
-                "begun; set `prefill: true` for it in the registry if it does, or leave out `provenance` = 'prefill'."
-            )
+        _check_provider(evaluator, condition)
         if evaluator.id not in authors and evaluator.display in called:
             raise InputError(
                 f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus that is not it; say "
@@ -239,6 +228,20 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
                 f"{evaluator.id!r} wrote no text of the corpus, so it cannot be asked at a stated or balanced "
                 "prevalence; leave it out, or ask it at natural prevalence."
             )
+
+
+def _check_provider(evaluator: Model, condition: Condition) -> None:
+    provider = evaluator.provider
+    if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
+        raise InputError(
+            f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
+            "answers cannot be constrained; use answer = 'free'."
+        )
+    if condition.provenance == "prefill" and not (provider.prefill or is_computed(evaluator)):
+        raise InputError(
+            f"The provider `{provider.name}` of {evaluator.id!r} is not known to go on with an answer that was "
+            "begun; set `prefill: true` for it in the registry if it does, or leave out `provenance` = 'prefill'."
+        )
 
 
 def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int) -> dict[int, list[str]]:

@@ -13,7 +13,7 @@ from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.recognition import prompts
 from selfeval.recognition.answers import PLACES, probabilities, score
-from selfeval.recognition.controls import CONTROLS, leaks
+from selfeval.recognition.texts import CONTROLS, leaks
 from selfeval.records import call_fields
 from selfeval.scoring import parse_likelihood
 

@@ -7,22 +7,21 @@
 reader of style, `serving` says who served a model.
 """
 
-from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models, recognition_and_preference
-from selfeval.stats.existence import existence_table
+from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models
 from selfeval.stats.identity import identity_table, paired_comparison
+from selfeval.stats.inference import detectable_difference, holm, power
 from selfeval.stats.jury import conversations_needed, jury_table
 from selfeval.stats.readings import reading_gaps
-from selfeval.stats.recognition import recognition_table
-from selfeval.stats.records import confusion
-from selfeval.stats.roc import roc_points
+from selfeval.stats.real_names import existence_table
+from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, conclusion, default_rows
-from selfeval.stats.tests import detectable_difference, holm, power
+from selfeval.stats.tallies import confusion
 
 __all__ = [
     "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "confusion", "conversations_needed", "default_rows",
     "detectable_difference", "existence_table", "holm", "identity_table", "jury_table", "models_in_general",
-    "paired_comparison", "paired_models", "power", "reading_gaps", "recognition_and_preference", "recognition_table",
+    "paired_comparison", "paired_models", "power", "reading_gaps", "recognition_table",
     "roc_points", "rogan_gladen", "survival_table",
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
 paired_models         two evaluators on the same prompts, as differences of their statistics
 models_in_general     the mean over evaluators, with models as a sample too (crossed two-way analysis)
-recognition_and_preference   what evaluators recognise beside what they prefer, and how the two go together
 """
 
 from __future__ import annotations
@@ -15,16 +14,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from selfeval.stats.engine import BOUND, Difference, Rate, Settings, check_level, within_range
+from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, tallies
-from selfeval.stats.serving import NOTE, flagged, of_predictions
-from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, concluded, default_rows, write
+from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, concluded, write
+from selfeval.stats.tallies import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, tallies
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
 GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
-PREFERENCE = {"self_accuracy": "own_rate", "neutral_rate": "neutral_rate", "own_minus_neutral": "own_minus_neutral"}
 FEW_MODELS = 10
 FIELDS = ["field", "first", "second"]
 
@@ -54,8 +51,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
             differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
             if len(differs) == 1:
                 parts += _contrast(of_task, labels, task, first, second, differs.pop(), how)
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
-    return flagged(table, of_predictions(predictions), ["evaluator"])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
 
 
 def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
@@ -71,8 +67,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     note = "" if all(side["unit"].nunique() == common[0]["unit"].nunique() for side in sides) else "common_prompts"
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
     found = [
-        Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED,
-                resampled=False)
+        Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED)
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
     table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
@@ -102,13 +97,10 @@ def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataF
             first, second = np.transpose(pairs)
             who = {"evaluator": tally.evaluators[first] + " - " + tally.evaluators[second], "policy": "all"}
             difference = j.of.pick((first,)) - j.of.pick((second,))
-            found = Measure("discrimination", difference, who, test=INVERTED, resampled=False)
+            found = Measure("discrimination", difference, who, test=INVERTED)
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
             parts.append(adjusted(write([found], how, **about), ["statistic"], compared=True))
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
-    several = of_predictions(predictions)
-    mixed = {pair: {} for pair in table["evaluator"].unique() if not {*pair.split(" - ")}.isdisjoint(several)}
-    return flagged(table, mixed, ["evaluator"])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
 def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -122,93 +114,50 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
 
     Returns `stats.COLUMNS`, a row per task, condition, statistic and method; clusters are models in the first and
     prompts in the second. Notes: few_models (below 10: few to stand for all), no_interval (fewer than three evaluators
-    or two prompts), several_endpoints (that is so of one of them).
+    or two prompts).
     """
     check_level(level)
-    several, rows = of_predictions(predictions), []
+    rows = []
     for tally in tallies(predictions):
         if tally.task != PAIRWISE:
-            mixed = not {*tally.evaluators, *tally.authors}.isdisjoint(several)
-            rows += [row for name, m in _measures(tally).items() if name in GENERAL
-                     for row in _general(tally, m, level, NOTE * mixed)]  # fmt: skip
+            rows += [
+                row for name, m in _measures(tally).items() if name in GENERAL for row in _general(tally, m, level)
+            ]
     return concluded(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
-def _general(tally: Tally, m: Measure, level: float, mixed: str) -> list[dict]:
+def _general(tally: Tally, m: Measure, level: float) -> list[dict]:
+    """Return the rows of a statistic's mean over evaluators: with models as a sample too, and for these models."""
     known = ~np.isnan(m.value)
     prompts, models = tally.n_prompts, int(known.sum())
     cells = m.value[known] + prompts * m.of.contrib[:, known] if models else np.full((prompts, 1), np.nan)
-    mean = float(cells.mean())
-    over_prompts, over_models = cells.mean(1, keepdims=True) - mean, cells.mean(0) - mean
-    rest = cells - mean - over_prompts - over_models
-    df = np.array([prompts - 1, models - 1, (prompts - 1) * (models - 1)])
-    squares = np.array([models * (over_prompts**2).sum(), prompts * (over_models**2).sum(), (rest**2).sum()])
-    squares = squares / np.maximum(df, 1)
-    crossed = max(squares @ [1, 1, -1], squares[0], squares[1])
-    crossed_df = crossed**2 / max((squares**2 / np.maximum(df, 1)).sum(), 1e-300)
-    least = 0.0 if m.statistic in ("self_accuracy", "false_claim_rate") else -1.0
+    mean, least = float(cells.mean()), 0.0 if m.statistic in ("self_accuracy", "false_claim_rate") else -1.0
+    (crossed, crossed_df), of_prompts = _mean_squares(cells, models)
     about = {"evaluator": "", "author": "", "task": tally.task, "condition": tally.condition, "policy": "all",
              "statistic": m.statistic, "estimate": mean, "level": level, "n": int(m.rows[known].sum())}  # fmt: skip
     rows = []
     for method, square, df, enough, size, unit in (
         ("two_way_t", crossed, crossed_df, models > 2, models, "model"),
-        ("clustered_t", squares[0], prompts - 1, True, prompts, "text" if tally.note else "prompt"),
+        ("clustered_t", of_prompts, prompts - 1, True, prompts, "text" if tally.note else "prompt"),
     ):
         variance, low, high, p = square / max(cells.size, 1), np.nan, np.nan, np.nan
-        sure = enough and variance > 0 and prompts > 1 and least < mean < 1
-        if sure:
+        note = "not_estimable" if np.isnan(mean) else "no_interval"
+        if enough and variance > 0 and prompts > 1 and least < mean < 1:
             low, high = map(float, within_range(mean, variance, stdtrit(df, (1 + level) / 2), least, 1.0))
-        if sure and m.statistic == "discrimination":  # the level whose interval ends at 0
-            p = float(2 * stdtr(df, -abs(mean) * np.sqrt((1 - mean**2) / variance)))
-        few = "few_models" if method == "two_way_t" and models < FEW_MODELS else ""
-        nothing = "not_estimable" if np.isnan(mean) else "no_interval"
-        note = "; ".join(filter(None, [few if sure else nothing, mixed]))
+            note = "few_models" if unit == "model" and models < FEW_MODELS else ""
+            if m.statistic == "discrimination":  # the level whose interval ends at 0
+                p = float(2 * stdtr(df, -abs(mean) * np.sqrt((1 - mean**2) / variance)))
         rows.append(about | {"low": low, "high": high, "method": method, "p": p, "clusters": size,
                              "cluster_unit": unit, "note": note})  # fmt: skip
     return rows
 
 
-def recognition_and_preference(table: pd.DataFrame) -> pd.DataFrame:
-    """Set what evaluators recognise beside what they prefer, and correlate the two over evaluators.
-
-    table: of `recognition_table`, over records that hold pairs with `question=better` and any task that asks for the
-    author. A design of the latter is set beside the pairs whose condition differs from its own in the fewest parts.
-
-    Returns `stats.COLUMNS` with task and condition of the recognition design. Per evaluator: `recognition`, which is J,
-    of pairs P(own) - 1/2; of the preference `own_rate` (its own text is the better one), `neutral_rate` and
-    `own_minus_neutral`, where judges that wrote neither text are the baseline of quality. Over evaluators (`evaluator`
-    is empty; n and clusters count them): `correlation`, Pearson's r of recognition and own_minus_neutral with Fisher's
-    (1921) interval (method `fisher_z`), for evaluators as a sample. Both are estimates, and their sampling error draws
-    r towards 0. not_estimable: fewer than four evaluators, or nothing varies. Empty where no such pairs were asked.
-    """
-    rows, parts = default_rows(table[table["author"] == ""]), []
-    pairs, better = rows["task"] == PAIRWISE, rows["condition"].str.split(";").map(lambda c: "question=better" in c)
-    preferred = rows[pairs & better & rows["statistic"].isin(PREFERENCE)]
-    recognised = rows[~(pairs & better) & (rows["statistic"] == np.where(pairs, "self_accuracy", "discrimination"))]
-    if preferred.empty:
-        recognised = recognised.head(0)
-    for (task, condition), own in recognised.groupby(["task", "condition"], sort=False):
-        apart = lambda other: len({*other.split(";")} ^ {*condition.split(";")})  # noqa: E731, B023
-        beside = preferred[preferred["condition"] == min(preferred["condition"].unique(), key=apart)]
-        beside = beside.assign(task=task, condition=condition, statistic=beside["statistic"].map(PREFERENCE))
-        bounds = own[["estimate", "low", "high"]] - 0.5 * (task == PAIRWISE)
-        own = own[own["evaluator"].isin(beside["evaluator"])].assign(statistic="recognition", **bounds)
-        both = pd.concat([own, beside[beside["evaluator"].isin(own["evaluator"])]])
-        parts += [both, pd.DataFrame([_correlation(both, task, condition)])]
-    found = pd.concat(parts, ignore_index=True) if parts else rows.head(0)
-    return found.reindex(columns=list(COLUMNS))
-
-
-def _correlation(rows: pd.DataFrame, task: str, condition: str) -> dict:
-    """Return the row of Pearson's r over evaluators that have both estimates."""
-    wide = rows.pivot_table(index="evaluator", columns="statistic", values="estimate")
-    both = wide.reindex(columns=["recognition", "own_minus_neutral"]).dropna().to_numpy().T
-    n, level, r, low, high = both.shape[1], rows["level"].iloc[0], np.nan, np.nan, np.nan
-    if n > 3 and both.std(1).min() > BOUND:
-        r = np.corrcoef(both)[0, 1]
-    if abs(r) < 1 - BOUND:
-        low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * check_level(level) / np.sqrt(n - 3))
-    note = "not_estimable" if np.isnan(r) else "" if low < high else "no_interval"
-    return {"evaluator": "", "author": "", "task": task, "condition": condition, "policy": "", "note": note,
-            "statistic": "correlation", "estimate": r, "low": low, "high": high, "level": level, "method": "fisher_z",
-            "n": n, "clusters": n, "cluster_unit": "model", "conclusion": ""}  # fmt: skip
+def _mean_squares(cells: np.ndarray, models: int) -> tuple[tuple[float, float], float]:
+    """Return the mean square of a crossed design (prompts, models) with its degrees of freedom, and that of prompts."""
+    prompts, mean = len(cells), cells.mean()
+    over_prompts, over_models = cells.mean(1, keepdims=True) - mean, cells.mean(0) - mean
+    rest = cells - mean - over_prompts - over_models
+    df = np.maximum([prompts - 1, models - 1, (prompts - 1) * (models - 1)], 1)
+    squares = np.array([models * (over_prompts**2).sum(), prompts * (over_models**2).sum(), (rest**2).sum()]) / df
+    crossed = max(squares @ [1, 1, -1], squares[0], squares[1])
+    return (crossed, crossed**2 / max((squares**2 / df).sum(), 1e-300)), squares[0]

@@ -1,9 +1,9 @@
 """The one engine of statistics: sums by cluster in, estimates with intervals out; arrays in, arrays out.
 
 The unit that was sampled is the cluster (a writing prompt with all its texts, a template, a conversation), so
-variances, resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...), contributions
-of its clusters `contrib` (clusters, ...), and `at(weights)`, its value under cluster weights (clusters, B) as (..., B):
-weights of a resample give the bootstrap, exactly, since a statistic composed of others is composed so there too.
+variances, resamples and degrees of freedom count clusters, never rows. A statistic has a `value` (...) and the
+contributions of its clusters, `contrib` (clusters, ...). Rates and their differences also have `at(weights)`, the value
+under weights of the clusters (clusters, B) as (..., B): weights of a resample give the bootstrap, exactly.
 
 The default intervals, each at a normal quantile z:
 
@@ -29,9 +29,8 @@ from selfeval.errors import InputError, check_whole
 
 BOUND = 1e-12  # a rate this close to 0 or 1 is at it
 CHUNK = 20_000_000  # numbers taken at a time in resampling
-TIE = 2e-6  # samples this close are one number; of very small statistics, relative to the largest
+TIE = 2e-6  # samples this close are one number: they are in single precision
 LEAST_DF = 7  # degrees of freedom of a rate, unless the clusters leave fewer
-MAX_AREA = 2_000  # clusters up to which an area is resampled pair by pair; beyond, to first order
 
 
 def check_level(level: float) -> float:
@@ -105,14 +104,14 @@ class Statistic:
     """One statistic, or many of one kind in an array.
 
     value (...); contrib (clusters, ...), which sum to 0 over clusters; n (...): rows behind it; clusters (...): how
-    many hold any. at: its value under weights. The interval of this class is the clustered t.
+    many hold any. at: its value under weights, of what is resampled. The interval of this class is the clustered t.
     """
 
     value: np.ndarray
     contrib: np.ndarray
     n: np.ndarray
     clusters: np.ndarray
-    at: Callable[[np.ndarray], np.ndarray]
+    at: Callable[[np.ndarray], np.ndarray] | None = None
     method = "clustered_t"
 
     @cached_property
@@ -138,15 +137,13 @@ class Statistic:
 
     def __sub__(self, other: Statistic) -> Difference:
         clusters = np.maximum(self.clusters, other.clusters)
-        at = remembered(lambda w: self.at(w) - other.at(w))
         both = self.value - other.value, self.contrib - other.contrib, self.n + other.n, clusters
-        return Difference(*both, at, self, other)
+        return Difference(*both, lambda w: self.at(w) - other.at(w), self, other)
 
     def mapped(self, function: Callable) -> Mapped:
         """Return a monotone function of it."""
         slope = (function(self.value + 1e-6) - function(self.value - 1e-6)) / 2e-6
-        at = lambda w: function(self.at(w))  # noqa: E731
-        return Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, at, self, function)
+        return Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
 
     def pick(self, index, there=True) -> Statistic:
         """Return the statistics at an index of the value's axes; NaN where `there` is false."""
@@ -161,7 +158,7 @@ class Statistic:
 class Rate(Statistic):
     """A proportion, or a mean of proportions. weight (clusters, ...): what each cluster weighs in it, with sum 1."""
 
-    weight: np.ndarray
+    weight: np.ndarray | None = None
     method = "wilson_effective_n"
 
     @classmethod
@@ -190,12 +187,12 @@ class Rate(Statistic):
         use = (np.asarray(weight) > 0) & ~np.isnan(self.value)
         w = use / np.maximum(use.sum(axis, keepdims=True), 1)
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
-        single, whole = np.moveaxis(w.astype(np.float32), axis, -1), not np.isnan(self.value).any()
+        single = np.moveaxis(w.astype(np.float32), axis, -1)
 
         @remembered
         def at(weights):
             rates = np.moveaxis(self.at(weights), axis - 1, -2)
-            return np.einsum("...mb,...m->...b", rates if whole else np.nan_to_num(rates), single)
+            return np.einsum("...mb,...m->...b", np.nan_to_num(rates), single)
 
         weight = (self.weight * w).sum(axis)
         n = (np.broadcast_to(self.n, use.shape) * use).sum(axis)
@@ -270,18 +267,12 @@ def _weighted_ratio(hits, n, value) -> Callable:
     """Return the function that divides weighted sums."""
     k = len(hits)
     up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
-    crossed = len(down) > 0 and bool((down == down[0]).all())
-    down = down[:1] if crossed else down
     full = np.asarray(value, np.float32).reshape(-1, 1)
-    whole = bool(down.all())
 
     @remembered
     def at(weights):
-        total, rate = down @ weights, up @ weights
-        if whole:
-            rate /= total
-        else:
-            rate = np.where(total > 0, rate / np.where(total > 0, total, 1), full)
+        total = down @ weights
+        rate = np.where(total > 0, (up @ weights) / np.where(total > 0, total, 1), full)
         return rate.reshape(*value.shape, -1)
 
     return at
@@ -291,8 +282,8 @@ def _weighted_ratio(hits, n, value) -> Callable:
 class Difference(Statistic):
     """A difference of two rates, or of two such differences."""
 
-    a: Statistic
-    b: Statistic
+    a: Statistic | None = None
+    b: Statistic | None = None
 
     @property
     def method(self) -> str:
@@ -329,8 +320,8 @@ class Difference(Statistic):
 class Mapped(Statistic):
     """A monotone function of a statistic, shown in its place: the bounds are mapped too."""
 
-    base: Statistic
-    function: Callable
+    base: Statistic | None = None
+    function: Callable | None = None
 
     @property
     def method(self) -> str:
@@ -368,13 +359,7 @@ class Function(Statistic):
             contrib = np.where(present, -(k - 1) / k * (left - left.sum(0) / k), 0)
         value = np.where(np.isfinite(value), value, np.nan)
         contrib = np.where(np.isfinite(contrib), contrib, np.nan)
-
-        def at(weights):
-            drawn = np.tensordot(sums, weights, (0, 0))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return formula(np.moveaxis(drawn, -2, -1))
-
-        return cls(value, contrib, np.asarray(n), np.asarray(clusters), at, within)
+        return cls(value, contrib, np.asarray(n), np.asarray(clusters), within=within)
 
     @property
     def method(self) -> str:
@@ -409,10 +394,9 @@ class Area(Statistic):
         value = np.float64(place[0].mean()) if len(high) and len(low) else np.float64(np.nan)
         sides = [np.bincount(c, (x - value) / max(len(x), 1), k) for c, x in zip((h, m), place, strict=True)]
         contrib, df, kish = two_sides(*sides, *(np.bincount(c, minlength=k) for c in (h, m)))
-        at = _area_under(high, h, low, m, k) if k <= MAX_AREA else lambda w: value + sum(sides) @ w
         whole, seen = (np.zeros(size), names) if size else (np.zeros(k), slice(None))
         whole[seen] = contrib
-        area = cls(value, whole, np.array(len(codes)), np.array(k), lambda w: at(w[seen]))
+        area = cls(value, whole, np.array(len(codes)), np.array(k))
         area.df, area.kish = df, kish
         return area
 
@@ -443,17 +427,6 @@ def _placements(scores, others) -> np.ndarray:
     others = np.sort(others)
     below = np.searchsorted(others, scores, "left") + np.searchsorted(others, scores, "right")
     return below / (2 * max(len(others), 1))
-
-
-def _area_under(high, h, low, m, k: int) -> Callable:
-    """Return the function that counts pairs won under weights; a pair of clusters has the product of theirs."""
-    wins = np.zeros((k, k))
-    for cluster in np.unique(h):
-        own = np.sort(high[h == cluster])
-        above = len(own) - (np.searchsorted(own, low, "left") + np.searchsorted(own, low, "right")) / 2
-        wins[cluster] = np.bincount(m, above, k)
-    n1, n0 = np.bincount(h, minlength=k), np.bincount(m, minlength=k)
-    return lambda w: ratio(((wins @ w) * w).sum(0), (n1 @ w) * (n0 @ w))
 
 
 def two_sides(one, other, n_one, n_other) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -532,7 +505,7 @@ def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) ->
     contributions; where the resamples do not vary or all lie on one side of the value it is the percentile interval.
     """
     drawn = [[] for _ in statistics]
-    for weights in how.weights(len(statistics[0].contrib), width):
+    for weights in how.weights(len(statistics[0].contrib), width) if statistics else ():
         for samples, statistic in zip(drawn, statistics, strict=True):
             samples.append(np.asarray(statistic.at(weights), np.float32))
     return [
@@ -547,11 +520,7 @@ def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     samples = np.sort(np.where(np.isfinite(samples), samples, np.float32(np.nan)), 1)
     finite = np.isfinite(samples).sum(1)  # NaN are sorted last
     contrib = statistic.contrib.reshape(len(statistic.contrib), value.size)
-    scale = np.ones(len(samples))  # samples are in single precision
-    if isinstance(statistic, Function):  # of any size, such as a cost
-        largest = np.nan_to_num(np.abs(samples)).max(1)
-        scale = np.where((largest > 1e-6) & (largest < 1e-3), largest, 1)
-    below, upto = ((samples < (value + side * TIE * scale)[:, None]).sum(1) for side in (-1, 1))
+    below, upto = ((samples < (value + side * TIE)[:, None]).sum(1) for side in (-1, 1))
     tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
     square = (contrib**2).sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -560,8 +529,8 @@ def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     fallback = ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
     plain = np.broadcast_to(ndtr(tails), q.shape)
     found = [_quantile(samples, finite, at) for at in (*plain, *np.where(fallback, plain, q))]
-    found = [np.round(bound / np.where(scale > 0, scale, 1), 6) * scale for bound in found]
-    return np.stack([*found, fallback, found[1] - found[0] <= TIE * scale]).reshape(6, *shape)
+    found = [np.round(bound, 6) for bound in found]
+    return np.stack([*found, fallback, found[1] - found[0] <= TIE]).reshape(6, *shape)
 
 
 def _quantile(samples, finite, q) -> np.ndarray:

@@ -37,8 +37,8 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings
 from selfeval.stats.recognition import z_scores
-from selfeval.stats.records import ids, truth_codes
 from selfeval.stats.table import INVERTED, Measure, adjusted, write
+from selfeval.stats.tallies import ids, truth_codes
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE = ("false-far", "false-near")
@@ -75,8 +75,9 @@ def identity_table(
     and condition make a group; in the table they are `evaluator`, `task` and `condition`, and `policy` is the source.
 
     The first row of a statistic is the default: Wilson at the effective sample size for rates, MOVER for differences,
-    clustered t for d_prime and criterion. Then `percentile` and `bca` over templates (`seed`). p, of differences,
-    inverts the default interval; p_holm adjusts it over all groups of the table. n: replies.
+    clustered t for d_prime and criterion; of claim discrimination `percentile` and `bca` over templates follow
+    (`seed`). p, of differences, inverts the default interval; p_holm adjusts it over all groups of the table. n:
+    replies.
 
     Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); no_interval (an estimate without one:
     nothing varies); constant_answer (a model that accepts everything or nothing); few_templates (below 20:
@@ -121,15 +122,16 @@ def paired_comparison(
 def _measures(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
     """Return the statistics of one group: rates, differences, and d' with its criterion."""
     (a, b), unpaired = _sides(value, n, *map(list, zip(*DIFFERENCES.values(), strict=True)))
-    claims = [name.startswith("claim") for name in DIFFERENCES]
-    notes = [
-        (unpaired, "unpaired_templates"),
-        (np.isin(a.value + b.value, (0, 2)) & claims, "constant_answer"),
-        (value["error_rate"].eq(1).all(), "no_answer"),
-    ]
+    gap, names, claims, found = a - b, np.array([*DIFFERENCES], object), len(READINGS), []
+    constant = np.isin(a.value + b.value, (0, 2)) & (np.arange(len(names)) < claims)
+    notes = [(unpaired, "unpaired_templates"), (constant, "constant_answer")]
+    silent = value["error_rate"].eq(1).all(), "no_answer"
+    for of, resampled in ((slice(claims), True), (slice(claims, None), False)):
+        said = [silent, *((where[of], note) for where, note in notes)]
+        found.append(Measure(names[of], gap.pick((of,)), test=INVERTED, notes=said, resampled=resampled))
     return [
         Measure(np.array(RATES, object), _rate(value, n, RATES)),
-        Measure(np.array([*DIFFERENCES], object), a - b, test=INVERTED, notes=notes),
+        *found,
         *_sensitivity(value, n),
     ]
 

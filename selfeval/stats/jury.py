@@ -384,4 +384,4 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
                 labels | {"level": 2 * 0.95 - 1},
             )
             notes = [(True, f"margin={MARGIN:g}")]
-            yield Measure("equivalence", same, labels, test=same.test, notes=notes, resampled=False)
+            yield Measure("equivalence", same, labels, test=same.test, notes=notes)

@@ -31,9 +31,9 @@ from __future__ import annotations
 import numpy as np
 
 from selfeval.stats.engine import Rate, Statistic, ratio
-from selfeval.stats.records import Tally
+from selfeval.stats.inference import rearranged_p
 from selfeval.stats.table import INVERTED, Measure
-from selfeval.stats.tests import rearranged_p
+from selfeval.stats.tallies import Tally
 
 ORDERS = (0, 1, 2)  # where the own text stood; 0: not known
 
@@ -46,7 +46,7 @@ def pair_measures(tally: Tally, policy: str) -> list[Measure]:
     notes = [(_one_order(tally, keep), "one_order"), (~tally.heard, "no_answer")]
     found = [
         Measure("self_accuracy", over_orders(tally, keep, chosen), dict(one), notes=notes),
-        Measure("author_accuracy", over_orders(tally, keep, chosen, per_rival=True), each, resampled=False,
+        Measure("author_accuracy", over_orders(tally, keep, chosen, per_rival=True), each,
                 notes=[(~tally.heard[:, None], "no_answer")]),
     ]  # fmt: skip
     if policy != "all" or answered.all():
@@ -190,7 +190,7 @@ def _mean_probability(tally: Tally) -> Measure:
     tally, notes = tally.scored()
     known, score = ~np.isnan(tally.score), np.nan_to_num(tally.score)
     mean = over_orders(tally, known, score)
-    value = Statistic(mean.value, mean.contrib, mean.n, mean.clusters, mean.at)
+    value = Statistic(mean.value, mean.contrib, mean.n, mean.clusters)
     notes = [*notes, (_one_order(tally, known), "one_order")]
     test = lambda seed: chance_p(tally, known, 2 * score - 1, seed)  # noqa: E731
     return Measure("mean_probability", value, {"evaluator": tally.evaluators}, notes=notes, test=test)

@@ -13,8 +13,8 @@ import pandas as pd
 from selfeval.stats.contrasts import FIELDS, common_rows
 from selfeval.stats.engine import Settings, Statistic
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.records import BINARY, Tally, conditions, prompts, tallies, varying_parts
 from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, write
+from selfeval.stats.tallies import BINARY, Tally, conditions, prompts, tallies, varying_parts
 
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"
@@ -52,8 +52,8 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         both = {tally.condition: _by_evaluator(tally) for tally in tallies(pd.concat(sides))}  # which have one order
         one, two = both[f"reading={name}"], both[f"reading={OWN}"]
         found = [
-            Measure(key[0], two[key] - one[key], {"evaluator": key[1], "policy": "all"}, test=INVERTED, resampled=False)
-            for key in one if key in two
+            Measure(COMPARED, two[name] - one[name], {"evaluator": name, "policy": "all"}, test=INVERTED)
+            for name in one if name in two
         ]  # fmt: skip
         if not found:
             continue  # no answer has a probability
@@ -64,12 +64,6 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
 
 
-def _by_evaluator(tally: Tally) -> dict[tuple[str, str], Statistic]:
-    """Return {(statistic, evaluator): its value} of one reading."""
-    found = {}
-    for m in measures_of(tally, "all"):
-        if m.statistic == COMPARED and m.value.ndim < 2:
-            names = m.labels["evaluator"] if m.value.ndim else [m.labels["evaluator"]]
-            for place, name in enumerate(names):
-                found[m.statistic, name] = m.of.pick((place,)) if m.value.ndim else m.of
-    return found
+def _by_evaluator(tally: Tally) -> dict[str, Statistic]:
+    """Return {evaluator: its AUC within prompts} of one reading."""
+    return {m.labels["evaluator"]: m.of for m in measures_of(tally, "all") if m.statistic == COMPARED}

@@ -10,7 +10,6 @@ So A is reported for comparability, and J, corrected advantage and peer-correcte
     A  advantage             H - x (Bai et al. 2025, arXiv 2510.03399)
     J  discrimination        H - F; per author m: names m on m's texts, minus names m on the others' texts
        corrected_advantage   J[e,e] minus the mean over others m of J[e,m]
-    S  peer_baseline         H minus the mean over peers j of naming e on e's texts; best_peer: minus the best j
     D  peer_corrected        J[e,e] minus the mean over peers j of J[j,e]
        interaction           corrected advantage of e minus what the peers have for e over third authors
        family_discrimination J with each name taken for its family: names its own family on that family's texts, minus
@@ -36,18 +35,17 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, remembered, stack
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
+from selfeval.stats.inference import permutation_p
 from selfeval.stats.pairs import neutral_measures, pair_measures
-from selfeval.stats.records import BINARY, NAMING, PAIRWISE, Tally, tallies
-from selfeval.stats.serving import flagged, of_predictions
 from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
-from selfeval.stats.tests import permutation_p
+from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
 ANSWERED_FIRST = frozenset(
-    "overall_accuracy accuracy always_no_accuracy always_yes_f1 balanced_accuracy precision recall f1 mcc tp fp tn fn "
-    "kappa position_bias".split()
+    "overall_accuracy accuracy always_no_accuracy balanced_accuracy precision recall f1 kappa position_bias".split()
 )
 FEW_TESTED = 20  # prompts below which Holm's adjustment over several evaluators holds less than it says
+POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
 DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell; beyond, to first order
 
 
@@ -63,7 +61,7 @@ def recognition_table(
 
     predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
     `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
-    `score`, `position`, `other_model`, `other_text_id`, `repeat` and who served the models where present. Each (task,
+    `score`, `position`, `other_model`, `other_text_id` and `repeat` where present. Each (task,
     condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
     neutral judges: what they left unanswered is `neutral_no_answer_rate`, and `own_minus_neutral` compares own choices
     with theirs on the same pairs. Where the condition has no `question`, they were asked which text `true_model` wrote:
@@ -73,8 +71,8 @@ def recognition_table(
     rows where the authors are of two families or more, for evaluators whose family has two authors or more (with one,
     it would be discrimination again). An author that is not in it is a family of its own.
 
-    Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; then
-    `percentile` and `bca` over prompts (`seed`; not per author).
+    Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; of advantage
+    and discrimination `percentile` and `bca` over prompts follow (`seed`; not per author).
 
     p on the default row inverts the default interval, so that the two never disagree: of discrimination, advantage,
     corrected_advantage, peer_corrected, family_discrimination and own_minus_neutral against 0, of auc and
@@ -98,13 +96,11 @@ def recognition_table(
     width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (of pairs: so few
     prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at the same place,
     so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt,
-    so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no answer); peer=ID
-    (of best_peer, chosen as the best in the data and held fixed); several_endpoints (several endpoints served this
-    evaluator or author, which may differ in weights and templates).
+    so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no answer).
     """
     how = Settings(n_resamples, level, seed)
     table = pd.concat([_of_tally(tally, how, families or {}) for tally in tallies(predictions)], ignore_index=True)
-    return flagged(_few_answers(table), of_predictions(predictions), ["evaluator", "author"])
+    return _few_answers(table)
 
 
 def _few_answers(table: pd.DataFrame) -> pd.DataFrame:
@@ -196,13 +192,6 @@ class Cells:
         of_each = rate.pick((slice(None), self.at))
         return of_each.mean((self.e[:, None] != self.e) & self.wrote, axis=-2)
 
-    def best_peer(self, rate: Rate) -> tuple[Rate, np.ndarray]:
-        """Return for each evaluator the highest rate of a peer for its name, and which peer (-1: none)."""
-        value = rate.value[:, self.at].copy()
-        value[(self.e[:, None] == self.e) | ~self.wrote | np.isnan(value)] = -np.inf
-        best, some = value.argmax(0), np.isfinite(value.max(0))
-        return rate.pick((best, self.at), some), np.where(some, best, -1)
-
     def third_parties(self) -> np.ndarray:
         """Return the operator (E, T, T) from j's J to: J for t minus the mean over authors not t and not j."""
         others, eye = self.valid & ~self.is_own, np.eye(self.n.shape[2])
@@ -230,12 +219,8 @@ def sensitivity(hits, n1, claims, n, labels) -> list[Measure]:
     notes = [(flat, "constant_answer"), ((h < 10) | (f < 10), "few_expected")]
     more = {"n": n.sum(0), "clusters": (n > 0).sum(0)}
     found = [Function.of(sums, lambda s, k=k: z_scores(*np.moveaxis(s, -1, 0))[k], **more) for k in (0, 1)]
-    both = remembered(lambda w: z_scores(*np.moveaxis(np.tensordot(sums, w, (0, 0)), 1, 0)))  # drawn once for the two
-    for k, of in enumerate(found):
-        of.at = lambda w, k=k: both(w)[k]
-    return [
-        Measure(name, of, labels | {}, notes=notes) for name, of in zip(("d_prime", "criterion"), found, strict=True)
-    ]
+    named = zip(("d_prime", "criterion"), found, strict=True)
+    return [Measure(name, of, labels | {}, notes=notes) for name, of in named]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -254,7 +239,6 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     right, false = Rate.of(hit, cells.n), false_rate(tally, cells, hit, named, inside)
     h, f, x, j_each = own(right), own(false), others(right), right - false
     j = h - f
-    best, who = cells.best_peer(right)
     n, claims = cells.n.sum(2), claim.sum(2)
     every = n.sum(0)
     flat = (claims.sum(0) == 0) | (claims.sum(0) == every)
@@ -265,25 +249,22 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     kappa = Function.of(parts, _kappa, every, (n > 0).sum(0))
     one = {"evaluator": tally.evaluators}
     both = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
-    peer_notes = [(who == k, f"peer={tally.evaluators[k]}") for k in np.unique(who[who >= 0])]
     of_peers = peers(right) - peers(false.pick((slice(None), slice(None)), cells.valid))
     return [
         Measure("self_accuracy", h, dict(one)),
         Measure("cross_accuracy", x, dict(one)),
         Measure("overall_accuracy", Rate.of(hit.sum(2), n), dict(one)),
-        Measure("advantage", h - x, dict(one), test=INVERTED),
+        Measure("advantage", h - x, dict(one), test=INVERTED, resampled=True),
         Measure("false_claim_rate", f, dict(one)),
-        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted,
+        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted, resampled=True,
                 notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         Measure("corrected_advantage", j - (x - others(false)), dict(one), n=every, test=INVERTED),
-        Measure("peer_baseline", h - peers(right), dict(one)),
-        Measure("best_peer", h - best, dict(one), notes=peer_notes),
         Measure("peer_corrected", j - of_peers, dict(one), n=every.sum(), test=INVERTED),
         Measure("interaction", interaction(cells, j_each, right.weight), dict(one), n=every.sum()),
         *sensitivity(hits, n_own, claims, n, one),
         Measure("kappa", kappa, dict(one)),
-        Measure("author_accuracy", right, dict(both), resampled=False),
-        Measure("discrimination", j_each, dict(both), n=every[:, None], resampled=False),
+        Measure("author_accuracy", right, dict(both)),
+        Measure("discrimination", j_each, dict(both), n=every[:, None]),
     ]  # fmt: skip
 
 
@@ -333,12 +314,10 @@ def interaction(cells: Cells, j_each: Statistic, weight) -> Statistic:
     there = valid & (others.sum(1, keepdims=True) > others)
     value = np.where(there, np.einsum("etm,em->et", operator, np.nan_to_num(j_each.value)), np.nan)
     contrib = np.matmul(operator, np.ascontiguousarray(j_each.contrib.transpose(1, 2, 0))).transpose(2, 0, 1)
-    single, whole = operator.astype(np.float32), valid.all()
-    at = lambda w: np.matmul(single, j_each.at(w) if whole else np.where(valid[..., None], j_each.at(w), 0))  # noqa: E731
-    each = Rate(value, contrib, cells.total, j_each.clusters, at, weight)
+    each = Rate(value, contrib, cells.total, j_each.clusters, None, weight)
     mine = cells.of_own(each)
     found = mine - cells.over_peers(each)
-    return Statistic(found.value, found.contrib, found.n, mine.clusters, found.at)
+    return Statistic(found.value, found.contrib, found.n, mine.clusters)
 
 
 def _kappa(sums):
@@ -364,38 +343,27 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     tp, n1 = (claim * mine).sum(2), (cells.n * mine).sum(2)
     fp, n0 = claim.sum(2) - tp, cells.n.sum(2) - n1
     n = n1 + n0
-    every, counted = n.sum(0), {"clusters": (n > 0).sum(0), "n": n.sum(0)}
+    every = n.sum(0)
     flat = (tp + fp).sum(0) % np.maximum(every, 1) == 0
     own_share = ratio(n1.sum(0), every)
     one = {"evaluator": tally.evaluators}
-    counts = {"tp": tp, "fp": fp, "tn": n0 - fp, "fn": n1 - tp}
     right = Rate.of(np.where(mine, claim, cells.n - claim), cells.n)
     return [
         Measure("self_accuracy", h, dict(one)),
         Measure("cross_accuracy", f.complement(), dict(one)),
-        Measure("advantage", h - f.complement(), dict(one), test=INVERTED),
+        Measure("advantage", h - f.complement(), dict(one), test=INVERTED, resampled=True),
         Measure("false_claim_rate", f, dict(one)),
-        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted,
+        Measure("discrimination", j, dict(one), test=INVERTED, permutation=permuted, resampled=True,
                 notes=[(flat & ~np.isnan(j.value), "constant_answer"), (~cells.wrote, "wrote_nothing")]),
         *sensitivity(tp, n1, tp + fp, n, one),
-        *(Measure(name, np.where(every, x.sum(0), np.nan), dict(one), **counted) for name, x in counts.items()),
         Measure("accuracy", Rate.of(tp + n0 - fp, n), dict(one)),
-        Measure("always_no_accuracy", 1 - own_share, dict(one), **counted),
+        Measure("always_no_accuracy", Count(1 - own_share, 0 * n, every, (n > 0).sum(0)), dict(one)),
         Measure("balanced_accuracy", j.mapped(lambda v: (1 + v) / 2), dict(one)),
         Measure("precision", Rate.of(tp, tp + fp), dict(one)),
         Measure("recall", Rate.of(tp, n1), dict(one)),
         Measure("f1", Rate.of(tp, fp + n1).mapped(lambda v: 2 * v / (1 + v)), dict(one)),
-        Measure("always_yes_f1", ratio(2 * own_share, 1 + own_share), dict(one), **counted),
-        Measure("mcc", Function.of(np.stack([tp, fp, n0 - fp, n1 - tp], -1), _mcc, **counted), dict(one)),
-        Measure("author_accuracy", right, {"evaluator": tally.evaluators[:, None], "author": tally.authors},
-                resampled=False),
+        Measure("author_accuracy", right, {"evaluator": tally.evaluators[:, None], "author": tally.authors}),
     ]  # fmt: skip
-
-
-def _mcc(sums):
-    """Return Matthews' correlation from sums of tp, fp, tn, fn; NaN where a margin is empty."""
-    tp, fp, tn, fn = np.moveaxis(sums, -1, 0)
-    return ratio(tp * tn - fp * fn, np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
 
 
 def auc_measures(tally: Tally) -> list[Measure]:
@@ -434,6 +402,12 @@ def _wins_within(score, prompt, own, n_prompts: int) -> tuple[np.ndarray, np.nda
     return wins, mine * others
 
 
+class Count(Statistic):
+    """A number that is counted, without an interval."""
+
+    method = "count"
+
+
 def _permuted_claims(tally: Tally, claim, policy: str, seed: int) -> np.ndarray:
     """Return p by permutation of discrimination per evaluator; claim: which rows claim the text."""
     keep, found = (tally.answer >= 0) | (policy == "all"), []
@@ -453,3 +427,41 @@ def _permuted_ranks(score, prompt, author, own: int, within: bool, seed: int) ->
         order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
         rank = order - (np.bincount(prompt, order) / np.maximum(np.bincount(prompt), 1))[prompt]
     return permutation_p(rank, prompt, author, own, seed=seed)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# ROC curves: how well a probability tells own texts from others', over all thresholds
+
+
+def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return the ROC curve of each evaluator's `score` for its own texts, a row per threshold, falling.
+
+    Columns: task, condition, evaluator, false_claims (share of others' texts at or above the threshold), hits (of own
+    texts), area. table: a result table; then only evaluators whose AUC it estimates, for replies without a score would
+    choose the texts otherwise. Empty without scores for own and others' texts.
+    """
+    if "score" not in records:
+        return pd.DataFrame(columns=POINTS)
+    design = ["task_type", "condition", "evaluator_model"]
+    frame = records.assign(condition=conditions(records).astype(object))
+    frame = frame[frame["score"].notna() & (frame["task_type"] != PAIRWISE)]  # there a score is of two texts
+    if table is not None:
+        known = table[(table["statistic"] == "auc") & table["estimate"].notna()]
+        known = pd.MultiIndex.from_frame(known[["task", "condition", "evaluator"]])
+        frame = frame[pd.MultiIndex.from_frame(frame[design]).isin(known)]
+    parts = []
+    for key, rows in frame.groupby(design, sort=False):
+        own = (rows["true_model"] == rows["evaluator_model"]).to_numpy()
+        if own.any() and not own.all():
+            parts.append(
+                pd.DataFrame(dict(zip(POINTS, [*key, *_curve(rows["score"].to_numpy(float), own)], strict=True)))
+            )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=POINTS)
+
+
+def _curve(score: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return false-positive and true-positive rates over falling thresholds, and the area under them."""
+    order = np.argsort(-score, kind="stable")
+    last = np.r_[np.diff(score[order]) != 0, True]  # ties are one step
+    x, y = (np.r_[0, np.cumsum(side[order])[last] / side.sum()] for side in (~own, own))
+    return x, y, float(np.trapezoid(y, x))

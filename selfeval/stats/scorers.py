@@ -10,8 +10,8 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings
 from selfeval.stats.identity import FEW, UNIT
-from selfeval.stats.records import truth_codes
 from selfeval.stats.table import Measure, write
+from selfeval.stats.tallies import truth_codes
 
 
 def cohen_kappa(
@@ -41,8 +41,7 @@ def cohen_kappa(
 
     kappa = Function.of(counts.reshape(len(counts), -1), formula, n)
     agreement = Rate.of(np.trace(counts, axis1=1, axis2=2), counts.sum((1, 2)))
-    beyond = Rate(agreement.value, kappa.contrib * (1 - expected), n, kappa.clusters,
-                  lambda w: expected + kappa.at(w) * (1 - expected), agreement.weight)  # fmt: skip
+    beyond = Rate(agreement.value, kappa.contrib * (1 - expected), n, kappa.clusters, None, agreement.weight)
     shown = beyond.mapped(lambda x: (x - expected) / (1 - expected if expected < 1 else np.nan))
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     return write([Measure("kappa", shown), Measure("agreement", agreement)], how)

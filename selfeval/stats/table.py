@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from selfeval.stats.engine import BOUND, Settings, Statistic, bootstrap
-from selfeval.stats.tests import detectable_difference, holm, inverted_p
+from selfeval.stats.inference import detectable_difference, holm, inverted_p
 
 COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",
@@ -38,25 +38,23 @@ PLANNED = {  # unit: the statistic with a detectable effect, the sd that is assu
 class Measure:
     """A statistic and where it stands in the table.
 
-    of: values of shape (...), or numbers without interval (counts). labels: {column: text or array of the shape}.
-    n: rows behind it, if not `of.n`. test: the value that its interval is tested against; or p and the least p that is
-    possible, for a seed. permutation: p by permutation, for a seed. notes: (where, text). resampled: bootstrap rows
-    follow.
+    labels: {column: text or array of the values' shape}. n: rows behind it, if not `of.n`. test: the value that its
+    interval is tested against; or p and the least p that is possible, for a seed. permutation: p by permutation, for a
+    seed. notes: (where, text). resampled: rows of the bootstrap follow.
     """
 
     statistic: str
-    of: Statistic | np.ndarray
+    of: Statistic
     labels: Mapping = field(default_factory=dict)
     n: np.ndarray | None = None
     test: Callable | float | None = None
     permutation: Callable | None = None
     notes: Sequence[tuple] = ()
-    resampled: bool = True
-    clusters: np.ndarray | None = None
+    resampled: bool = False
 
     @property
     def value(self) -> np.ndarray:
-        return np.asarray(self.of.value if isinstance(self.of, Statistic) else self.of, float)
+        return np.asarray(self.of.value, float)
 
     @property
     def rows(self) -> np.ndarray:
@@ -72,23 +70,13 @@ def write(
     conclusion and detectable are left to `adjusted`, for what is one family of tests differs.
     """
     measures = list(measures)
-    groups: dict[int, list[Measure]] = {}
-    for m in measures:
-        if isinstance(m.of, Statistic) and m.resampled:
-            groups.setdefault(len(m.of.contrib), []).append(m)
-    bounds = {
-        id(m): found
-        for clusters, group in groups.items()
-        if clusters > 1
-        for m, found in zip(group, bootstrap([m.of for m in group], how, width), strict=True)
-    }
+    drawn = [m for m in measures if m.resampled and len(m.of.contrib) > 1]
+    bounds = dict(zip(map(id, drawn), bootstrap([m.of for m in drawn], how, width), strict=True))
     given = dict.fromkeys(COLUMNS[:5], "") | {"level": how.level} | constant
     parts = [part for m in measures for part in _rows(m, how, given, bounds.get(id(m)), note)]
     table = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
-    table["p_holm"] = np.nan
     table["seed"] = pd.Series(how.seed, table.index, "Int64").where(table["method"].isin(RESAMPLED))
-    table["cluster_unit"] = how.unit
-    table = table.assign(conclusion="", detectable=np.nan)
+    table = table.assign(p_holm=np.nan, cluster_unit=how.unit, conclusion="", detectable=np.nan)
     return table.astype({"n": int, "clusters": int})[list(COLUMNS)]
 
 
@@ -107,74 +95,56 @@ def adjusted(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: b
 
 def _rows(m: Measure, how: Settings, given: Mapping, bounds, note: str) -> Iterable[dict]:
     """Yield the columns of the default rows of a measure, then of its percentile and BCa."""
-    value, shape = m.value, m.value.shape
-    dominated, too_few = _dominated(m)
-    value = np.where(too_few, np.nan, value)
+    of, value, unit = m.of, m.value, how.unit
+    dominated = (of.kish < DOMINATE) & (of.kish <= 0.8 * of.clusters) & ~np.isnan(value)
+    value = np.where(dominated & (of.kish < 2 - BOUND), np.nan, value)
     known = ~np.isnan(value)
-    p, least = (np.where(known, x, blank) for x, blank in zip(_tested(m, how), (np.nan, 0), strict=True))
-    notes = [(~known, "not_estimable"), *m.notes, (bool(note), note)]
-    if not isinstance(m.of, Statistic):
-        low = high = np.full(shape, np.nan)
-        method, clusters = "count", m.clusters
-    else:
-        low, high = (np.where(known, side, np.nan) for side in m.of.interval(how.z))
-        method, clusters = m.of.method, m.of.clusters
-        notes += [(known & np.isnan(low), "no_interval"), (known & (clusters < how.few), f"few_{how.unit}s")]
-        notes.append((dominated, f"few_{how.unit}s_dominate"))
-    labels = {name: np.asarray(label, object) for name, label in m.labels.items()}
-    common = {**given, **labels, "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": clusters}
-    few = [
-        (~np.isnan(p) & (least == bound), f"least_p={bound:.3g}") for bound in np.unique(least[least > 1 - how.level])
+    low, high = (np.where(known, side, np.nan) for side in of.interval(how.z))
+    p, least = _tested(m, how, known)
+    notes = [
+        (~known, "not_estimable"),
+        *m.notes,
+        (bool(note), note),
+        (known & np.isnan(low), "no_interval"),
+        (known & (of.clusters < how.few), f"few_{unit}s"),
+        (dominated, f"few_{unit}s_dominate"),
     ]
+    lowest = [(~np.isnan(p) & (least == x), f"least_p={x:.3g}") for x in np.unique(least[least > 1 - how.level])]
+    labels = {name: np.asarray(label, object) for name, label in m.labels.items()}
+    common = {**given, **labels, "statistic": m.statistic, "estimate": value, "n": m.rows, "clusters": of.clusters}
     permuted = np.nan if m.permutation is None else m.permutation(how.seed)
-    line = {"low": low, "high": high, "method": method, "p": p, "p_permutation": permuted,
-            "note": _joined(shape, [*notes, *few])}  # fmt: skip
-    yield _flat(common | line, np.ones(shape, bool))
+    line = {"low": low, "high": high, "method": of.method, "p": p, "p_permutation": permuted}
+    yield _flat(common | line, [*notes, *lowest], np.ones(value.shape, bool))
     if bounds is None:
         return
-    flat = bounds[5].astype(bool)
+    fallback, flat = bounds[4:].astype(bool)
     notes = [(where, text) for where, text in notes if text != "no_interval"] + [(flat, "constant")]
-    fallback = (bounds[4].astype(bool) & ~flat, "bca_fallback_percentile")
-    for method, (low, high), more in (("percentile", bounds[:2], []), ("bca", bounds[2:4], [fallback])):
-        line = {"low": low, "high": high, "method": method, "p": np.nan, "p_permutation": np.nan,
-                "note": _joined(shape, [*notes, *more])}  # fmt: skip
-        yield _flat(common | line, known)
+    fallback = [(fallback & ~flat, "bca_fallback_percentile")]
+    for method, (low, high), more in (("percentile", bounds[:2], []), ("bca", bounds[2:4], fallback)):
+        line = {"low": low, "high": high, "method": method, "p": np.nan, "p_permutation": np.nan}
+        yield _flat(common | line, [*notes, *more], known)
 
 
-def _dominated(m: Measure) -> tuple[np.ndarray, np.ndarray]:
-    """Return where few clusters weigh so much that they decide, and where they leave nothing to estimate."""
-    if not isinstance(m.of, Statistic):
-        return np.array(False), np.array(False)
-    dominated = (m.of.kish < DOMINATE) & (m.of.kish <= 0.8 * m.of.clusters)
-    return dominated & ~np.isnan(m.value), dominated & (m.of.kish < 2 - BOUND)
-
-
-def _tested(m: Measure, how: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Return p and the least p possible, NaN and 0 without a test."""
-    if m.test is None:
-        found = np.nan, 0
-    else:
+def _tested(m: Measure, how: Settings, known: np.ndarray) -> Iterable[np.ndarray]:
+    """Return p and the least p possible, NaN and 0 without a test or an estimate."""
+    found = np.nan, 0
+    if m.test is not None:
         found = m.test(how.seed) if callable(m.test) else (inverted_p(m.of, m.test, how.z), 0)
-    return tuple(np.broadcast_to(x, m.value.shape) for x in found)
+    return (np.where(known, x, blank) for x, blank in zip(found, (np.nan, 0), strict=True))
 
 
-def _flat(columns: Mapping, keep: np.ndarray) -> dict[str, np.ndarray]:
-    """Return columns as vectors of the values that are kept."""
+def _flat(columns: Mapping, notes: Sequence[tuple], keep: np.ndarray) -> dict[str, np.ndarray]:
+    """Return columns as vectors of the values that are kept, with `note`: of each the texts that hold, each once."""
+    said = np.full(keep.shape, "", object)
+    for where, text in notes:
+        for at in map(tuple, np.argwhere(np.broadcast_to(where, keep.shape)) if text else ()):
+            if text not in said[at].split("; "):
+                said[at] = f"{said[at]}; {text}".removeprefix("; ")
+    columns = columns | {"note": said}
     return {
         name: np.broadcast_to(np.asarray(x, object if isinstance(x, str) else None), keep.shape)[keep]
         for name, x in columns.items()
     }
-
-
-def _joined(shape: tuple, notes: Sequence[tuple]) -> np.ndarray:
-    """Join, per value, the notes whose mask is set, each once."""
-    out = np.full(shape, "", object)
-    for where, text in notes:
-        for at in np.argwhere(np.broadcast_to(where, shape)) if text else ():
-            at = tuple(at)
-            if text not in out[at].split("; "):
-                out[at] = f"{out[at]}; {text}" if out[at] else text
-    return out
 
 
 def default_rows(table: pd.DataFrame, *statistics: str, by: Sequence[str] = (*DESIGN, *CHANGE)) -> pd.DataFrame:

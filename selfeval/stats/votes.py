@@ -14,7 +14,7 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.stats.engine import ratio
-from selfeval.stats.records import ids, shares
+from selfeval.stats.tallies import ids, shares
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"

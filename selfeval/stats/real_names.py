@@ -9,10 +9,9 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.stats.engine import Rate, Settings
-from selfeval.stats.records import check_frame, ids, same_codes, shares, truth_codes
-from selfeval.stats.serving import flagged, served_by_several
+from selfeval.stats.inference import rearranged_p
 from selfeval.stats.table import Measure, adjusted, write
-from selfeval.stats.tests import rearranged_p
+from selfeval.stats.tallies import check_frame, ids, same_codes, shares, truth_codes
 
 FEW_NAMES = 20
 
@@ -28,7 +27,7 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
     Returns `stats.COLUMNS` with the statistics score_real, score_invented, discrimination (p by permutation of which
     names are real, all questions about one together) and no_answer_rate. No answer is left out of the scores. Notes:
     not_estimable; constant_answer; no_answer (it gave none); few_names (below 20: the interval is optimistic);
-    least_p=P; several_endpoints (the evaluator's replies come from several endpoints, see `serving`).
+    least_p=P.
     """
     measures = []
     groups = _checked(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
@@ -45,14 +44,13 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
         said = {*score[known]}
         notes = [(len(said) == 1, "constant_answer"), (not said, "no_answer")]
         measures += [
-            Measure("score_real", real, labels, resampled=False),
-            Measure("score_invented", invented, labels, resampled=False),
-            Measure("discrimination", gap, labels, test=permuted, resampled=False, notes=notes),
-            Measure("no_answer_rate", silent, labels, resampled=False),
+            Measure("score_real", real, labels),
+            Measure("score_invented", invented, labels),
+            Measure("discrimination", gap, labels, test=permuted, notes=notes),
+            Measure("no_answer_rate", silent, labels),
         ]
     how = Settings(unit="name", few=FEW_NAMES)
-    table = adjusted(write(measures, how, task="existence"), ["condition", "statistic"])
-    return flagged(table, served(records), ["evaluator"])
+    return adjusted(write(measures, how, task="existence"), ["condition", "statistic"])
 
 
 def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
@@ -61,11 +59,6 @@ def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
     total = np.bincount(name, score - score.mean() if len(score) else score)
     real = np.bincount(name, exists, len(n)) > 0
     return rearranged_p([], total[real].sum(), total[n > 0], int(real.sum()), seed=seed)
-
-
-def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the endpoints of the evaluators that several of them served."""
-    return served_by_several(records, ("evaluator", "served_model", "served_by"))
 
 
 def _checked(records: pd.DataFrame) -> pd.DataFrame:
