@@ -88,8 +88,6 @@ def test_a_result_of_identity_has_families_conditions_and_pairs(tmp_path):
     assert pairs["statistic"].str.startswith("claim_discrimination").all() and len(pairs) == 3
     assert pairs["estimate"].iloc[0] == pd.read_csv(folder / "paired.csv")["estimate"].iloc[0]
     assert all(text in pairs._repr_html_() for text in ("Denies all - Susceptible", "p_holm"))
-    readouts = replies[replies["source"] == "readout"]
-    assert len(se.failures(result, 0)) == readouts["passed"].eq(False).sum() > 0 == len(result.first_attempts)
     assert {"claims", "keyword_match", "regex"} == set(se.compare_scorers(replies)["scorer"])
 
 

@@ -105,10 +105,6 @@ class World(SimpleNamespace):
         se.save(self.existing, self.saved)
         for place, name in (("one", "predictions"), ("two", "others")):
             se.records.write_jsonl(folder / place / f"{name}.jsonl", self.answers.head(3).to_dict("records"))
-        halves = ("development", "held_out")
-        (folder / "swapped").mkdir()
-        for half, other in zip(halves, halves[::-1], strict=True):
-            (folder / "swapped" / f"{half}.jsonl").symlink_to(DATA / "identity" / "labelled" / f"{other}.jsonl")
 
     def seen(self, call, *, refused=False, **server):
         """Return what a call asks, returns, prints and writes, as one text; call: takes a folder to write to.
@@ -247,12 +243,10 @@ def verbs(w):
             "settings": {"words": 7}, "notebook": "12_mine",
         }),
         "hearings": ({"result": w.jury}, {"limit": 2}),
-        "failures": ({"result": w.identity}, {"limit": 1}),
         "measure_implicit": ({"likelihoods": w.likely, "predictions": w.own, "n_resamples": 20}, {
             "texts": w.texts, "level": 0.9, "n_resamples": 30, "seed": 1,
         }),
         "draw_paper": ({"sets": str(w.saved), "out": OUT}, {"command": "make mine"}),
-        "reader_errors": ({}, {"folder": str(w.folder / "swapped")}),
         "show": ({"*": [w.answers]}, {"limit": 1}),
         "simulated_identity": ({"plays": "gpt-4-turbo"}, {"model_id": "sim/mine", "display": "Mine"}),
         "write_report": ({"folders": [w.folder / "one"], "out": OUT}, {

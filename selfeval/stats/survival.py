@@ -29,7 +29,7 @@ def survival_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: in
     The default interval is Wilson at the effective sample size, from the variance over templates (leave one template
     out); in a curve from censored data this is the interval of Rothman 1978. That of the restricted mean takes a
     conversation for at most one Bernoulli trial, the most that a mean between 0 and the horizon can vary, so it is
-    wide rather than narrow. `percentile` and `bca` resample templates. n: conversations.
+    wide rather than narrow. n: conversations.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     parts = [
