@@ -141,6 +141,7 @@ class MockProvider(Provider):
         check_one_of("response_mode", response_mode, MODES)
         if response_mode == "custom" and not custom_response:
             raise InputError("`response_mode` is 'custom', so `custom_response` must be what the model says.")
+        self.response_mode, self.custom_response = response_mode, custom_response
         expected = (model_config or {}).get("expected_answers", {})
         name, maker = expected.get("model_names", [model_id])[0], expected.get("provider_name", "mock")
         self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker, listed=False)
