@@ -192,7 +192,7 @@ def test_who_a_model_is():
     assert identity("local/smollm2-135m-captain").name == "SmolLM2"
     assert identity("openai/gpt-4o").id == "gpt-4o"
     with pytest.raises(InputError, match="has no `developer`"):
-        situations("suite", models.from_callable(lambda messages: "I'm Bob.", "mine/bob"))
+        situations(read_suite(), models.from_callable(lambda messages: "I'm Bob.", "mine/bob"))
 
 
 def test_a_model_without_siblings_is_an_error_only_where_they_are_wanted(registry, suite):

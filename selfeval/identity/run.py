@@ -14,7 +14,7 @@ from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.replies import SCORING, VERDICT, as_judge, check_scoring, judge_records, rescore
 from selfeval.identity.simulated import played
-from selfeval.identity.suite import Situation, Template, as_alternating, identity, read_suite, readouts, situations
+from selfeval.identity.suite import Situation, as_alternating, identity, read_suite, readouts, situations
 from selfeval.models import Model
 from selfeval.records import call_fields
 
@@ -40,7 +40,7 @@ class Conversation:
 async def run_suite(
     client: Client,
     models: Sequence[Model],
-    suite: str | Path | Sequence[Template] = "suite",
+    suite: str | Path = "suite",
     *,
     arms: Sequence[str] | None = None,
     limit: int = 0,
@@ -69,15 +69,14 @@ async def run_suite(
     check_scoring(scoring, judge, SCORING)
     for model in () if client.store.replay else models:
         require(model)
-    templates = read_suite(suite) if isinstance(suite, str | Path) else list(suite)
-    name = Path(suite).stem if isinstance(suite, str | Path) else "own"
+    templates = read_suite(suite)
     asked = {m.id: situations(templates, m, arms, limit, seed, turns) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
     await hold(client, design, temperature, seed)
     clusters = {t.id: t.cluster for t in templates}
-    records = [row for conversation in design for row in _rows(conversation, name, clusters)]
+    records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
     if scoring == "judge":
         return await judge_records(client, records, judge)
     return rescore(records, scoring)
