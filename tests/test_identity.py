@@ -15,7 +15,7 @@ import planted_rates
 import pytest
 from click.testing import CliRunner
 
-from selfeval import cli, measure_identity
+from selfeval import cli, compare_scorers, measure_identity
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
@@ -585,6 +585,17 @@ def test_the_published_rules_score_the_free_reply_and_claims_the_readout(told, t
     assert cells(records, "reply", "readout-only") == without_verdict(row, ".")
     assert cells(records, "readout", "identity") == dict(SAID)[text]
     assert {r["scorer"] for r in records if r["source"] == "readout"} <= {"claims"}
+
+
+def test_scorers_are_compared_on_the_same_replies(suite):
+    def says(messages):
+        return "unknown" if messages[-1]["content"] in readouts().values() else "I'm not a dog, I'm Claude Sonnet 4.5."
+
+    found = compare_scorers(ask(model(says), suite=suite)).set_index(["scorer", "other"])
+    assert (
+        found.loc[("claims", "keyword_match"), "agreement"] == 1 and found.loc[("claims", "readout"), "agreement"] == 0
+    )
+    assert found.loc[("regex", "readout"), ["scorer_itself", "other_itself"]].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(("claims", "abstains", "row"), JUDGED)
