@@ -73,7 +73,8 @@ def test_every_design_asks_what_it_asked(name, folder, monkeypatch):
         writes = needed["notebook"].startswith("01") and needed["parameters"]["corpus"] == corpus
         if writes and needed is not frozen and not Path(make.filled(corpus, folder)).exists():
             make.asked_by(needed["notebook"], **make.filled(needed["parameters"], folder))
-    asked = make.asked_by(frozen["notebook"], **make.filled(frozen["parameters"], folder))
+    given = make.STOOD.get(frozen["notebook"], {}) | make.filled(frozen["parameters"], folder)
+    asked = make.asked_by(frozen["notebook"], **given)
     now, example = asked.frozen(), frozen["example"]
     assert example["key"] in asked.requests, f"{name}: a request has another key; it was {example['request']}"
     if "keys" in frozen:
