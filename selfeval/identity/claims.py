@@ -332,9 +332,9 @@ class _Walk:
         """Tell whether the way goes on over a word that is no name, and note what it was."""
         if number in self.sentence.starts and number > self.at:
             return False
-        if (word == "s" and self.before == "name") or (
-            word in WORDS["adjectives"] and (self.free or self.before != "as")
-        ):
+        if word == "s" and self.before == "name":
+            return True
+        if word in WORDS["adjectives"] and (self.free or self.before != "as"):
             return True
         if self.first and self.kind == "it" and word not in ("the", "a", "an", *MARKS - {","}):
             return False
@@ -490,11 +490,7 @@ def _says_nothing(words: Sequence[str]) -> bool:
         rest += [] if end else [words[at]]
         at = end or at + 1
     fields = (
-        PHRASES.classes["name_field"]
-        | PHRASES.classes["made_field"]
-        | {"i", "am", "it", "is", "-", "{", "}", "_"}
-        | MARKS
-        | ENDS
+        PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
     )
     return len(rest) < len(words) and not {*rest} - fields
 

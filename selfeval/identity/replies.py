@@ -297,12 +297,8 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
         template = pair.index.get_level_values("template_id")
         found = default_rows(cohen_kappa(pair["scorer"], pair["other"], template, n_resamples=1))
         row = {"scorer": one, "other": other, "replies": len(pair)}
-        for line in found.itertuples():
-            row |= {
-                line.statistic: line.estimate,
-                f"{line.statistic}_low": line.low,
-                f"{line.statistic}_high": line.high,
-            }
+        for name, *bounds in found[["statistic", "estimate", "low", "high"]].itertuples(index=False):
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), bounds, strict=True))
         rows.append(row | (pair == "itself").mean().add_suffix("_itself").to_dict())
     return pd.DataFrame(rows)
 
