@@ -24,7 +24,8 @@ from written_files import run_command, run_notebook  # noqa: E402
 from selfeval.asking.store import KEY, canonical, key_of, read_lines  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
 from selfeval.identity.replies import rescore  # noqa: E402
-from selfeval.records import read_jsonl, read_predictions, read_texts  # noqa: E402
+from selfeval.predictions import read_predictions  # noqa: E402
+from selfeval.records import read_jsonl, read_texts  # noqa: E402
 from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 
 KEYS = json.loads((GOLDEN / "keys.json").read_text(encoding="utf-8"))
@@ -125,7 +126,8 @@ def test_an_export_is_imported_and_written_again_to_the_byte(store, tmp_path, mo
     assert f"0 new replies, {count} already" in run_command("store", "import", export)
     run_command("store", "export", again)
     assert again.read_bytes() == same.read_bytes() == export.read_bytes()
-    assert f"{FACTS['replies'] - count} new replies" in run_command("store", "merge", store)
+    rescued = 1  # beside the store by 0.1: `import` adds it
+    assert f"{FACTS['replies'] - count - rescued} new replies" in run_command("store", "merge", store)
 
 
 @pytest.mark.parametrize("condition", make.PREDICTED)
