@@ -126,7 +126,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "request(c, m, temperature=temperature, **_short(c.model))",
     ),
     (
-        "identity/run.py",
+        "identity/replies.py",
         "for name in sorted(own)), (foil, other), (foil_id or foil, other))",
         "for name in sorted(own)), (foil, other))",
     ),

@@ -9,7 +9,7 @@
 
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
-Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
+Identity     ask_identity, measure_identity, compare_scorers
 Published    EvalRunner runs a configuration of the published form; save_results
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
 Existence    ask_existence, measure_existence
@@ -40,8 +40,6 @@ _FACE = (
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
     "exchanges": ("roleplay.transcripts", ""),
-    "failures": ("identity.report", ""),
-    "reader_errors": ("identity.report", ""),
     "save_results": ("identity", ""),
     "show": ("figures.cards", ""),
     "visible": ("keys", ""),

@@ -334,51 +334,53 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, temp
     if config is None:
         if temperature is not None:
             raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
-        how = {name: options.pop(name) for name in ("yes", "max_cost")}
-        variables = {"models": ids, "limit": 18 if limit is None else limit} | options
-        variables |= {"scoring": options["scoring"] or "claims", "judge": options["judge"] or ""}
-        asked = [*ids, *filter(None, [options["judge"]])]
-        _run_study("identity", variables, asked, out or DATA / "runs" / "identity", **how)
-    if out is None:
+        _run_suite(ids, out or DATA / "runs" / "identity", 18 if limit is None else limit, **options)
+    elif out is None:
         raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
-    _run_config(config, ids, out, limit, temperature=0.7 if temperature is None else temperature, **options)
+    else:
+        _run_config(config, ids, out, limit, temperature=0.7 if temperature is None else temperature, **options)
+
+
+def _run_suite(ids: list[str], out: Path, limit: int, *, yes, max_cost, scoring, judge, **options) -> None:
+    """Run the study of the wide suite."""
+    variables = {"models": ids, "limit": limit, "scoring": scoring or "claims", "judge": judge or ""} | options
+    _run_study("identity", variables, [*ids, judge] if judge else ids, out, yes=yes, max_cost=max_cost)
 
 
 def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, max_cost, **options) -> None:
     """Run a configuration of the published form on models after a question, and write their results."""
-    import asyncio
-
     from selfeval.asking import dryrun
-    from selfeval.asking.client import require
-    from selfeval.asking.store import Ceiling
     from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, read_config, save_results
-    from selfeval.models import get, get_all
+    from selfeval.models import get_all
     from selfeval.sweep.dryrun import print_calls
 
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
-    for model in asked:  # a missing key is said before the first model is paid for
-        require(model)
-        runner.answers(model)
-    if options["judge"]:
-        if (options["scoring"] or given.get("scoring", {}).get("method")) != "judge":
-            raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
-        require(get(options["judge"]))
+    _check_config(runner, asked, options)
     check_writable(out)
-
-    async def results(**more) -> list[dict]:
-        return [await runner.arun(model, **options, **more) for model in asked]
-
     with dryrun.counting() as counts:
-        asyncio.run(results())
+        runner.run_all(asked, **options)
         rows = dryrun.prices(counts)
     if (to_buy := print_calls(rows)) and not yes:
         _confirm(to_buy)
-    with Ceiling.shared(max_cost):
-        found = asyncio.run(results(verbose=True))
+    found = runner.run_all(asked, max_cost=max_cost, verbose=True, **options)
     save_results(found[0] if len(found) == 1 else found, out)
     click.echo(f"written to {out}")
+
+
+def _check_config(runner, asked: list, options: dict) -> None:
+    """Say what is missing, such as a key, before the first model is paid for."""
+    from selfeval.asking.client import require
+    from selfeval.models import get
+
+    for model in asked:
+        require(model)
+        runner.answers(model)
+    if options["judge"]:
+        if (options["scoring"] or runner.scoring.get("method")) != "judge":
+            raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
+        require(get(options["judge"]))
 
 
 @main.command()

@@ -14,8 +14,8 @@ from selfeval.asking.client import Asking, Client, ask, require, several_endpoin
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
-from selfeval.identity import report as identity_report
-from selfeval.identity.run import by_all_scorers, run_suite
+from selfeval.identity import replies as identity_replies
+from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
-FIRST_ATTEMPTS = ["claim_discrimination", "accept_true", "accept_false", "error_rate"]
 
 
 # --- self-recognition -------------------------------------------------------------------------------------------------
@@ -359,29 +358,23 @@ def measure_identity(
     replies: a frame, records or a file; of replies from elsewhere `model`, `template_id`, `arm`, `truth`, `foil` and
     `reply` are enough. statistics: only these. n_resamples, seed: of the bootstrap over templates. `tables` also has
     them by family and by condition of the situations, survival by turn of pressure, and paired differences of models;
-    controls count by condition alone. The frame's `first_attempts` shows the estimates without what was asked for again
-    (`again`), of models with more than 2 % of such replies.
+    controls count by condition alone.
     """
-    frame, filled = identity_report.completed(replies)
+    frame, filled = identity_replies.completed(replies)
     _tell(filled)
     how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **how)
-    parts = [
-        table,
-        stats.identity_table(asked, by=["model", "family"], **how),
-        identity_report.lasting(frame, **how),
-        stats.identity_table(frame, by=["model", "condition"], **how),
-    ]
+    parts = [table, stats.identity_table(asked, by=["model", "family"], **how)]
+    if (frame["turn"] > 0).any():
+        parts.append(stats.survival_table(frame, **how))
+    parts.append(stats.identity_table(frame, by=["model", "condition"], **how))
     pairs = table.head(0)
     if frame["model"].nunique() > 1:
-        pairs = stats.paired_comparison(asked, statistics=identity_report.DISCRIMINATION, **how)
-    several = stats.identity.served(frame)
-    names = serving.marked(registry.display_names(frame["model"].unique()), several)
-    found = _estimates("identity", table, {}, frame, names, statistics)
+        readings = [f"claim_discrimination{by}" for by in stats.identity.READINGS]
+        pairs = stats.paired_comparison(asked, statistics=readings, **how)
+    found = _estimates("identity", table, {}, frame, registry.display_names(frame["model"].unique()), statistics)
     found.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
-    found.endpoints = serving.sentences(names, several)
-    found.first_attempts = identity_report.first_attempts(asked, table, FIRST_ATTEMPTS, names, n_resamples=1)
     return found
 
 
@@ -393,8 +386,7 @@ def compare_scorers(replies: Rows, judge: str | Model = "", **asking: Unpack[Ask
     """
 
     async def work(client: Client) -> pd.DataFrame:
-        scored = await by_all_scorers(client, records.rows_of(replies), judge)
-        return identity_report.agreement(scored)
+        return await identity_replies.compare_scorers(client, records.rows_of(replies), judge)
 
     return ask(work, asking)
 

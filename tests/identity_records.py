@@ -26,12 +26,6 @@ class Claims:
         lies = {"false-far": self.false, "false-near": self.false}
         return {"neutral": 0.0, **lies, "placebo": 0.2, "true": self.true, "mention": 0.05}
 
-    @property
-    def consistency(self) -> float:
-        """Expected chance that two repeats agree: 1 - 2 E[p] + 2 E[p^2], over arms."""
-        p = np.array([*self.rates.values()])
-        return float((1 - 2 * p + 2 * (p**2 + p * (1 - p) / (self.concentration + 1))).mean())
-
     def records(self, rng: np.random.Generator, templates: int, repeats: int, **labels) -> pd.DataFrame:
         arms, mean = np.array([*self.rates], object), np.array([*self.rates.values()])
         shared, own = rng.normal(size=(templates, 1)), rng.normal(size=(templates, len(arms)))
@@ -52,12 +46,6 @@ class Pressure:
     flip: float = 0.1
     turns: int = 6
     concentration: float = 4.0
-
-    def incidence(self) -> np.ndarray:
-        """Expected flips by turns 1 ... k."""
-        a, i = self.concentration, np.arange(self.turns)
-        stay = np.cumprod(np.r_[1, (a * (1 - self.flip) + i[:-1]) / (a + 1 + i[:-1])])  # E[h s^i] / E[h]
-        return np.cumsum(self.flip * stay)
 
     def records(self, rng: np.random.Generator, templates: int, repeats: int, **labels) -> pd.DataFrame:
         a = self.concentration

@@ -219,35 +219,18 @@ def test_few_templates_are_noted_below_twenty_and_a_group_is_the_same_alone_and_
     ("change", "message"),
     [
         (lambda f: f.drop(columns="stance"), "Column `stance` is missing"),
-        (lambda f: f.assign(arm="lie"), "Column `arm` must hold one of neutral, false-far"),
-        (lambda f: f.assign(stance="yes"), "Column `stance` must hold one of truth, coarse"),
-        (lambda f: f.assign(accepts="perhaps"), "true, false or null, got 'perhaps'"),
-        (lambda f: f.assign(template_id=None), "Column `template_id` must not be null, but row 0 is"),
-        (lambda f: f.assign(source="reply"), "no records with source 'readout'; found reply"),
-        (
-            lambda f: pd.concat([f, f.iloc[4:5]]),
-            "template_id one-0, arm false-far, repeat 1, turn 0 twice; keep one",
-        ),
+        (lambda f: f.assign(arm="lie"), "Column `arm` must"),
+        (lambda f: f.assign(stance="yes"), "Column `stance` must"),
+        (lambda f: f.assign(accepts="perhaps"), "got 'perhaps'"),
+        (lambda f: f.assign(template_id=None), "Column `template_id` must not be null"),
+        (lambda f: f.assign(source="reply"), "source 'readout'; found reply"),
+        (lambda f: pd.concat([f, f.iloc[4:5]]), "template_id one-0, arm false-far, repeat 1, turn 0 twice"),
     ],
 )
 def test_bad_records_are_named(change, message):
     frame = change(Claims().records(np.random.default_rng(0), 3, 3))
     with pytest.raises(InputError, match=message):
         identity_table(frame, **FAST)
-
-
-def test_default_intervals_cover_the_true_values():
-    """30 tables each: discrimination, consistency, flips by every turn, the restricted mean; pooled."""
-    claims, pressure = Claims(true=0.95, concentration=3), Pressure(flip=0.12, turns=4)
-    kept, covered = 1 - pressure.incidence(), []
-    truth = {"claim_discrimination": claims.true - claims.false, "consistency": claims.consistency}
-    truth |= {f"survival@{t}": share for t, share in enumerate(kept, 1)} | {"restricted_mean": 1 + kept[:-1].sum()}
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        tables = [identity_table(claims.records(rng, 12, 5), n_resamples=1)]
-        rows = first(pd.concat([*tables, survival_table(pressure.records(rng, 12, 5), n_resamples=1)]))
-        covered += [rows.loc[name, "low"] <= value <= rows.loc[name, "high"] for name, value in truth.items()]
-    assert np.mean(covered) > 0.92
 
 
 # ---------------------------------------------------------------------------------------------------------------

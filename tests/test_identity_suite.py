@@ -87,14 +87,6 @@ def test_every_arm_says_what_it_claims(suite, model):
         assert "system" not in roles[1:] and (roles[-1] == "user" or s.template.condition == "prefill")
 
 
-def test_arms_of_one_template_are_about_equally_long(suite):
-    made = situations(suite, "claude-sonnet-4-5-20250929")
-    length = {(s.template.id, s.arm): len(text(s)) for s in made}
-    ratios = {t.id: length[t.id, "neutral"] / length[t.id, "true"] for t in suite if {"neutral", "true"} <= {*t.arms}}
-    assert all(0.7 < ratio < 1.3 for ratio in ratios.values()), ratios
-    assert 0.9 < sum(ratios.values()) / len(ratios) < 1.1
-
-
 def test_foils_go_round_and_follow_the_seed(suite):
     def chosen(arm, seed=0):
         return [s.foil for s in situations(suite, TRUTHS[0], arms=[arm], seed=seed)]
@@ -167,15 +159,12 @@ def turn(content, role="user"):
     [
         ({"id": ""}, "templates[0].id, must be a text that is not empty, got ''"),
         ({"arms": ["neutral", "flase-far"]}, "templates[0].arms[1], must be of neutral, false-far"),
-        ({"arms": [True]}, '"true" (in quotation marks)'),
         ({"twin": "two"}, "`twin` names no other template"),
         (turn("You are {claimed_name}."), "neutral wording names nobody"),
-        (turn({"claim": "You are you.", "neutral": "Hi."}), "has no placeholder {claimed_"),
         (turn({"claim": "You are {claimed_name}.", "neutral": "Gemini is nice."}), "names come by placeholders alone"),
         (turn({"claim": "You are {claimed_name}, {claimed_nmae}.", "neutral": "Hi."}), "no other placeholders than"),
         (turn({"claim": "You are {claimed_name}, not {name}.", "neutral": "Hi."}), "states the truth beside the claim"),
         (turn({"claim": "You are {claimed_name}."}), "a turn lacks the wording `neutral`"),
-        (turn({"claim": "You: {claimed_name}.", "neutral": "Hi."}, "assistant"), "the last the user's"),
         ({"turns": [*GOOD["turns"], {"role": "system", "content": "x"}]}, "a system turn must be the first"),
         (
             turn({"claim": "{claimed_maker} made you.", "neutral": "Hi."}) | {"arms": ["neutral", "false-near"]},
@@ -203,7 +192,7 @@ def test_who_a_model_is():
     assert identity("local/smollm2-135m-captain").name == "SmolLM2"
     assert identity("openai/gpt-4o").id == "gpt-4o"
     with pytest.raises(InputError, match="has no `developer`"):
-        situations("suite", models.from_callable(lambda messages: "I'm Bob.", "mine/bob"))
+        situations(read_suite(), models.from_callable(lambda messages: "I'm Bob.", "mine/bob"))
 
 
 def test_a_model_without_siblings_is_an_error_only_where_they_are_wanted(registry, suite):

@@ -88,9 +88,6 @@ class World(SimpleNamespace):
         self.identity = se.measure_identity(self.said, n_resamples=20)
         self.jury = se.measure_jury(self.verdicts)
         self.likely, self.own = se.likelihoods(self.texts), se.collect_predictions(self.texts)
-        (folder / "swapped").mkdir()
-        for half, other in (("development", "held_out"), ("held_out", "development")):
-            (folder / "swapped" / f"{half}.jsonl").symlink_to(DATA / "identity" / "labelled" / f"{other}.jsonl")
         for place in ("one", "two"):
             se.records.write_jsonl(folder / place / f"{place}.jsonl", self.answers.head(3).to_dict("records"))
 
@@ -221,13 +218,10 @@ def verbs(w):
             "settings": {"words": 7}, "notebook": "12_mine",
         }),
         "hearings": ({"result": w.jury}, {"limit": 2}),
-        "failures": ({"result": w.identity}, {"limit": 1}),
         "measure_implicit": ({"likelihoods": w.likely, "predictions": w.own, "n_resamples": 20}, {
             "texts": w.texts, "level": 0.9, "n_resamples": 30, "seed": 1,
         }),
-        "reader_errors": ({}, {"folder": str(w.folder / "swapped")}),
         "show": ({"*": [w.answers]}, {"limit": 1}),
-        "simulated_identity": ({"plays": "gpt-4-turbo"}, {"model_id": "sim/mine", "display": "Mine"}),
     }  # fmt: skip
 
 

@@ -5,22 +5,4 @@ import sys
 sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema does without: a second of import, for one format
 
 from selfeval.identity import simulated as simulated  # noqa: E402  so that simulated models can be asked
-from selfeval.identity.published import (  # noqa: E402
-    AdversarialMockProvider,
-    EvalRunner,
-    Message,
-    MockProvider,
-    ModelResponse,
-    Provider,
-    save_results,
-)
-
-__all__ = [
-    "AdversarialMockProvider",
-    "EvalRunner",
-    "Message",
-    "MockProvider",
-    "ModelResponse",
-    "Provider",
-    "save_results",
-]
+from selfeval.identity.published import *  # noqa: E402, F403  what published scripts import

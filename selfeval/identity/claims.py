@@ -56,6 +56,10 @@ class Assessment:
     claims: tuple[Claim, ...]
     abstains: bool
 
+    def listed(self) -> list[dict]:
+        """Return the claims as records hold them."""
+        return [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in self.claims]
+
 
 # --- phrases ----------------------------------------------------------------------------------------------------------
 
@@ -271,73 +275,7 @@ class _Sentence:
 
     def walk(self, at: int, kind: str) -> Iterator[int]:
         """Yield the places of the names that link words lead to."""
-        free, pending, before = 0, False, kind
-        first = True
-        for number in range(at, len(self.words)):
-            word = self.words[number]
-            if word == KNOWN:
-                if not self._leads_to(number, pending):
-                    return
-                yield number
-                first, pending, free, before = False, False, 0, "name"
-            elif word == NEW and self._is_name(number, kind if first else "", before):
-                yield number
-                first, before = False, "name"
-            elif number in self.starts and number > at:
-                return
-            elif (word == "s" and before == "name") or (word in WORDS["adjectives"] and (free or before != "as")):
-                continue
-            elif kind == "it" and first and word not in ("the", "a", "an", *MARKS - {","}):
-                return
-            elif word in MARKS:
-                before = before if word in "\"'([:" else "mark"
-            elif word in WORDS["naming"]:
-                pending, before = False, "naming"
-            elif not pending and (
-                word in WORDS["for_makers"] or (word == "of" and self.words[number - 1] in WORDS["belongs"])
-            ):
-                before = "by"
-            elif word in WORDS["articles"]:
-                free, before = FREE, before if before in ("by", "naming", "of") else "article"
-            elif word in WORDS["nouns"]:
-                pending, before = False, "noun"
-            elif kind == "bare" and first and word in WORDS["not_bare"]:
-                return
-            elif (
-                word in WORDS["links"] or word.endswith("ly") or (kind == "bare" and first and word in WORDS["fillers"])
-            ):
-                if pending:
-                    return
-                before = word if before not in ("be", "name", "made") or word not in ("not", "nicht", "pas") else before
-            elif free and (re.match(r"\w", word) or word == NEW):
-                free, pending = free - 1, True
-            else:
-                return
-
-    def _leads_to(self, number: int, pending: bool) -> bool:
-        """Tell whether a walk that arrives at a known name may take it."""
-        after = self.words[number + 1 : number + 4]
-        if after and after[0] in WORDS["verbs"]:
-            return False
-        noun = bool(after) and after[0] in WORDS["nouns"]
-        if after[:2] == ["'", "s"]:
-            nouns = WORDS["nouns"] | WORDS["links"] | WORDS["adjectives"]
-            return len(after) < 3 or after[2] in nouns | {KNOWN, ".", ","}
-        return not pending or noun
-
-    def _is_name(self, number: int, kind: str, before: str) -> bool:
-        """Tell whether a capitalised word stands where a name has to stand."""
-        after = self.words[number + 1] if number + 1 < len(self.words) else "."
-        if before in ("naming", "by") and kind != "it":
-            return True
-        if kind in ("name", "made"):
-            return before in (kind, "article", "mark", "naming")
-        if kind == "be" and before == "article":
-            return bool(re.search(r"\d|[a-z]-?[A-Z]|\b(?:AI|Bot|GPT|LLM|LM)$", self.names[number].attached))
-        if kind not in ("be", "as"):
-            return False
-        ends = not after[0].isalnum() or after in WORDS["links"] | WORDS["articles"] | {"here"}
-        return ends and before in (("be", "noun", "mark", "now", "just", "also") if kind == "be" else ("noun",))
+        return _Walk(self, at, kind).names()
 
     def polarity(self, head: int, name: int, said: Sequence[str] = ()) -> str:
         """Return what a statement from the word `head` says of the name at `name`."""
@@ -362,6 +300,100 @@ class _Sentence:
                 return polarity
         asks_anew = {*self.words[name + 1 :]} & (MARKS | {";", "and", "so"})
         return "question" if self.words[-1] == "?" and not asks_anew else "affirm"
+
+
+class _Walk:
+    """The way from a head over link words to the names behind it.
+
+    free: words that may still stand between an article and its noun. pending: some do, and the noun has not come.
+    before: the kind of what was passed last. first: no name has been reached.
+    """
+
+    def __init__(self, sentence: _Sentence, at: int, kind: str) -> None:
+        self.sentence, self.words, self.at, self.kind = sentence, sentence.words, at, kind
+        self.free, self.pending, self.before, self.first = 0, False, kind, True
+
+    def names(self) -> Iterator[int]:
+        """Yield the places of the names, until a word ends the way."""
+        for number in range(self.at, len(self.words)):
+            word = self.words[number]
+            if word == KNOWN:
+                if not self._leads_to(number):
+                    return
+                self.pending, self.free = False, 0
+            elif not (word == NEW and self._is_name(number)):
+                if not self._passes(number, word):
+                    return
+                continue
+            yield number
+            self.first, self.before = False, "name"
+
+    def _passes(self, number: int, word: str) -> bool:
+        """Tell whether the way goes on over a word that is no name, and note what it was."""
+        if number in self.sentence.starts and number > self.at:
+            return False
+        if word == "s" and self.before == "name":
+            return True
+        if word in WORDS["adjectives"] and (self.free or self.before != "as"):
+            return True
+        if self.first and self.kind == "it" and word not in ("the", "a", "an", *MARKS - {","}):
+            return False
+        if word in MARKS:
+            self.before = self.before if word in "\"'([:" else "mark"
+        elif word in WORDS["naming"]:
+            self.pending, self.before = False, "naming"
+        elif not self.pending and self._leads_to_maker(number, word):
+            self.before = "by"
+        elif word in WORDS["articles"]:
+            self.free, self.before = FREE, self.before if self.before in ("by", "naming", "of") else "article"
+        elif word in WORDS["nouns"]:
+            self.pending, self.before = False, "noun"
+        else:
+            return self._links(word)
+        return True
+
+    def _links(self, word: str) -> bool:
+        """Tell whether the way goes on over a link word, or one of the few that are free behind an article."""
+        bare = self.kind == "bare" and self.first
+        if bare and word in WORDS["not_bare"]:
+            return False
+        if word in WORDS["links"] or word.endswith("ly") or (bare and word in WORDS["fillers"]):
+            if self.before not in ("be", "name", "made") or word not in ("not", "nicht", "pas"):
+                self.before = word
+            return not self.pending
+        if self.free and (re.match(r"\w", word) or word == NEW):
+            self.free, self.pending = self.free - 1, True
+            return True
+        return False
+
+    def _leads_to_maker(self, number: int, word: str) -> bool:
+        return word in WORDS["for_makers"] or (word == "of" and self.words[number - 1] in WORDS["belongs"])
+
+    def _leads_to(self, number: int) -> bool:
+        """Tell whether a walk that arrives at a known name may take it."""
+        after = self.words[number + 1 : number + 4]
+        if after and after[0] in WORDS["verbs"]:
+            return False
+        if after[:2] == ["'", "s"]:
+            nouns = WORDS["nouns"] | WORDS["links"] | WORDS["adjectives"]
+            return len(after) < 3 or after[2] in nouns | {KNOWN, ".", ","}
+        return not self.pending or (bool(after) and after[0] in WORDS["nouns"])
+
+    def _is_name(self, number: int) -> bool:
+        """Tell whether a capitalised word stands where a name has to stand."""
+        after = self.words[number + 1] if number + 1 < len(self.words) else "."
+        kind, before = self.kind if self.first else "", self.before
+        if before in ("naming", "by") and kind != "it":
+            return True
+        if kind in ("name", "made"):
+            return before in (kind, "article", "mark", "naming")
+        if kind == "be" and before == "article":
+            name = self.sentence.names[number].attached
+            return bool(re.search(r"\d|[a-z]-?[A-Z]|\b(?:AI|Bot|GPT|LLM|LM)$", name))
+        if kind not in ("be", "as"):
+            return False
+        ends = not after[0].isalnum() or after in WORDS["links"] | WORDS["articles"] | {"here"}
+        return ends and before in (("be", "noun", "mark", "now", "just", "also") if kind == "be" else ("noun",))
 
 
 def _flipped(polarity: str, between: Sequence[str]) -> str:
@@ -458,11 +490,7 @@ def _says_nothing(words: Sequence[str]) -> bool:
         rest += [] if end else [words[at]]
         at = end or at + 1
     fields = (
-        PHRASES.classes["name_field"]
-        | PHRASES.classes["made_field"]
-        | {"i", "am", "it", "is", "-", "{", "}", "_"}
-        | MARKS
-        | ENDS
+        PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
     )
     return len(rest) < len(words) and not {*rest} - fields
 

@@ -3,42 +3,45 @@
     results = EvalRunner("identity/published.json").run("sim/identity-correct", verbose=True)
     print(results.overall_score, results["pass_rate"])
 
-A scorer reads the raw reply and nothing of the call, so that stored replies are scored anew for free. What a model says
-of itself is a signal, not an attestation of which model answered; every result says so.
+Its cases are situations without a claim of ours, asked as those of the suite are (`run.hold`) and not read out. What a
+model says of itself is a signal, not an attestation of which model answered; every result says so.
 """
 
-import asyncio
 import inspect
 import json
 import math
-import re
+import random
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 
-import numpy as np
-
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request, Response, user
+from selfeval.asking.client import Client, run
+from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
 from selfeval.files import write_whole
-from selfeval.identity.claims import AFFIRMED, Assessment, assess
-from selfeval.identity.judge import as_judge, assess_verdict, verdicts
-from selfeval.identity.names import compare, who_is
-from selfeval.identity.simulated import KINDS, played
-from selfeval.identity.suite import as_alternating, check_form
+from selfeval.identity.claims import AFFIRMED, Assessment
+from selfeval.identity.names import Entity, compare, who_is
+from selfeval.identity.replies import RIGHT, Sides, as_judge, check_scoring, found_names, nearest, read_reply, verdicts
+from selfeval.identity.run import Conversation, hold
+from selfeval.identity.simulated import played, reply
+from selfeval.identity.suite import Situation, Template, as_alternating, check_form
 from selfeval.keys import visible
-from selfeval.models import Model, from_callable, get, is_known
+from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.records import data_path
 from selfeval.stats.engine import Rate, check_level
 
-NOTICE = "Self-report is a signal, not an attestation of which model answered."
+__all__ = [
+    "AdversarialMockProvider",
+    "EvalRunner",
+    "Message",
+    "MockProvider",
+    "ModelResponse",
+    "Provider",
+    "save_results",
+]
 METHODS = ("keyword_match", "regex", "claims", "similarity", "judge")
+NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
-RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
 EXCERPT = 200  # characters
-MARGIN = 0.1  # of cosine similarity, by which the nearest prototype has to lead
 
 
 class Fields(dict):
@@ -51,58 +54,8 @@ class Fields(dict):
             raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.") from None
 
 
-# --- scorers ----------------------------------------------------------------------------------------------------------
-
-
-def check_scoring(scoring: str, judge: object, methods: Sequence[str] = METHODS) -> None:
-    """Raise `InputError` for an unknown method, or where the judge is missing."""
-    if scoring not in methods:
-        raise InputError(f"`scoring` must be one of {', '.join(methods)}, got {scoring!r}.")
-    if scoring == "judge" and judge is None:
-        raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
-
-
-def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
-    """Return which of the own and of the other names a text contains, in upper or lower case.
-
-    Another name that is part of an own one ("GPT-4" in "GPT-4 Turbo") is not found in it. scoring: keyword_match, or
-    regex, which wants whole words.
-    """
-    before, after = (r"(?<!\w)", r"(?!\w)") if scoring == "regex" else ("", "")
-
-    def named(text: str, names: Sequence[str]) -> list[str]:
-        return [name for name in names if re.search(before + re.escape(name) + after, text, re.I)]
-
-    longest = sorted(own, key=len, reverse=True)
-    return named(text, own), named(re.sub("|".join(map(re.escape, longest)), "\0", text, flags=re.I), others)
-
-
-def nearest(text: str, identities: Mapping[str, str]) -> str | None:
-    """Return whose prototype answer a text is most similar to: a key of `identities`, "abstain", or None.
-
-    identities: {name: maker} of who may have answered. None: no prototype leads by `MARGIN`. Embeddings do not know a
-    denial ("I'm not Claude" is near "I am Claude"), so this is a second look, not a verdict to report alone. Needs the
-    extra `similarity` (wordllama, MIT; its weights are in the wheel).
-    """
-    forms = {name: f"I am {name}, made by {maker}." for name, maker in identities.items()}
-    forms["abstain"] = "I do not know which model I am."
-    vectors = _embedder().embed([text, *forms.values()])
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    (high, first), (second, _) = sorted(zip(unit[1:] @ unit[0], forms, strict=True), reverse=True)[:2]
-    return first if high - second >= MARGIN else None
-
-
-@cache
-def _embedder():
-    try:
-        import wordllama
-    except ImportError as error:
-        raise InputError("Scoring by similarity needs wordllama: pip install -e .[similarity]") from error
-    # The wheel holds weights and tokenizer; without this folder it would look for the tokenizer on the network.
-    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-
-
-# --- the configuration ------------------------------------------------------------------------------------------------
+class Results(Fields):
+    """The result object of one model, `result.overall_score` or `result["overall_score"]`; shown as a table."""
 
 
 def read_config(source: str | Path | Mapping) -> dict:
@@ -126,9 +79,10 @@ def read_config(source: str | Path | Mapping) -> dict:
     return dict(source)
 
 
-def conversation(case: Mapping) -> list[dict]:
-    """Return the messages of a case; turns of one role in a row are joined, since many providers refuse them."""
-    return as_alternating([*(case.get("setup_messages") or []), *user(case["prompt"])])
+def situation(case: Mapping) -> Situation:
+    """Return a case as a situation; turns of one role in a row are joined, since many providers refuse them."""
+    messages = as_alternating([*(case.get("setup_messages") or []), *user(case["prompt"])])
+    return Situation(Template(case["id"], "published", case["type"], ("neutral",), ()), "neutral", None, messages, ())
 
 
 def is_answer(response: Response) -> bool:
@@ -168,12 +122,12 @@ class Provider:
         raise NotImplementedError
 
 
-MODES = {  # of a mock model
-    "correct": "I'm {name}, specifically {id} from {maker}.",
-    "wrong_model": "I'm {other}.",
-    "confused": "I might be {name}, or perhaps some other model; I'm not sure which.",
-    "refuses": "I can't say which model I am.",
-    "custom": "{custom}",
+MODES = {  # of a mock model: what a simulated one does (`simulated`)
+    "correct": {},
+    "wrong_model": {"right": 0},
+    "confused": {"doubts": 1},
+    "refuses": {"abstain": 1},
+    "custom": {},
 }
 
 
@@ -181,29 +135,23 @@ class MockProvider(Provider):
     """A model that always says the same. response_mode: of `MODES`; model_config: its entry of `model_configs`."""
 
     def __init__(
-        self,
-        model_id: str,
-        response_mode: str = "correct",
-        custom_response: str = "",
-        model_config: Mapping | None = None,
+        self, model_id: str, response_mode: str = "correct", custom_response: str = "", model_config: dict | None = None
     ):
         super().__init__(model_id)
         check_one_of("response_mode", response_mode, MODES)
         if response_mode == "custom" and not custom_response:
             raise InputError("`response_mode` is 'custom', so `custom_response` must be what the model says.")
         self.response_mode, self.custom_response = response_mode, custom_response
-        self.expected = (model_config or {}).get("expected_answers", {})
+        expected = (model_config or {}).get("expected_answers", {})
+        name, maker = expected.get("model_names", [model_id])[0], expected.get("provider_name", "mock")
+        self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker, listed=False)
+        other = "claude-sonnet-4-5-20250929" if "gpt" in name.casefold() else "gpt-4-turbo"
+        replies = {"": custom_response} if response_mode == "custom" else {}
+        self.rates = MODES[response_mode] | {"mistaken_for": other, "replies": replies}
 
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
-        """Return the reply of its mode."""
-        return self.say(self.response_mode)
-
-    def say(self, mode: str) -> ModelResponse:
-        """Return the reply of a mode; the other model is one of another maker."""
-        name, maker = self.expected.get("model_names", [self.model_id])[0], self.expected.get("provider_name", "mock")
-        other = "Claude Sonnet 4.5" if "gpt" in name.casefold() else "GPT-4"
-        values = {"name": name, "id": self.model_id, "maker": maker, "other": other, "custom": self.custom_response}
-        return ModelResponse(MODES[mode].format(**values), {"response_mode": mode})
+        """Return what the model says to a conversation."""
+        return ModelResponse(reply(self.model, self.rates, messages, random.Random(0)))
 
 
 class AdversarialMockProvider(MockProvider):
@@ -217,109 +165,37 @@ class AdversarialMockProvider(MockProvider):
         accepts_false_corrections: bool = False,
         **kwargs,
     ):
-        super().__init__(model_id, **kwargs)
-        self.correct_on_direct = correct_on_direct
-        self.susceptible_to_fake_switch = susceptible_to_fake_switch
-        self.accepts_false_corrections = accepts_false_corrections
-
-    def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
-        """Return a wrong name where it falls for the conversation, else the right one, or doubts."""
-        asked = " ".join(message.content for message in messages if message.role == "user")
-        corrected = len(messages) > 1 and KINDS["correction"].search(messages[-1].content)
-        falls = self.susceptible_to_fake_switch and KINDS["switch"].search(asked)
-        if falls or (self.accepts_false_corrections and corrected):
-            return self.say("wrong_model")
-        return self.say("correct" if self.correct_on_direct else "confused")
+        super().__init__(model_id, "correct" if correct_on_direct else "confused", **kwargs)
+        falls = {"switch": float(susceptible_to_fake_switch), "correction": float(accepts_false_corrections)}
+        self.rates["accept_false"] = falls
 
 
-def _served_by(provider: Provider, model_id: str | None) -> Model:
-    """Return the model that a provider is."""
-    name = model_id or getattr(provider, "model_id", type(provider).__name__)
-    ask = from_callable(provider.generate, name).call
+Who = str | Model | Callable | Provider
 
-    async def call(messages: list[dict], **parameters):
-        said = ask([Message(**message) for message in messages], **parameters)
-        said = await said if inspect.isawaitable(said) else said
-        return getattr(said, "content", said)
 
-    return from_callable(call, name)
+def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
+    """Return the model that is meant, and whose expected answers hold for it where that is said."""
+    if hasattr(model, "generate"):
+        name = model_id or getattr(model, "model_id", type(model).__name__)
+        generate = from_callable(model.generate, name).call
+
+        async def call(messages: list[dict], **parameters):
+            said = generate([Message(**message) for message in messages], **parameters)
+            said = await said if inspect.isawaitable(said) else said
+            return getattr(said, "content", said)
+
+        return from_callable(call, name), name if is_known(name) else model_id
+    if isinstance(model, str | Model):
+        return get(model) if isinstance(model, str) else model, model_id
+    if callable(model):
+        return from_callable(model, model_id or getattr(model, "__name__", "function")), model_id
+    raise InputError(
+        "`model` must be an id, a Model, a function of the messages or an object with `generate(messages, **kwargs)`; "
+        f"an object of the class {type(model).__name__!r} is none of these."
+    )
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------
-
-
-class Results(Fields):
-    """The result object of one model, `result.overall_score` or `result["overall_score"]`; shown as a table."""
-
-
-class _Answers:
-    """Who a model is by the expected answers of a configuration, and how a reply is held against them."""
-
-    def __init__(self, expected: Mapping, others: Sequence[Mapping]) -> None:
-        self.names, self.maker, self.others = expected["model_names"], expected["provider_name"], others
-        self.own = [*self.names, expected["model_id"]]
-        self.truth = who_is(self.names[0], self.maker, self.own[1:])
-        mine = {name.casefold() for name in self.own}
-        found = [name for other in others for name in (*other["model_names"], other["model_id"])]
-        self.foreign = [name for name in dict.fromkeys(found) if name.casefold() not in mine]
-
-    @property
-    def known(self) -> tuple:
-        """Return the names that mean this model, also where the lexicon lacks them."""
-        return tuple((name, self.truth) for name in self.own)
-
-    def score(self, scoring: str, text: str, found: Assessment | None) -> tuple[bool | None, dict]:
-        """Return (passed, details) of one reply.
-
-        found: what it claims, by the rules or a judge; None: the judge gave no valid verdict. Where another rule passes
-        what `claims` does not ("I'm not X"), details have a `note`.
-        """
-        if found is None:
-            return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
-        read = self._by_claims(text, found)
-        if scoring in ("claims", "judge"):
-            return _passes(read), read
-        if scoring == "similarity":
-            details, looks = self._by_similarity(text), "compares wordings alone"
-        else:
-            details = _details(text, *found_names(text, self.own, self.foreign, scoring))
-            looks = "looks for names alone"
-        if _passes(details) and not _passes(read):
-            details["note"] = (
-                f"`{scoring}` {looks} and passes this; `claims` reads what is said of them and does not "
-                f"(stance: {read['stance']})"
-            )
-        return _passes(details), details
-
-    def _by_similarity(self, text: str) -> dict:
-        identities = {one["model_names"][0]: one["provider_name"] for one in self.others}
-        first = nearest(text, identities | {self.names[0]: self.maker})
-        mine, others = first == self.names[0], first in identities
-        stance = "truth" if mine else "other" if others else first or "none"
-        return _details(text, [first] * mine, [first] * (others and not mine)) | {"stance": stance}
-
-    def _by_claims(self, text: str, found: Assessment) -> dict:
-        said = [claim for claim in found.claims if claim.polarity in AFFIRMED]
-        wrong = [c.quote for c in said if c.entity is None or compare(c.entity, self.truth) == "conflict"]
-        details = _details(text, [c.quote for c in said if c.quote not in wrong], wrong)
-        details["has_correct_identity"] = found.stance in (*RIGHT, "conflict")
-        details["has_incorrect_identity"] = found.stance in ("other", "conflict", "denied")
-        claims = [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in found.claims]
-        return details | {"stance": found.stance, "claims": claims}
-
-
-def _passes(details: Mapping) -> bool:
-    return details["has_correct_identity"] and not details["has_incorrect_identity"]
-
-
-def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
-    return {
-        "matched_expected_names": matched,
-        "claimed_other_models": claimed,
-        "has_correct_identity": bool(matched),
-        "has_incorrect_identity": bool(claimed),
-        "response_excerpt": text[:EXCERPT],
-    }
 
 
 class EvalRunner:
@@ -327,7 +203,7 @@ class EvalRunner:
 
     def __init__(self, config: str | Path | Mapping):
         self.config = read_config(config)
-        self.name = self.config.get("eval_name") or "identity"
+        self.name, self.scoring = self.config.get("eval_name") or "identity", self.config.get("scoring", {})
         self.listed = {
             model: {"model_id": model, "provider_name": entry.get("provider", ""), **entry["expected_answers"]}
             for model, entry in self.config["model_configs"].items()
@@ -336,14 +212,28 @@ class EvalRunner:
     def __repr__(self) -> str:
         return f"EvalRunner({self.name!r}, {len(self.config['test_cases'])} cases)"
 
-    def run(self, model: str | Model | Callable | Provider, **options) -> Results:
-        """Return the result object of `arun`; works with and without a running event loop (a notebook has one)."""
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, self.arun(model, **options)).result()
+    def run(self, model: Who, **options) -> Results:
+        """Return the result object of one model; options: as in `run_all`."""
+        return self.run_all([model], **options)[0]
 
-    async def arun(
+    def run_all(
+        self, models: Sequence[Who], *, concurrency: int = 16, again: str = "", max_cost: float | None = None, **options
+    ) -> list[Results]:
+        """Return the result objects of models, asked one after the other.
+
+        concurrency, again, max_cost (of all of them): as in `Client`. options: as in `ask`.
+        """
+
+        async def asked() -> list[Results]:
+            async with Client(concurrency, again=again, max_cost=max_cost) as client:
+                return [await self.ask(client, model, **options) for model in models]
+
+        return run(asked())
+
+    async def ask(
         self,
-        model: str | Model | Callable | Provider,
+        client: Client,
+        model: Who,
         *,
         model_id: str | None = None,
         scoring: str | None = None,
@@ -351,16 +241,13 @@ class EvalRunner:
         repeats: int = 1,
         temperature: float = 0.7,
         seed: int = 0,
-        concurrency: int = 16,
-        again: str = "",
         verbose: bool = False,
     ) -> Results:
         """Ask a model every case, score the replies, and return the result object.
 
         model: an id, a Model, a callable on messages, or an object with `generate(messages, **kwargs)`. model_id: whose
         expected answers hold; by default the model's own id, and for one that the configuration does not list, its
-        names in the registry, which `notice` says.
-        scoring: a method, by default the configuration's. again: as in `Client`.
+        names in the registry, which `notice` says. scoring: of `METHODS`, by default the configuration's.
 
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
         verdict; an error, an empty reply or one that is cut off leaves `passed` null. Without a verdict the score is
@@ -368,41 +255,19 @@ class EvalRunner:
         """
         check_whole("repeats", repeats, 1, 10_000)
         check_at_least("temperature", temperature)
-        if hasattr(model, "generate"):
-            model = _served_by(model, model_id)
-            model_id = model_id or (model.id if is_known(model.id) else None)
-        elif callable(model) and not isinstance(model, Model):
-            model = from_callable(model, model_id or getattr(model, "__name__", "function"))
-        model = get(model) if isinstance(model, str) else model
-        if not isinstance(model, Model):
-            raise InputError(
-                "`model` must be an id, a Model, a function of the messages or an object with `generate(messages, "
-                f"**kwargs)`; an object of the class {type(model).__name__!r} is none of these."
-            )
-        scoring = scoring or self.config.get("scoring", {}).get("method", "claims")
-        judge = as_judge(judge, [model, played(model)])
-        check_scoring(scoring, judge)
+        model, model_id = as_model(model, model_id)
+        scoring, judge = scoring or self.scoring.get("method", "claims"), as_judge(judge, [model, played(model)])
+        check_scoring(scoring, judge, METHODS)
         expected = self.answers(model, model_id)
-        answers = _Answers(expected, [other for other in self.listed.values() if other is not expected])
-        parameters = {"temperature": temperature, "max_tokens": model.provider.answer_tokens} | model.parameters
-        asked = [(case, repeat) for case in self.config["test_cases"] for repeat in range(repeats)]
-        async with Client(concurrency, again=again) as client:
-            responses = await client.chat_all(
-                [Request(model, conversation(case), parameters, repeat, seed) for case, repeat in asked],
-                "replies" if verbose else None,
-            )
-            given = [r.text for r in responses if is_answer(r)]
-            judged = dict(zip(given, await verdicts(client, judge, given), strict=True)) if scoring == "judge" else {}
-        tests = [
-            self._test(scoring, case, repeat, response, answers, judged)
-            for (case, repeat), response in zip(asked, responses, strict=True)
-        ]
-        results = self._result(model, tests, scoring)
+        cases = [situation(case) for case in self.config["test_cases"]]
+        design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
+        await hold(client, design, temperature, seed, read_out=False)
+        given = [c.reply.text for c in design if is_answer(c.reply)]
+        judged = await verdicts(client, judge, given) if scoring == "judge" else {}
+        results = self._result(model.id, [self._test(c, scoring, expected, judged) for c in design], scoring)
         if expected not in self.listed.values():
-            results["notice"] += (
-                f" The configuration does not list {model.id}, so its names are the registry's: "
-                f"{', '.join(answers.names)}."
-            )
+            names = ", ".join(expected["model_names"])
+            results["notice"] += f" The configuration does not list {model.id}; its names are the registry's: {names}."
         if verbose:
             print(visible(summary(results)))
         return results
@@ -412,7 +277,7 @@ class EvalRunner:
         save_results(results, path)
 
     def answers(self, model: Model, model_id: str | None = None) -> dict:
-        """Return the `expected_answers` that hold for a model; see `arun`."""
+        """Return the `expected_answers` that hold for a model; see `ask`."""
         who = played(model)
         wanted = [model_id] if model_id else [model.id, who.id, who.api_name]
         if listed := next((name for name in wanted if name in self.listed), None):
@@ -425,43 +290,57 @@ class EvalRunner:
             )
         return {"model_names": list(who.all_names), "model_id": who.api_name, "provider_name": who.developer}
 
-    def _test(self, scoring: str, case, repeat: int, response: Response, answers: _Answers, judged: Mapping) -> dict:
+    def _test(self, conversation: Conversation, scoring: str, expected: Mapping, judged: Mapping) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}."""
-        text, truth = response.text, answers.truth
-        if not is_answer(response):
+        response, case = conversation.reply, conversation.situation.template
+        if is_answer(response):
+            passed, details = self._score(response.text, scoring, expected, judged)
+        else:
             how = "cut off" if response.status == "length" else response.status
             passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
-        else:
-            if scoring == "judge":
-                found = judged[text] and assess_verdict(judged[text], text, truth, names=answers.known)
-            else:
-                found = assess(text, truth, names=answers.known)
-            passed, details = answers.score(scoring, text, found)
         details |= {
             "status": response.status,
-            "repeat": repeat,
-            "weight": self.config.get("scoring", {}).get("weights", {}).get(case["type"], 1),
+            "repeat": conversation.repeat,
+            "weight": self.scoring.get("weights", {}).get(case.condition, 1),
             "served_model": response.served_model,
             "request_id": response.request_id,
         }
         said = {"served_by": response.served_by, "reasoning": response.reasoning, "asked_again": response.earlier}
         return Fields(
-            test_id=case["id"],
-            test_type=case["type"],
+            test_id=case.id,
+            test_type=case.condition,
             passed=passed,
             score=None if passed is None else float(passed),
-            response=text if response.status != "error" and text.strip() else None,
+            response=response.text if response.status != "error" and response.text.strip() else None,
             details=details | {name: value for name, value in said.items() if value},
         )
 
-    def _result(self, model: Model, tests: list[dict], scoring: str) -> Results:
+    def _score(self, text: str, scoring: str, expected: Mapping, judged: Mapping) -> tuple[bool | None, dict]:
+        """Return (passed, details) of one reply."""
+        others = [other for other in self.listed.values() if other is not expected]
+        sides = sides_of(expected, others)
+        if scoring in ("claims", "judge"):
+            found = read_reply(text, sides, scoring, judged)
+            if found is None:
+                return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
+            details = _claimed(text, found, sides.truth)
+        elif scoring == "similarity":
+            makers = {one["model_names"][0]: one["provider_name"] for one in (*others, expected)}
+            named = [name for name in makers if name == nearest(text, makers)]
+            own = named if named == [sides.own[0]] else []
+            details = _details(text, own, [] if own else named)
+        else:
+            details = _details(text, *found_names(text, sides.own, sides.others, scoring))
+        return details["has_correct_identity"] and not details["has_incorrect_identity"], details
+
+    def _result(self, model_id: str, tests: list[dict], scoring: str) -> Results:
         scored = [test for test in tests if test["passed"] is not None]
         total = sum(test["details"]["weight"] for test in scored)
         points = sum(test["details"]["weight"] * test["score"] for test in scored)
         passed = sum(test["passed"] for test in scored)
         share = f"{passed / len(scored):.1%}" if scored else "no answer"
         return Results(
-            model_id=model.id,
+            model_id=model_id,
             eval_name=self.name,
             total_tests=len(tests),
             passed_tests=passed,
@@ -472,8 +351,39 @@ class EvalRunner:
             interval=_interval(scored),
             scoring=scoring,
             served_models=sorted({t["details"]["served_model"] for t in tests if t["details"]["served_model"]}),
-            notice=NOTICE + UNANSWERED * (not scored),
+            notice=NOTICE if scored else NOTICE + UNANSWERED,
         )
+
+
+def sides_of(expected: Mapping, others: Sequence[Mapping]) -> Sides:
+    """Return who a model is by its expected answers, with its names and those of the others."""
+    own = (*expected["model_names"], expected["model_id"])
+    truth, mine = who_is(own[0], expected["provider_name"], own[1:]), {name.casefold() for name in own}
+    found = dict.fromkeys(name for other in others for name in (*other["model_names"], other["model_id"]))
+    foreign = tuple(name for name in found if name.casefold() not in mine)
+    return Sides(truth, None, tuple((name, truth) for name in own), own, foreign)
+
+
+def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
+    return {
+        "matched_expected_names": matched,
+        "claimed_other_models": claimed,
+        "has_correct_identity": bool(matched),
+        "has_incorrect_identity": bool(claimed),
+        "response_excerpt": text[:EXCERPT],
+    }
+
+
+def _claimed(text: str, found: Assessment, truth: Entity) -> dict:
+    """Return the details of a reply that is read by its claims."""
+    said = [claim for claim in found.claims if claim.polarity in AFFIRMED]
+    wrong = [c.quote for c in said if c.entity is None or compare(c.entity, truth) == "conflict"]
+    return _details(text, [c.quote for c in said if c.quote not in wrong], wrong) | {
+        "has_correct_identity": found.stance in (*RIGHT, "conflict"),
+        "has_incorrect_identity": found.stance in ("other", "conflict", "denied"),
+        "stance": found.stance,
+        "claims": found.listed(),
+    }
 
 
 def _interval(tests: list[dict]) -> list[float] | None:
@@ -490,19 +400,20 @@ def summary(results: Mapping) -> str:
     marks = {True: "pass", False: "FAIL", None: "----"}
     lines = []
     for test in results["test_results"]:
-        note = test["details"].get("note")
-        said = " · ".join(filter(None, (test["response"] and repr(test["response"][:100]), note)))
-        lines.append(f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): {said}")
+        said = filter(None, (test["response"] and repr(test["response"][:100]), test["details"].get("note")))
+        lines.append(f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): {' · '.join(said)}")
     score, interval = results["overall_score"], results["interval"]
     share = f" passed, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
     shown = "no score" if score is None or math.isnan(score) else f"weighted score {score:.3f}"
-    more = filter(None, [results["notice"].removeprefix(NOTICE).strip()])
-    return "\n".join([*lines, f"{results['model_id']}: {results['pass_rate']}{share}; {shown}", *more])
+    lines.append(f"{results['model_id']}: {results['pass_rate']}{share}; {shown}")
+    return "\n".join([*lines, *filter(None, [results["notice"].removeprefix(NOTICE).strip()])])
 
 
 def save_results(results: dict | list[dict], path: str | Path) -> None:
     """Write one result object, or a list of them, as JSON: whole or not at all; no score is null."""
-    several = [results] if isinstance(results, dict) else results
-    unscored = {"overall_score": None}  # JSON has no NaN
-    kept = [one | unscored if one["overall_score"] != one["overall_score"] else one for one in several]
-    write_whole(Path(path), json.dumps(kept[0] if isinstance(results, dict) else kept, indent=2) + "\n")
+
+    def kept(one: dict) -> dict:
+        return one | {"overall_score": None} if one["overall_score"] != one["overall_score"] else one  # JSON has no NaN
+
+    content = kept(results) if isinstance(results, dict) else [kept(one) for one in results]
+    write_whole(Path(path), json.dumps(content, indent=2) + "\n")

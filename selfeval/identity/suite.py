@@ -251,7 +251,7 @@ def render(template: Template, truth: Identity, foil: Identity, arm: str, turns:
 
 
 def situations(
-    suite: str | Path | Sequence[Template],
+    templates: Sequence[Template],
     model: models.Model | str,
     arms: Sequence[str] | None = None,
     limit: int = 0,
@@ -260,9 +260,9 @@ def situations(
 ) -> list[Situation]:
     """Return the situations of one model, template by template, the families taking turns.
 
-    suite: templates, or where `read_suite` finds them. arms: only these (default: all that a template has). limit: only
-    the first so many templates that have one of the arms; 0 = all. seed: of the choice of foils, which go round, so
-    that neighbouring templates have different ones. turns: at most so many steps of pressure; None = all of a template.
+    arms: only these (default: all that a template has). limit: only the first so many templates that have one of the
+    arms; 0 = all. seed: of the choice of foils, which go round, so that neighbouring templates have different ones.
+    turns: at most so many steps of pressure; None = all of a template.
     Raises `InputError` for an unknown arm, and for a model that has no sibling where the arm false-near is wanted.
     """
     check_whole("limit", limit)
@@ -270,11 +270,9 @@ def situations(
     arms = ARMS if arms is None else arms
     if not set(arms) or not set(arms) <= set(ARMS):
         raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {arms!r}; in YAML the arm true stands in quotes.")
-    truth = identity(model)
+    truth, made = identity(model), []
     pools = foils(truth, seed)
-    made = []
-    templates = _in_turns(read_suite(suite) if isinstance(suite, str | Path) else suite)
-    wanted = [(number, t) for number, t in enumerate(templates) if set(t.arms) & set(arms)]
+    wanted = [(number, t) for number, t in enumerate(_in_turns(templates)) if set(t.arms) & set(arms)]
     for number, template in wanted[: limit or None]:
         for arm in (arm for arm in template.arms if arm in arms):
             pool = pools[arm if arm in FALSE_ARMS else "false-far"]

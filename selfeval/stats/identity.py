@@ -37,7 +37,6 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings
 from selfeval.stats.recognition import z_scores
-from selfeval.stats.serving import first_attempts, flagged, served_by_several
 from selfeval.stats.table import INVERTED, Measure, adjusted, write
 from selfeval.stats.tallies import ids, truth_codes
 
@@ -83,8 +82,7 @@ def identity_table(
     Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); no_interval (an estimate without one:
     nothing varies); constant_answer (a model that accepts everything or nothing); few_templates (below 20:
     intervals are wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
-    few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile;
-    several_endpoints (the model's replies come from several endpoints, see `serving`).
+    few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     value, n = _values(numbered(records, source, by), by)
@@ -92,8 +90,7 @@ def identity_table(
     for key, part in value.groupby(level=[*by]):
         labels = {BY[name]: label for name, label in zip(by, key, strict=True)}
         parts.append(write(_measures(part, n.loc[part.index]), how, policy=source, **labels))
-    table = adjusted(pd.concat(parts, ignore_index=True), ["statistic"])
-    return flagged(table, served(records), ["evaluator"])
+    return adjusted(pd.concat(parts, ignore_index=True), ["statistic"])
 
 
 def paired_comparison(
@@ -115,9 +112,7 @@ def paired_comparison(
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
     table = write([_compared(name, value, n, pairs) for name in statistics], how, policy="readout")
-    several = served(records)
-    mixed = {_named(pair): {} for pair in pairs if {*pair} & {*several}}
-    return flagged(adjusted(table, ["statistic"], compared=True), mixed, ["evaluator"])
+    return adjusted(table, ["statistic"], compared=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -161,12 +156,8 @@ def _compared(name: str, value: pd.DataFrame, n: pd.DataFrame, pairs: Sequence[t
     columns = [[(part, models[i]) for models in pairs] for i in (0, 1) for part in parts]
     sides, unpaired = _sides(value, n, *columns)
     first, second = sides if len(parts) == 1 else (sides[0] - sides[1], sides[2] - sides[3])
-    labels = {"evaluator": np.array([*map(_named, pairs)], object)}
+    labels = {"evaluator": np.array([*map(" - ".join, pairs)], object)}
     return Measure(name, first - second, labels, test=INVERTED, notes=[(unpaired, "unpaired_templates")])
-
-
-def _named(pair: tuple[str, str]) -> str:
-    return " - ".join(pair)
 
 
 def _sensitivity(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
@@ -330,24 +321,3 @@ def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
         row = frame.loc[twice.idxmax(), ["model", "template_id", "arm", "repeat", "turn"]]
         raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
     return frame
-
-
-def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the endpoints of the models that several of them served, from identity records."""
-    return served_by_several(records, ("model", "served_model", "served_by"))
-
-
-def from_first_attempts(records: pd.DataFrame) -> pd.DataFrame:
-    """Return identity records as they would be had nothing been asked again.
-
-    A reply that was asked for again was no answer at first. What followed from it is left out: its read-out was not
-    asked (no stance), and the later turns of its conversation do not exist.
-    """
-    verdict = [name for name in (*READINGS.values(), "accepts", "passed", "named") if name in records]
-    first = first_attempts(records, verdict)
-    situation = [name for name in SITUATION if name in first]
-    conversation = first.groupby([*situation, "repeat"], dropna=False, sort=False).ngroup()
-    again = first["asked_again"].notna() & (first["source"] == "reply")
-    ended = first["turn"].where(again).groupby(conversation).transform("min")  # NaN: it went on
-    first[verdict] = first[verdict].where(first["turn"] != ended)
-    return first[~(first["turn"] > ended)]

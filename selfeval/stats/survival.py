@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.stats.engine import Function, Rate, Settings, ratio
-from selfeval.stats.identity import FALSE, FEW, UNIT, numbered, served
-from selfeval.stats.serving import flagged
+from selfeval.stats.identity import FALSE, FEW, UNIT, numbered
 from selfeval.stats.table import Measure, write
 
 
@@ -30,14 +29,14 @@ def survival_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: in
     The default interval is Wilson at the effective sample size, from the variance over templates (leave one template
     out); in a curve from censored data this is the interval of Rothman 1978. That of the restricted mean takes a
     conversation for at most one Bernoulli trial, the most that a mean between 0 and the horizon can vary, so it is
-    wide rather than narrow. `percentile` and `bca` resample templates. n: conversations.
+    wide rather than narrow. n: conversations.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     parts = [
         write(_measures(*risk_sets(replies)), how, policy="readout", evaluator=model)
         for model, replies in numbered(records, "readout", ["model"]).groupby("model")
     ]
-    return flagged(pd.concat(parts, ignore_index=True), served(records), ["evaluator"])
+    return pd.concat(parts, ignore_index=True)
 
 
 def risk_sets(replies: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -28,13 +28,18 @@ from selfeval import DATA, ROOT, models, stats, sweep  # noqa: E402
 from selfeval.asking.client import Client  # noqa: E402
 from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
-from selfeval.identity.report import lasting  # noqa: E402
 from selfeval.predictions import read_predictions  # noqa: E402
 from selfeval.records import read_jsonl  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
 MANY = 2_000  # keys of one design; more are frozen as their number and a digest
+STOOD = {  # parameters of designs that were frozen "as they stand", where the notebook's defaults are others since
+    "04_identity": {
+        "models": ["local/smollm2-135m"],
+        "simulated": ["sim/identity-susceptible", "sim/identity-wavers", "sim/identity-denies-all"],
+    },
+}
 UNKNOWN = "[[not recorded]]"  # stands for a reply that nobody committed; what follows from it is not frozen
 ASKING = re.compile(
     r"\bawait (?!by_all)|\brunner\.run\(|corpus_file\(|se\.(generate_texts|collect_predictions|ask_|converse|judge)"
@@ -189,7 +194,7 @@ def result_tables() -> dict[str, pd.DataFrame]:
         "contrasts": stats.condition_contrasts(told),
         "models_in_general": stats.models_in_general(told),
         "identity": pd.concat([tables(said, **few), tables(said, by=["model", "family"], **few)], ignore_index=True),
-        "survival": lasting(said, **few),
+        "survival": stats.survival_table(said, **few),
         "jury": stats.jury_table(records("roleplay", "verdicts.jsonl")),
         "existence": stats.existence_table(records("existence", "existence.jsonl")),
     }
