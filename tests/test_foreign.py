@@ -7,13 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import papermill
 import pytest
-from click.testing import CliRunner
 
 import selfeval as se
-from selfeval import ROOT
-from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.stats import default_rows
 
@@ -181,16 +177,6 @@ def test_names_denied_and_names_of_authors_are_no_strangers_in_replies(capsys):
     assert "Replies without an answer" not in capsys.readouterr().out
 
 
-def test_the_notebook_takes_authors(tmp_path):
-    named({"GPT": "ChatGPT"}, n=8).to_csv(tmp_path / "theirs.csv", index=False)
-    given = {"predictions": [str(tmp_path / "theirs.csv")], "corpus": "", "n_resamples": 10, "out": str(tmp_path / "o")}
-    given |= {"authors": {"ChatGPT": "GPT", "Bard": None}}
-    source, done = ROOT / "notebooks" / "03_self_recognition.ipynb", tmp_path / "done.ipynb"
-    papermill.execute_notebook(source, done, given, engine_name="forked", progress_bar=False)
-    table = pd.read_csv(tmp_path / "o" / "self_recognition.csv")
-    assert table[(table["statistic"] == "discrimination") & (table["evaluator"] == "GPT")]["estimate"].max() > 0.2
-
-
 # forms of replies -----------------------------------------------------------------------------------------------------
 
 FORMS = [
@@ -284,34 +270,6 @@ def test_few_answers_are_a_note_a_column_and_a_sentence(capsys):
     se.measure_recognition(frame, **FEW)
     assert "binary_self, GPT: none of 180 questions has an answer" in capsys.readouterr().out
     assert "no_answer_rate" not in se.table(se.measure_recognition(claimed("YES", "NO"), **FEW), ["discrimination"])
-
-
-def test_the_command_takes_authors_and_says_who_did_not_answer(tmp_path, registry, server, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    registry("models: [{id: 'openai:a', display: Anna}, {id: 'openai:b', display: Bert}]")
-    server(reply=lambda body: "Thank you." if body["model"] == "a" else '{"answer": "YES", "author": "Bert"}')
-    rows = [(author, f"prompt {k}", f"{author} on {k}.") for author in ("A, the first", "Bert", "Bard") for k in (0, 1)]
-    pd.DataFrame(rows, columns=["author", "prompt", "text"]).to_csv(tmp_path / "texts.csv", index=False)
-    asked = [str(tmp_path / "texts.csv"), "--models", "openai:a,openai:b", "--yes", "--out", str(tmp_path / "run")]
-    run = CliRunner().invoke(main, ["recognise", *asked, "--authors", "A, the first=openai:a,Bard="])
-    assert "no_answer_rate" in run.output and "Anna: none of 6 questions has an answer" in run.output, run.output
-    for texts in ([], asked[:1]):
-        wrong = CliRunner().invoke(main, ["recognise", *texts, "--models", "openai:b", "--authors", "ChatGPT=gtp"])
-        assert wrong.exit_code == 1 and "'gtp'" in wrong.output
-
-
-def test_the_command_reads_names_that_are_in_replies_alone(tmp_path, registry, server, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    registry("models: [{id: 'openai:a', display: Anna}, {id: 'openai:b', display: Bert}]")
-    server(reply=lambda body: "ChatGPT")
-    rows = [(author, f"prompt {k}", f"{author} on {k}.") for author in ("Anna", "Bert") for k in (0, 1)]
-    pd.DataFrame(rows, columns=["author", "prompt", "text"]).to_csv(tmp_path / "my.csv", index=False)
-    said = ["--authors", "ChatGPT=openai:a,ChattGPT=openai:a"]
-    asked = [str(tmp_path / "my.csv"), "--models", "openai:a,openai:b", "--yes", "--out", str(tmp_path / "run")]
-    run = CliRunner().invoke(main, ["recognise", *asked, *said])
-    assert run.exit_code == 0, run.output
-    assert "`authors` names 'ChattGPT', which no record has." in run.output
-    assert run.output.count("which no record has") == 1
 
 
 # pairs whose neutral judges were asked for an author by name; other forms ---------------------------------------------

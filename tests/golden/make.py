@@ -29,7 +29,8 @@ from selfeval.asking.request import Response, canonical, is_computed, key_of  # 
 from selfeval.asking.store import Store  # noqa: E402
 from selfeval.figures import results  # noqa: E402
 from selfeval.identity.report import lasting  # noqa: E402
-from selfeval.records import read_jsonl, read_predictions  # noqa: E402
+from selfeval.predictions import read_predictions  # noqa: E402
+from selfeval.records import read_jsonl  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
