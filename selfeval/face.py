@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 import yaml
 
-from selfeval import figures, records, stats
 from selfeval import models as registry
+from selfeval import records, stats
 from selfeval.asking import dryrun
-from selfeval.asking.client import Asking, Client, ask, require, verb
+from selfeval.asking.client import Asking, Client, ask, require, several_endpoints, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
@@ -27,6 +27,9 @@ from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
 from selfeval.stats.classifier import predict_authors, read_for_authors
+
+if TYPE_CHECKING:
+    from selfeval.figures.style import Drawing
 
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
@@ -69,15 +72,9 @@ def generate_texts(
             records.write_jsonl(records.corpus_file(corpus), people + written)
         frame = Records(people + written)
         frame.failures = failures
-        _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
         return frame
 
     return ask(work, asking)
-
-
-def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
-    """Say which models several endpoints served."""
-    _tell(serving.sentences(registry.display_names(several), several))
 
 
 def _tell(sentences: Sequence[str]) -> None:
@@ -179,7 +176,6 @@ def collect_predictions(
             if published:
                 records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
         frame = Records([row for answered in found.values() for row in answered])
-        _tell_served(serving.of_predictions(frame))
         return frame
 
     return ask(work, asking)
@@ -240,7 +236,7 @@ def measure_recognition(
     what reading changed.
     """
     frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
-    _tell_served(serving.of_predictions(frame))
+    _tell(several_endpoints(frame))
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(tables.reading(frame, changes, names))
     families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
@@ -350,7 +346,6 @@ def ask_identity(
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed}
         frame = Records(await run_suite(client, get_all(models), suite, **how))
-        _tell_served(stats.identity.served(frame))
         return frame
 
     return ask(work, asking)
@@ -433,7 +428,6 @@ def ask_existence(
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
         frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-        _tell_served(serving.served_by_several(frame, ("evaluator", "served_model", "served_by")))
         return frame
 
     return ask(work, asking)
@@ -443,7 +437,7 @@ def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estim
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
     names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
-    _tell_served(serving.served_by_several(frame, ("evaluator", "served_model", "served_by")))
+    _tell(several_endpoints(frame))
     return _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
 
 
@@ -570,7 +564,6 @@ def judge(
             write_conversations(Path(out) / "conversations.jsonl", cases)
         frame = Records(said)
         frame.conversations, frame.settings = _talks(cases), settings
-        _tell_served(jury_report.served(frame, cases))
         return frame
 
     return ask(work, asking)
@@ -623,34 +616,17 @@ def hearings(result: Estimates, limit: int = 1) -> None:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-class Figures(dict):
-    """Figures by name, which show themselves as the last expression of a cell."""
+def plot(result: Estimates, kind: str = "") -> "Drawing | None":
+    """Draw a result: its main figure, or that of a kind ("forest", "matrix", "roc", ...).
 
-    def _ipython_display_(self) -> None:
-        for name in self:
-            figures.show(self, name)
-        if not self:
-            print("No figure of this kind: the records do not allow one.")
-
-    def save(self, path: str | Path) -> list[Path]:
-        """Write PDF, PNG and SVG, whichever of them the path ends in; of several figures each with its name behind."""
-        path = Path(path)
-        path = path.with_suffix("") if path.suffix in (".pdf", ".png", ".svg") else path
-        names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
-        return [file for name, figure in self.items() for file in figures.save(figure, path.parent, names[name])]
-
-
-def plot(result: Estimates, kind: str = "") -> Figures:
-    """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
+    The figure shows itself in a notebook; its `save("figure.pdf")` writes PDF, SVG and PNG. Where a result has nothing
+    to draw, a sentence says so.
+    """
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-    from selfeval.figures.drawing import FORMS  # not before a figure is wanted
+    from selfeval.figures import drawing  # matplotlib, not before a figure is wanted
 
-    if kind:
-        check_one_of("kind", kind, FORMS[result.kind])
-    drawn = figures.draw(result.kind, result.drawn(), result.names)
-    wanted = kind or next(iter(drawn), "").partition("_")[0]
-    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == wanted})
+    return drawing.plot(result, kind)
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -700,7 +676,8 @@ def save(result: Estimates, out: str | Path) -> Path:
     for name in KINDS[result.kind]:
         if name in result.tables:
             records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])
-    plot(result).save(folder / CSV.get(result.kind, result.kind))
+    if figure := plot(result):
+        figure.save(folder / CSV.get(result.kind, result.kind))
     return folder
 
 

@@ -38,10 +38,17 @@ def run_notebook(stem, until=None, **parameters):
             if asyncio.iscoroutine(waiting):
                 runner.run(waiting)
             if "parameters" in cell.metadata.get("tags", []):
-                assert set(parameters) <= set(space), f"{stem} has no parameter {set(parameters) - set(space)}"
-                space |= parameters
+                set_parameters(space, parameters)
     matplotlib.pyplot.close("all")
     return printed.getvalue()
+
+
+def set_parameters(space, parameters):
+    """Set parameters of a notebook; those that stand together in a dictionary by their own names."""
+    for name, value in parameters.items():
+        groups = [group for group in space.values() if isinstance(group, dict) and name in group]
+        assert name in space or groups, f"no parameter {name}"
+        (space if name in space else groups[0])[name] = value
 
 
 def run_notebooks(out):
@@ -70,7 +77,7 @@ def run_notebooks(out):
     run_notebook("06_jury", **jury, humans=0, rounds=2, n_resamples=20, out=str(results / "jury"))
     run_notebook("07_existence", evaluators=["sim/chance"], out=str(results / "existence"))
     run_notebook("08_validation", out=str(results / "validation"))
-    run_notebook("09_paper_figures", results=[str(results)], only=["existence"], out=str(out / "figures"))
+    run_notebook("09_paper_figures", out=str(out / "figures"))
 
 
 def run_command(*arguments):
