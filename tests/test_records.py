@@ -10,7 +10,6 @@ import selfeval as se
 from selfeval import records, stats
 from selfeval.errors import InputError
 from selfeval.predictions import read_predictions
-from selfeval.recognition import answers
 from selfeval.records import read_jsonl, read_prompts, read_texts
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
@@ -235,15 +234,6 @@ def test_letters_are_places_and_a_neutral_judge_is_read(analysed):
     found, changes, lines, judged = analysed(rows)
     assert found["is_correct"].isna().all(), "whose text it chose is neither right nor wrong"
     assert changes["same"].sum() == len(rows) and not lines and "lab/judge" in set(judged["evaluator"])
-
-
-@pytest.mark.parametrize(("reply", "chosen"), [
-    ("A", 1), ("b", 2), ("Response B", 2), ("[[A]]", 1), ("A) it is", 1), ("Answer: A", 1), ('{"text": "B"}', 2),
-    ("Text B sounds more like me than Text A.", 2), ("A or B", None), ("Text 1 or Text 2", None), ("the second", 2),
-    ("A careful reading shows that Text 2 is mine", 2), ("It is a text a person would write.", None), (None, None),
-])  # fmt: skip
-def test_a_letter_in_a_reply_to_a_pair_is_a_place_and_an_article_is_none(reply, chosen):
-    assert answers.parse_place(reply) == chosen
 
 
 # answers on record and raw replies ------------------------------------------------------------------------------------
