@@ -5,7 +5,7 @@
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
 #   make faults     the fault suite in full, as a table
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
-#   make report     HTML pages of all runs             make record-figures  those of the figures, for real
+#   make report     executed notebooks as pages         make record-figures  those of the figures, for real
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -38,7 +38,7 @@ lab: .venv/.ready
 
 # All replies are recorded ones, so that every clone has the same figures and tables to the byte.
 figures: .venv/.ready
-	@set -e; for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then \
+	@set -e; for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then rm -rf data/runs/$$each; \
 	  SELFEVAL_REPLAY=data/recorded $(BIN)/selfeval sweep notebooks/sweeps/$$each.yaml --workers $(WORKERS); fi; done
 	@echo "figures/README.md shows all figures and tables and says what made them"
 
@@ -76,7 +76,7 @@ record-part: .venv/.ready
 	$(RECORDING) $(BIN)/selfeval store export data/sample/$(PART).jsonl
 
 # Compute what `make figures` replays, one notebook at a time: the embedded models share the cores, and a prefix cache
-# works best in order. The same command goes on where it was stopped. One of them: make record-figures FIGURES=demo
+# works best in order. The same command resumes where it was stopped. One of them: make record-figures FIGURES=demo
 RECORDED := data/store/recorded
 record-figures: .venv/.ready
 	@test -d $(RECORDED) || rm -f $(FIGURES:%=data/recorded/%.jsonl.xz)

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import importlib.metadata
-import json
 import os
 import re
 import signal
@@ -72,7 +71,7 @@ AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
 WIDTH = 120  # of a table
 CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
-ENGINES = click.Choice(["auto", "forked", "ordinary"])
+ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
 
@@ -86,34 +85,32 @@ def main() -> None:
 
 @main.command()
 @click.argument("file", type=_Path())
-@click.option("--workers", type=COUNT, help="Notebooks at a time; by default 2, or all a cluster takes.")
+@click.option("--workers", type=COUNT, help="Notebooks at a time on this machine; by default 2.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option(
     "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
 @CEILING
-@click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
+@click.option("--engine", default="forked", show_default=True, type=ENGINES, help="How kernels start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
-    --only: what they need must be done. --engine: `forked` from one process that has the imports done, `ordinary`
-    starts each anew, `auto` forks from four runs on.
+    --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most what is in flight.
+    --engine: `forked` from one process that has the imports done, `ordinary` starts each anew.
 
-    Run it again to do what is missing: a run that ended ok is skipped while nothing that it depends on has changed; if
-    one fails, only what needs it is not started. A run is incomplete when its notebook ended but calls failed: their
-    answers are null, later stages use it, and the next time it makes only these calls again.
+    Run it again to do what is missing: a run is done if it ended well with the same parameters and the same code in its
+    notebook. If one fails, only the runs that depend on it are not started.
 
     \b
     Exit status:
-      0      everything is done and ok
-      1      a run failed or could not start, or the file is not right
-      2      an option is not right
-      3      every run ended, but in some of them calls failed
-      4      the ceiling of --max-cost is reached
-      128+n  stopped by signal n
+      0    everything is done
+      1    a run failed or could not start, or the file is not right
+      2    an option is not right
+      3    every run ended, but in some of them calls failed
+      130  stopped by Ctrl-C
     """
     from selfeval.sweep import run_file
 
@@ -203,24 +200,23 @@ NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
 
 def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bool, max_cost: float | None) -> None:
-    """Run a ready study after a question, then print one table, and the paths of its figure and of its report.
+    """Run a ready study after a question, then print its table, and the paths of its figure and of its report.
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
     from selfeval import face
     from selfeval import models as registry
     from selfeval.asking.client import require
-    from selfeval.report import build
     from selfeval.sweep import load, run_file
-    from selfeval.sweep.show import main_figure
+    from selfeval.sweep.report import build
 
     for model in ids:
         require(registry.get(model))
     file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", out.absolute()
-    how = {"out": out, "engine": "forked", "variables": variables, "max_cost": max_cost}
+    how = {"out": out, "variables": variables, "max_cost": max_cost}
     if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
         sys.exit(1)
-    status = run_file(file, pointers=False, **how)
+    status = run_file(file, **how)
     if status in (0, 3):
         analysis = load(file, out, variables).runs[-1].folder
         [result] = face.read_results(analysis)
@@ -228,18 +224,10 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
         lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
         wanted = [*SHOWN[result.kind], *lacking["statistic"].unique()]
         shown = face.table(rows, [one for one in wanted if one in set(rows["statistic"])])
-        click.echo(visible(_said_by(analysis / "notebook.ipynb")), nl=False)
         click.echo(f"\n{visible(shown.to_string(index=False, line_width=WIDTH))}\n")
-        click.echo(f"figure: {main_figure(analysis.glob('*.png'))}")
+        click.echo(f"figure: {next(iter(sorted(analysis.glob('*.png'))), 'none')}")
         click.echo(f"report: {build([out], out / 'report')}")
     sys.exit(status)
-
-
-def _said_by(notebook: Path) -> str:
-    """Return what `measure_recognition` printed in a notebook: what reading left out, and where answers are few."""
-    cells = json.loads(notebook.read_text("utf-8"))["cells"]
-    outputs = [out for cell in cells if "se.measure_recognition(" in "".join(cell["source"]) for out in cell["outputs"]]
-    return "".join(line for out in outputs if out.get("name") == "stdout" for line in out["text"])
 
 
 def _confirm(calls: int) -> None:
@@ -384,8 +372,8 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
     with dryrun.counting() as counts:
         asyncio.run(results())
-        calls = dryrun.read_calls(counts)
-    if (to_buy := print_calls(calls, max_cost) if calls else 0) and not yes:
+        rows = dryrun.prices(counts)
+    if (to_buy := print_calls(rows)) and not yes:
         _confirm(to_buy)
     with Ceiling.shared(max_cost):
         found = asyncio.run(results(verbose=True))
@@ -397,12 +385,12 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 @click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
-    """Write HTML pages about FOLDER, such as data/runs/mine.
+    """Write HTML pages of the executed notebooks of FOLDER, such as data/runs/mine, and one that lists them.
 
-    They hold figures and estimates, notebooks and records; without FOLDER, of all sweeps of data/runs, or the committed
-    results where there is none. They open from disk and load nothing; keys and paths of this machine are taken out.
+    Without FOLDER, of all sweeps of data/runs. They open from disk and load nothing; keys and paths of this machine are
+    taken out.
     """
-    from selfeval.report import build
+    from selfeval.sweep.report import build
 
     click.echo(str(build(folders, out)))
 
