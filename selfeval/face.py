@@ -25,7 +25,6 @@ from selfeval.recognition.texts import leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.roleplay.verdicts import verdict_scores
-from selfeval.stats import serving
 from selfeval.stats.readings import predict_authors, read_for_authors
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and of which a sweep knows who wrote and read them."""
+"""Files that are whole or not there."""
 
 import contextlib
 import os
@@ -14,14 +14,13 @@ NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all, and tell the sweep that runs this notebook, if any, that it was written.
+    """Write a file whole or not at all.
 
     A lone surrogate cannot be written as UTF-8 but as an escape, which in JSON means the same.
     """
     with replacing(path) as temporary:
         temporary.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
         temporary.replace(path)
-        tell_sweep("written", path)
 
 
 def check_writable(path: Path) -> None:
@@ -44,13 +43,6 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def tell_sweep(what: str, path: Path) -> None:
-    """Tell the sweep that runs this notebook, if any, that a file was `written` or `read`."""
-    if listing := os.environ.get(f"SELFEVAL_{what.upper()}"):
-        with Path(listing).open("a", encoding="utf-8") as out:
-            out.write(f"{path.resolve()}\n")
 
 
 def below_root(path: Path | str) -> str:

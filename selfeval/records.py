@@ -15,7 +15,7 @@ import pandas as pd
 
 from selfeval.asking.request import blocks
 from selfeval.errors import InputError, check_whole
-from selfeval.files import for_spreadsheet, tell_sweep, write_whole
+from selfeval.files import for_spreadsheet, write_whole
 from selfeval.paths import DATA, shipped
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer
 
 def data_path(path: str | Path) -> Path:
     """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
-    path = shipped(_below(Path(), path))
-    if path.is_file():
-        tell_sweep("read", path)
-    return path
+    return shipped(_below(Path(), path))
 
 
 def corpus_file(corpus: str) -> Path:
@@ -100,7 +97,6 @@ def read_jsonl(path: Path) -> list[dict]:
 
 def json_rows(path: Path) -> Iterator[dict]:
     """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
-    tell_sweep("read", path)
     row = None
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -153,7 +149,6 @@ def file_rows(path: Path) -> Iterable[dict]:
     """Return the rows of a file that may be somebody else's: JSON lines or CSV."""
     if path.suffix != ".csv":
         return json_rows(path)
-    tell_sweep("read", path)
     try:
         frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import papermill
 import pytest
-from click.testing import CliRunner
 
 import selfeval as se
-from selfeval import ROOT
-from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.stats import default_rows
 
@@ -181,16 +177,6 @@ def test_names_denied_and_names_of_authors_are_no_strangers_in_replies(capsys):
     assert "Replies without an answer" not in capsys.readouterr().out
 
 
-def test_the_notebook_takes_authors(tmp_path):
-    named({"GPT": "ChatGPT"}, n=8).to_csv(tmp_path / "theirs.csv", index=False)
-    given = {"predictions": [str(tmp_path / "theirs.csv")], "corpus": "", "n_resamples": 10, "out": str(tmp_path / "o")}
-    given |= {"authors": {"ChatGPT": "GPT", "Bard": None}}
-    source, done = ROOT / "notebooks" / "03_self_recognition.ipynb", tmp_path / "done.ipynb"
-    papermill.execute_notebook(source, done, given, engine_name="forked", progress_bar=False)
-    table = pd.read_csv(tmp_path / "o" / "self_recognition.csv")
-    assert table[(table["statistic"] == "discrimination") & (table["evaluator"] == "GPT")]["estimate"].max() > 0.2
-
-
 # forms of replies -----------------------------------------------------------------------------------------------------
 
 FORMS = [
@@ -270,48 +256,17 @@ def test_probabilities_alone_pass_without_a_column_of_answers(tmp_path):
 # no answer ------------------------------------------------------------------------------------------------------------
 
 
-def test_few_answers_are_a_note_a_column_and_a_sentence(capsys):
+def test_few_answers_are_a_note_and_a_conclusion():
     frame = claimed("YES", "NO")
     quiet = (frame["evaluator_model"] == "GPT") & (frame["prompt_id"] % 3 == 0)
     frame.loc[quiet, "reply"] = "The text is more concise, uses"
-    result = se.measure_recognition(frame, **FEW)
-    assert "binary_self, GPT: 33% of 180 questions have no answer" in capsys.readouterr().out
-    notes = result[result["statistic"] == "discrimination"].set_index("evaluator")["note"]
-    assert "few_answers" in notes["GPT"] and not notes.drop("GPT").str.contains("few_answers").any()
-    shown = se.table(result, ["self_accuracy", "discrimination"])
-    assert shown.set_index("evaluator")["no_answer_rate"]["GPT"].startswith("0.33")
+
+    def shown():
+        return se.measure_recognition(frame, statistics="discrimination", **FEW).set_index("evaluator")
+
+    assert "few_answers" in shown()["note"]["GPT"] and not shown()["note"].drop("GPT").str.contains("few_answers").any()
     frame.loc[frame["evaluator_model"] == "GPT", "reply"] = "Thank you."
-    se.measure_recognition(frame, **FEW)
-    assert "binary_self, GPT: none of 180 questions has an answer" in capsys.readouterr().out
-    assert "no_answer_rate" not in se.table(se.measure_recognition(claimed("YES", "NO"), **FEW), ["discrimination"])
-
-
-def test_the_command_takes_authors_and_says_who_did_not_answer(tmp_path, registry, server, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    registry("models: [{id: 'openai:a', display: Anna}, {id: 'openai:b', display: Bert}]")
-    server(reply=lambda body: "Thank you." if body["model"] == "a" else '{"answer": "YES", "author": "Bert"}')
-    rows = [(author, f"prompt {k}", f"{author} on {k}.") for author in ("A, the first", "Bert", "Bard") for k in (0, 1)]
-    pd.DataFrame(rows, columns=["author", "prompt", "text"]).to_csv(tmp_path / "texts.csv", index=False)
-    asked = [str(tmp_path / "texts.csv"), "--models", "openai:a,openai:b", "--yes", "--out", str(tmp_path / "run")]
-    run = CliRunner().invoke(main, ["recognise", *asked, "--authors", "A, the first=openai:a,Bard="])
-    assert "no_answer_rate" in run.output and "Anna: none of 6 questions has an answer" in run.output, run.output
-    for texts in ([], asked[:1]):
-        wrong = CliRunner().invoke(main, ["recognise", *texts, "--models", "openai:b", "--authors", "ChatGPT=gtp"])
-        assert wrong.exit_code == 1 and "'gtp'" in wrong.output
-
-
-def test_the_command_reads_names_that_are_in_replies_alone(tmp_path, registry, server, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    registry("models: [{id: 'openai:a', display: Anna}, {id: 'openai:b', display: Bert}]")
-    server(reply=lambda body: "ChatGPT")
-    rows = [(author, f"prompt {k}", f"{author} on {k}.") for author in ("Anna", "Bert") for k in (0, 1)]
-    pd.DataFrame(rows, columns=["author", "prompt", "text"]).to_csv(tmp_path / "my.csv", index=False)
-    said = ["--authors", "ChatGPT=openai:a,ChattGPT=openai:a"]
-    asked = [str(tmp_path / "my.csv"), "--models", "openai:a,openai:b", "--yes", "--out", str(tmp_path / "run")]
-    run = CliRunner().invoke(main, ["recognise", *asked, *said])
-    assert run.exit_code == 0, run.output
-    assert "`authors` names 'ChattGPT', which no record has." in run.output
-    assert run.output.count("which no record has") == 1
+    assert shown()["conclusion"]["GPT"] == "answers nothing" != shown()["conclusion"]["Claude"]
 
 
 # pairs whose neutral judges were asked for an author by name; other forms ---------------------------------------------
@@ -354,26 +309,21 @@ def saved(path: Path, frame: pd.DataFrame) -> Path:
 
 def test_the_published_differences_come_out_of_the_published_choices_with_columns_alone(capsys):
     """It said "own minus neutral is 0.56, it prefers its own more" of Haiku, where -.035 is published."""
-    found, result = measured(TIERS, n_resamples=2000)
+    found, result = measured(TIERS)
     published = {
         ("opus", "judge_fixed"): -0.0896, ("sonnet", "judge_fixed"): -0.2771, ("haiku", "judge_fixed"): -0.0354,
         ("", "pair_fixed"): -0.1340, ("haiku", "neutral_accuracy"): 0.6625, ("opus", "neutral_accuracy"): 0.9333,
         ("sonnet", "neutral_accuracy"): 0.9375,
     }  # fmt: skip
     assert {key: round(found[key].estimate, 4) for key in published} == published
-    percentile, _ = measured(TIERS, n_resamples=5000, method="percentile")
     for key, ends in {("opus", "judge_fixed"): (-0.131, -0.046), ("", "pair_fixed"): (-0.160, -0.106)}.items():
-        for row in (found[key], percentile[key]):
-            assert (row.low, row.high) == pytest.approx(ends, abs=0.006)
+        assert (found[key].low, found[key].high) == pytest.approx(ends, abs=0.006)
         assert found[key].clusters == 240 and found[key].p < 0.01 and found[key].method == "mover"
     assert found["haiku", "judge_fixed"].p > 0.3
     assert "own_minus_neutral" not in {*result.tables["recognition"]["statistic"]}
     said = capsys.readouterr().out
     assert "no `task_type`, and `other_model` in every record, so these are pairs" in said
     assert "720 pairs are judged by a model that wrote neither text" in said and "{path: {question: better}}" in said
-    [haiku] = [sentence for sentence in se.conclude(result) if ", haiku" in sentence]
-    assert "right in 0.94 of the same pairs; own minus theirs is -0.31" in haiku
-    assert "right in 0.66; own minus that is -0.04 [-0.11, 0.04], p = 0.349: no evidence of a difference" in haiku
 
 
 @pytest.mark.parametrize("form", ["reply", "predicted_self", "predicted_model", "order"])
@@ -397,18 +347,6 @@ def test_what_a_neutral_judge_chose_is_read_from_any_field_and_is_right_if_it_is
         ~result.records["evaluator_model"].isin(ANIMALS[1:]) & result.records["is_correct"].notna()
     ]
     assert len(neutral) == 24 * 6 and neutral["is_correct"].sum() == 24 * 6 * (0.75 * 2 + 0.5) / 3
-
-
-def test_p_of_a_difference_agrees_with_its_interval_and_only_evaluators_are_adjusted_for():
-    rng = np.random.default_rng(3)
-    rate = {("ant", True): 0.9, ("ant", False): 0.6, ("bee", True): 0.6, ("bee", False): 0.65, ("cat", True): 0.7}
-    frame = pairs_of(right=lambda judge, target, *_: rng.random() < rate.get((judge, judge == target), 0.7))
-    found, _ = measured(frame)
-    for (evaluator, statistic), row in found.items():
-        if statistic in ("judge_fixed", "pair_fixed"):
-            assert (row.p < 0.05) == (not row.low <= 0 <= row.high), (evaluator, statistic)
-    assert found["ant", "judge_fixed"].low > 0 and found["", "pair_fixed"].p_holm == found["", "pair_fixed"].p
-    assert found["ant", "pair_fixed"].p_holm <= 3 * found["ant", "pair_fixed"].p + 1e-12
 
 
 def test_which_is_better_and_which_did_you_write_are_no_questions_for_an_author(tmp_path, capsys):
@@ -444,43 +382,16 @@ def test_records_of_which_some_are_no_pairs_need_a_task():
         measured(frame)
 
 
-def test_always_the_same_place_is_said_of_the_differences_too():
-    found, _ = measured(pairs_of().query("position_of_asked == 'A'"))
-    for statistic in ("self_accuracy", "neutral_accuracy", "judge_fixed", "pair_fixed"):
-        assert "one_order" in found["ant", statistic].note, statistic
-    assert np.isnan(found["ant", "neutral_accuracy"].p)
-
-
 # neutral judges alone -------------------------------------------------------------------------------------------------
 
 
 def test_neutral_judges_alone_have_a_rate():
     """There was a share without an answer, and nothing else."""
     frame = pairs_of(["owl"], right=lambda judge, target, prompt, _: prompt % 4 > 0)
-    found, result = measured(frame)
+    found, _ = measured(frame)
     assert found["owl", "neutral_accuracy"].estimate == 0.75 and found["owl", "neutral_accuracy"].p < 0.05
-    [sentence] = se.conclude(result)
-    assert sentence.startswith("pairwise_self, owl: names the text of the author asked for in 0.75 [")
-    assert sentence.endswith("it knows them; only 24 prompts: a wide interval.")
-    blind, result = measured(pairs_of(["owl"], right=lambda judge, target, prompt, place: place == "A"))
+    blind, _ = measured(pairs_of(["owl"], right=lambda judge, target, prompt, place: place == "A"))
     assert blind["owl", "neutral_accuracy"].estimate == 0.5 and blind["owl", "neutral_accuracy"].p == 1
-    assert "no evidence that it knows them" in se.conclude(result)[0]
-
-
-def test_what_neutral_judges_prefer_is_told_of_each_author():
-    liked = {"ant": 0, "bee": 1, "cat": 2}  # cat before bee before ant, in all prompts
-    frame = pairs_of(["owl", "yak"]).rename(columns=COLUMNS)
-    ahead = frame["true_model"].map(liked) > frame["other_model"].map(liked)
-    chosen = frame["true_model"].where(ahead, frame["other_model"])
-    frame = frame.drop(columns="reply").assign(predicted_model=chosen, condition="question=better")
-    found, result = measured(frame, {})
-    assert [found[author, "neutral_rate"].estimate for author in ANIMALS] == [0, 0.5, 1]
-    assert found["bee", "neutral_rate"].low < 0.5 < found["bee", "neutral_rate"].high
-    assert "pairwise_self, cat: judges who wrote neither text choose its text in 1.00" in "\n".join(se.conclude(result))
-    assert len(se.table(result, ["neutral_rate"])) == 3
-
-
-# other forms ----------------------------------------------------------------------------------------------------------
 
 
 def exact(samples=1, **more):
@@ -558,33 +469,3 @@ def test_a_place_that_is_none_is_refused(tmp_path):
         path.write_text(json.dumps(row | {"position": position}), encoding="utf-8")
         with pytest.raises(InputError, match=r"record 1: `position` is .* must be the text's place in the lineup"):
             measured(path, {})
-
-
-# evaluators that wrote nothing ----------------------------------------------------------------------------------------
-
-
-TEXTS = [
-    {"author": author, "prompt": f"prompt {k}", "text": f"{author} on {k}"}
-    for k in range(3)
-    for author in ("sim/perfect", "sim/good")
-]
-
-
-@pytest.mark.parametrize("task", ["exact_model", "pairwise_self"])
-def test_an_evaluator_that_wrote_no_text_is_refused_alike_in_pairs(task):
-    judges = ["sim/perfect", "sim/chance"]
-    with pytest.raises(InputError, match=r"^'sim/chance' wrote no text of the corpus, whose .* set `allow_strangers`"):
-        se.collect_predictions(TEXTS, judges, task=task)
-    found = se.collect_predictions(TEXTS, judges, task=task, allow_strangers=True)
-    strange = found[found["evaluator_model"] == "sim/chance"]
-    assert len(strange) == 6 and "sim/chance" not in {*strange["true_model"]}
-    if task == "pairwise_self":  # both orders of each pair, and which it wrote has no right answer
-        assert strange["is_correct"].isna().all() and strange.duplicated("text_id").sum() == 0
-        published = [row["condition"]["question"] for row in se.records.as_published(strange.to_dict("records"))]
-        assert published == ["authored"] * 6
-
-
-def test_an_evaluator_with_no_pair_to_ask_about_is_said():
-    alone = [*TEXTS, {"author": "sim/chance", "prompt": "another", "text": "alone"}]
-    with pytest.raises(InputError, match="'sim/chance' wrote on no prompt on which another author wrote too"):
-        se.collect_predictions(alone, ["sim/perfect", "sim/chance"], task="pairwise_self")

@@ -9,7 +9,9 @@ from detect_secrets.settings import transient_settings
 from selfeval.keys import SECRET_VALUE
 from selfeval.paths import ROOT
 
-GUESSES = {"Base64HighEntropyString", "HexHighEntropyString", "KeywordDetector", "IPPublicDetector"}  # not by a shape
+GUESSES = {  # not by a shape, or, as passwords in addresses, planted by tests
+    "Base64HighEntropyString", "BasicAuthDetector", "HexHighEntropyString", "IPPublicDetector", "KeywordDetector",
+}  # fmt: skip
 PLUGINS = sorted({plugin.__name__ for plugin in get_mapping_from_secret_type_to_class().values()} - GUESSES)
 
 

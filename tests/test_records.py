@@ -3,17 +3,13 @@
 import json
 import random
 
-import nbformat
-import numpy as np
 import pandas as pd
-import papermill
 import pytest
 
-from selfeval import ROOT, records, stats
+import selfeval as se
+from selfeval import records, stats
 from selfeval.errors import InputError
-from selfeval.figures import tables
 from selfeval.predictions import read_predictions
-from selfeval.recognition import answers
 from selfeval.records import read_jsonl, read_prompts, read_texts
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
@@ -29,15 +25,13 @@ def write(path, *rows):
 
 
 @pytest.mark.fault("odd text")
-def test_a_file_is_written_whole_or_not_at_all_and_the_sweep_is_told(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_WRITTEN", str(tmp_path / "written.txt"))
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "deep" / "rows.jsonl"
     records.write_jsonl(path, [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}])
     assert read_jsonl(path) == [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}]
     with pytest.raises(TypeError):
         records.write_jsonl(path, [{"text": object()}])
     assert len(read_jsonl(path)) == 2 and [p.name for p in path.parent.iterdir()] == ["rows.jsonl"]
-    assert (tmp_path / "written.txt").read_text().split() == [str(path)]
 
 
 @pytest.mark.parametrize(("content", "message"), [
@@ -139,16 +133,14 @@ def pairs(n_prompts=60):
 
 
 @pytest.fixture
-def analysed(tmp_path):
-    """The way of 03, from rows or what names files to (records, changes, lines above the first table, default rows)."""
+def analysed(tmp_path, capsys):
+    """The way of 03, from rows or what names files to (records, changes, lines printed, default rows)."""
 
     def analyse(given, columns=None, reread="auto", authors=None):
         rows = isinstance(given, list) and isinstance(given[0], dict) and "prompt_used" in given[0]
-        found = read_predictions(write(tmp_path / "theirs.jsonl", *given) if rows else given, columns, authors)
-        frame, changes = answers.rescore(found, reread)
-        table = stats.recognition_table(frame, n_resamples=1)
-        assert "lab/judge" in set(table["evaluator"]) or tables.conclusions(table)
-        return frame, changes, tables.reading(frame, changes, AUTHORS), tables.default_rows(table)
+        source = write(tmp_path / "theirs.jsonl", *given) if rows else given
+        found = se.measure_recognition(source, n_resamples=1, columns=columns, reread=reread, authors=authors)
+        return found.records, found.tables["changes"], capsys.readouterr().out.splitlines(), found
 
     return analyse
 
@@ -244,26 +236,6 @@ def test_letters_are_places_and_a_neutral_judge_is_read(analysed):
     assert changes["same"].sum() == len(rows) and not lines and "lab/judge" in set(judged["evaluator"])
 
 
-@pytest.mark.parametrize(("reply", "chosen"), [
-    ("A", 1), ("b", 2), ("Response B", 2), ("[[A]]", 1), ("A) it is", 1), ("Answer: A", 1), ('{"text": "B"}', 2),
-    ("Text B sounds more like me than Text A.", 2), ("A or B", None), ("Text 1 or Text 2", None), ("the second", 2),
-    ("A careful reading shows that Text 2 is mine", 2), ("It is a text a person would write.", None), (None, None),
-])  # fmt: skip
-def test_a_letter_in_a_reply_to_a_pair_is_a_place_and_an_article_is_none(reply, chosen):
-    assert answers.parse_place(reply) == chosen
-
-
-def test_scores_alone_are_read(analysed):
-    rng = np.random.default_rng(0)
-    fields = ("text_id", "true_model", "evaluator_model", "prompt_used")
-    rows = [{name: row[name] for name in fields} | {"task_type": "binary_self"} for row in exact()]
-    for row in rows:
-        row["score"] = float(np.clip(rng.normal(0.5 + 0.1 * (row["true_model"] == row["evaluator_model"]), 0.15), 0, 1))
-    found, _, lines, table = analysed(rows)
-    assert len(found) == len(rows) and not lines and not found["unverified"].any()
-    assert holds(table, "auc", 0.681)  # P(z1 > z0) where the means are 2/3 of a standard deviation apart
-
-
 # answers on record and raw replies ------------------------------------------------------------------------------------
 
 
@@ -275,7 +247,7 @@ def test_replies_that_were_cut_off_when_stored_do_not_destroy_the_answers(analys
     assert set(changes["answers"]) == {"as recorded"} and found["predicted_model"].notna().all()
     assert len(lines) == 3 * 6 and "(67%) are not in the raw replies" in lines[0] and "reread: yes" in lines[0]
     assert "on record, reply: 'The tone is warm" in lines[1]
-    assert tables.overview(found)["unverified"].tolist() == [0.667] * 3
+    assert found.groupby("evaluator_model")["unverified"].mean().round(3).tolist() == [0.667] * 3
     found, _, lines, _ = analysed(rows, reread="yes")
     assert found["predicted_model"].isna().sum() == 360 and "They are taken back" in lines[0]
     assert not found["unverified"].any()
@@ -317,7 +289,7 @@ def test_answers_without_a_reply_are_unverified_and_what_follows_from_them_is_co
     shown = ("returned_text", "true_model_display", "text_preview")
     rows = [{k: v for k, v in row.items() if k not in shown} for row in exact(20)]
     found, _, _, _ = analysed(rows)
-    assert tables.overview(found)["unverified"].tolist() == [1.0] * 3
+    assert found.groupby("evaluator_model")["unverified"].mean().round(3).tolist() == [1.0] * 3
     assert found["is_correct"].tolist() == [row["predicted_model"] == row["true_model"] for row in rows]
     assert found["predicted_self"].tolist() == [row["predicted_model"] == row["evaluator_model"] for row in rows]
 
@@ -370,25 +342,3 @@ def test_what_is_missing_or_wrong_is_one_sentence_with_file_record_and_rule(chan
     rows = pairs(2)
     with pytest.raises(InputError, match=rf"theirs.jsonl, record 3: {message}"):
         analysed([rows[0], rows[1], rows[2] | change, rows[3]])
-
-
-def test_a_field_that_pairs_lack_is_one_sentence(analysed):
-    with pytest.raises(InputError, match=r"lacks the field position: it must .* `columns: \{theirs: ours\}`"):
-        analysed([{k: v for k, v in row.items() if k != "position"} for row in pairs(2)])
-
-
-def test_the_notebook_says_above_its_first_table_what_reading_took_back(tmp_path):
-    cut = [r | {"returned_text": "It reads", "predicted_model": AUTHORS[r["predicted_model"]]} for r in exact(20)]
-    csv = pd.DataFrame(cut + cut[:30]).rename(columns={"true_model": "source"})
-    csv.to_csv(tmp_path / "theirs.csv", index=False)
-    given = {"predictions": {str(tmp_path / "theirs.csv"): {"hints": True}}, "columns": {"source": "true_model"},
-             "corpus": "", "n_resamples": 20, "out": str(tmp_path / "out")}  # fmt: skip
-    source, done = ROOT / "notebooks" / "03_self_recognition.ipynb", tmp_path / "done.ipynb"
-    papermill.execute_notebook(source, done, given, engine_name="forked", progress_bar=False)
-    outputs = [c.outputs for c in nbformat.read(done, as_version=4).cells if c.cell_type == "code" and c.outputs]
-    texts = ["".join(part.get("text", "") for part in of_cell) for of_cell in outputs]
-    assert texts[0].startswith("30 records repeat others") and "60 of 60 answers on record (100%)" in texts[0]
-    assert texts[0].count("on record, reply: 'It reads'") == 15
-    shown = [part.data for of_cell in outputs for part in of_cell if "data" in part]
-    assert "J = " in shown[0]["text/markdown"]  # what can be concluded comes before the tables
-    assert "unverified" in next(data["text/html"] for data in shown if "text/html" in data)

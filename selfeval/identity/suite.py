@@ -18,7 +18,6 @@ from jsonschema.exceptions import best_match
 
 from selfeval import models
 from selfeval.errors import InputError, check_whole
-from selfeval.files import tell_sweep
 from selfeval.identity.names import Entity, compare, entity, fold, mentions
 from selfeval.paths import shipped
 from selfeval.records import data_path
@@ -113,7 +112,6 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
     files = sorted(where.glob("*.yaml")) if where.is_dir() else [where]
     templates: dict[str, Template] = {}
     for file in files:
-        tell_sweep("read", file)
         try:
             content = yaml.safe_load(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -34,12 +34,6 @@ from selfeval.records import read_jsonl  # noqa: E402
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
 MANY = 2_000  # keys of one design; more are frozen as their number and a digest
-STOOD = {  # parameters of designs that were frozen "as they stand", where the notebook's defaults are others since
-    "04_identity": {
-        "models": ["local/smollm2-135m"],
-        "simulated": ["sim/identity-susceptible", "sim/identity-wavers", "sim/identity-denies-all"],
-    },
-}
 UNKNOWN = "[[not recorded]]"  # stands for a reply that nobody committed; what follows from it is not frozen
 ASKING = re.compile(
     r"\bawait (?!by_all)|\brunner\.run\(|corpus_file\(|se\.(generate_texts|collect_predictions|ask_|converse|judge)"
