@@ -17,7 +17,8 @@ from selfeval.figures.cards import card
 from selfeval.figures.frames import Records
 from selfeval.keys import visible
 from selfeval.models import Provider
-from selfeval.records import read_jsonl, read_predictions, read_texts
+from selfeval.predictions import read_predictions
+from selfeval.records import read_jsonl, read_texts
 from selfeval.roleplay.transcripts import read_conversations
 from selfeval.sweep.kernels import KernelManager
 

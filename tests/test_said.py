@@ -12,11 +12,12 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.run import rescore, run_suite
+from selfeval.predictions import read_predictions
 from selfeval.recognition import answers
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import generate_texts, paraphrase
-from selfeval.records import as_published, read_predictions, read_texts, write_jsonl
+from selfeval.records import as_published, read_texts, write_jsonl
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
