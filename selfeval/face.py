@@ -672,7 +672,8 @@ def save(result: Estimates, out: str | Path) -> Path:
     """
     folder = records.data_path(out)
     if result.kind in ("identity", "existence"):
-        records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
+        rows = result.records.astype(object).where(result.records.notna(), None)  # what is missing is null
+        records.write_jsonl(folder / f"{result.kind}.jsonl", rows.to_dict("records"))
     for name in KINDS[result.kind]:
         if name in result.tables:
             records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])

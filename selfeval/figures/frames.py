@@ -24,7 +24,7 @@ KINDS = {  # kind of a result: its tables, first that of its estimates
 CSV = {"recognition": "self_recognition", "verdicts": "verdict_scores"}  # tables whose file has another name
 TEXT = {  # columns that hold text, empty where there is nothing to say
     *"evaluator author task condition policy statistic method cluster_unit note conclusion field first second".split(),
-    *"predicted source arm conversation_id agent scenario".split(),
+    *"predicted source arm conversation_id agent".split(),
 }
 ESTIMATES = {*BOUNDS, "statistic", "evaluator", "p", "p_holm", "n", "clusters"}
 
