@@ -27,7 +27,7 @@ from selfeval.errors import InputError, StoreError
 from selfeval.files import for_spreadsheet
 from selfeval.models import from_callable, get
 from selfeval.recognition.questions import Condition, Question
-from selfeval.roleplay.jury import Jury
+from selfeval.roleplay.hearing import Jury
 from selfeval.stats.votes import ARMS
 from selfeval.sweep.file import load
 from selfeval.sweep.kernels import KernelManager
