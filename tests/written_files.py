@@ -38,10 +38,17 @@ def run_notebook(stem, until=None, **parameters):
             if asyncio.iscoroutine(waiting):
                 runner.run(waiting)
             if "parameters" in cell.metadata.get("tags", []):
-                assert set(parameters) <= set(space), f"{stem} has no parameter {set(parameters) - set(space)}"
-                space |= parameters
+                set_parameters(space, parameters)
     matplotlib.pyplot.close("all")
     return printed.getvalue()
+
+
+def set_parameters(space, parameters):
+    """Set parameters of a notebook; those that stand together in a dictionary by their own names."""
+    for name, value in parameters.items():
+        groups = [group for group in space.values() if isinstance(group, dict) and name in group]
+        assert name in space or groups, f"no parameter {name}"
+        (space if name in space else groups[0])[name] = value
 
 
 def run_notebooks(out):
