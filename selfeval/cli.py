@@ -88,7 +88,6 @@ SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
-WIDTH = 120  # of a table
 VARIABLE = _Pair(yaml.safe_load)
 CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 ENGINES = click.Choice(["forked", "ordinary"])
@@ -244,7 +243,8 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
         lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
         wanted = [*SHOWN[result.kind], *lacking["statistic"].unique()]
         shown = face.table(rows, [one for one in wanted if one in set(rows["statistic"])])
-        click.echo(f"\n{visible(shown.to_string(index=False, line_width=WIDTH))}\n")
+        shown = shown.drop(columns="clusters", errors="ignore").to_string(index=False, float_format="{:.2f}".format)
+        click.echo(f"\n{visible(shown)}\n")
         click.echo(f"figure: {next(iter(sorted(analysis.glob('*.png'))), 'none')}")
         click.echo(f"report: {build([out], out / 'report')}")
     sys.exit(status)
