@@ -189,7 +189,7 @@ class Scripted:
 def go(path, script=None, **options):
     """Return the exit status and what became of each run."""
     loaded = sweep.load(path, path.parent / "out")
-    status = execute.run(lambda _: loaded, None, None, script or Scripted(), **options)
+    status = execute.run(loaded, script or Scripted(), **options)
     return status, [run.status for run in loaded.runs]
 
 
