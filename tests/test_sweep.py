@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import nbformat
 import pytest
 from papermill import PapermillExecutionError
-from sweep_files import READ, REPORT, SAVE, check, make_notebook, write
+from sweep_files import CLIENT, READ, REPORT, SAVE, check, make_notebook, write
 
 from selfeval import ROOT, sweep
 from selfeval.errors import InputError
@@ -254,10 +254,8 @@ def test_only_leaves_the_rest_alone(folder, capsys):
 # Notebooks that ask a server
 
 PARAMETERS = 'name: str = "x"\ncalls: int = 1\nout: str = ""\n'
-ASK = """from selfeval.asking.client import Client
-from selfeval.asking.request import Request
-from selfeval.models import get
-requests = [Request(get("openai:m"), [{"role": "user", "content": f"{name} {i}"}]) for i in range(calls)]
+ASK = f"""{CLIENT}
+requests = [Request(get("openai:m"), [{{"role": "user", "content": f"{{name}} {{i}}"}}]) for i in range(calls)]
 async with Client(1) as client:
     said = await client.chat_all(requests)"""
 REGISTRY = "models: [{id: 'openai:m', display: M, price: {input: 0.0, output: 8000}}]"
