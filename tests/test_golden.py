@@ -124,7 +124,8 @@ def test_an_export_is_imported_and_written_again_to_the_byte(store, tmp_path, mo
     assert f"0 new replies, {count} already" in run_command("store", "import", export)
     run_command("store", "export", again)
     assert again.read_bytes() == same.read_bytes() == export.read_bytes()
-    assert f"{FACTS['replies'] - count} new replies" in run_command("store", "merge", store)
+    rescued = 1  # beside the store by 0.1: `import` adds it
+    assert f"{FACTS['replies'] - count - rescued} new replies" in run_command("store", "merge", store)
 
 
 @pytest.mark.parametrize("condition", make.PREDICTED)

@@ -158,6 +158,9 @@ def test_auc_is_the_share_of_pairs_and_nothing_for_a_selection_by_the_replies():
     assert value(table, "auc_within_prompt", "m1") == pytest.approx(wins[same].mean())
     half = recognition_table(frame.assign(score=frame["score"].where(rng.random(len(frame)) < 0.5)), **FAST)
     assert np.isnan(value(half, "auc", "m1")) and "partly_scored" in row(half, "auc", "m1")["note"]
+    unscored = frame.assign(score=frame["score"].where(frame["evaluator_model"] != "m1"))
+    found = row(recognition_table(unscored, **FAST), "auc", "m1")
+    assert "no_scores" in found["note"] and found["conclusion"] == ""  # nothing to conclude from
 
 
 def test_equal_scores_are_one_step_of_the_roc_curve():

@@ -91,10 +91,11 @@ def recognition_table(
     below 10; below 2 nothing is estimable); holm_few_prompts (several evaluators tested on fewer than 20 prompts: at
     8 prompts, one of five blind evaluators or more has p_holm <= .05 in .094 of tables); few_expected (d' with fewer
     than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
-    width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (of pairs: so few
-    prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at the same place,
-    so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt,
-    so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no answer).
+    width and no meaning); no_scores, partly_scored (of AUC: no row has a score, or under nine in ten); least_p=P (of
+    pairs: so few prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at
+    the same place, so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file
+    names no prompt, so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no
+    answer).
     """
     how = Settings(n_resamples, level, seed)
     table = pd.concat([_of_tally(tally, how, families or {}) for tally in tallies(predictions)], ignore_index=True)
@@ -366,14 +367,11 @@ def auc_measures(tally: Tally) -> list[Measure]:
             "auc": Area.of(score[own], prompt[own], score[~own], prompt[~own], tally.n_prompts),
             "auc_within_prompt": Area.within(Rate.of(wins, pairs, len(rows))),
         }
+        nothing = not len(rows) and not partly[e], "no_scores"
+        notes = [(partly[e], note), (tally.own[e] < 0, "wrote_nothing"), nothing]
         for name, area in areas.items():
             permuted = partial(_permuted_ranks, score, prompt, author, tally.own[e], name != "auc")
-            about = {
-                "notes": [(partly[e], note), (tally.own[e] < 0, "wrote_nothing")],
-                "test": HALF,
-                "permutation": permuted,
-            }
-            found.append(Measure(name, area, {"evaluator": evaluator}, **about))
+            found.append(Measure(name, area, {"evaluator": evaluator}, test=HALF, permutation=permuted, notes=notes))
     return found
 
 
