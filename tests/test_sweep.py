@@ -44,9 +44,10 @@ def folder(tmp_path):
         ("zip: {limit: [1], name: [a, b]}", "the lists of `zip` differ in length"),
         ("grid: {limit: 1}", "is wrong at grid.limit"),
         ("grid: {limit: [1, 1]}", "the same parameters stand there twice"),
-        ("grid: {limit: [1]}, zip: {name: [a]}", "of grid and zip there is one"),
+        ("grid: {limit: [1]}, zip: {name: [a]}", "of grid, zip and list there is one"),
         ("grid: {limit: [1]}, parameters: {limit: 2}", "'limit' is both fixed and varying"),
         ("grid: {limit: [1, 2]}, parameters: {out: x}", "write to one `out`, 'x'"),
+        ("list: []", "is wrong at list"),
         ("after: [frist]", "`after` names 'frist'"),
     ],
 )
