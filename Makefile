@@ -15,7 +15,7 @@ WORKERS ?= 2
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 RECOGNITION := $(filter notebooks/00% notebooks/01% notebooks/02% notebooks/07%,$(NOTEBOOKS))
 FIGURES ?= demo two_families
-RECORDING := SELFEVAL_REPLACE_SAMPLES=1 SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
+RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
@@ -47,13 +47,12 @@ test: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests notebooks
-	$(BIN)/selfeval scan .
 
 faults: .venv/.ready
 	@$(BIN)/python tests/faults.py
 
 # The answers of evaluators that are not told who they are, which 11 compares with those of 02.
-UNTOLD := SELFEVAL_REPLACE_SAMPLES=1 TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \
+UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \
           data/runs/untold.ipynb -p told False -p out predictions/sample-untold --no-progress-bar --log-level ERROR
 
 notebooks: .venv/.ready

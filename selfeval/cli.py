@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import yaml
 
-from selfeval.errors import BudgetError, SelfevalError
+from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
 from selfeval.paths import DATA, ROOT, shipped
@@ -33,54 +33,35 @@ class _OneSentence(click.Group):
             return super().invoke(context)
         except (SelfevalError, OSError) as error:
             click.echo(visible(f"selfeval: {error}"), err=True)
-            context.exit(4 if isinstance(error, BudgetError) else 1)
+            context.exit(1)
         except KeyboardInterrupt:
-            again = "run the same command again to go on: stored replies are free"
+            again = "run the same command again to resume: stored replies are free"
             click.echo(f"\nselfeval: stopped by {stopped[-1].name}; {again}", err=True)
-            context.exit(128 + stopped[-1])
+            context.exit(130)
         finally:
             signal.signal(signal.SIGTERM, before)
 
 
-class _Ids(click.ParamType):
-    """Ids or names, split by commas."""
-
-    name = "ids"
-
-    def convert(self, value, param, ctx):
-        return value if isinstance(value, list) else [part.strip() for part in value.split(",") if part.strip()]
+def ids(text: str) -> list[str]:
+    """Split ids or names by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-class _Pair(click.ParamType):
-    """NAME=VALUE as (name, value); read: makes a value of the text."""
-
-    def __init__(self, read=str):
-        self.name, self.read = "pair", read
-
-    def convert(self, value, param, ctx):
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = value.partition("=")
-        try:
-            if name.strip() and equals:
-                return name.strip(), self.read(text)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            pass
-        self.fail(f"{value!r} is not of the form {param.metavar}.", param, ctx)
+def _variable(text: str) -> tuple:
+    """Return NAME=VALUE as (name, value), the value read as YAML."""
+    name, equals, value = text.partition("=")
+    if name.strip() and equals:
+        with contextlib.suppress(yaml.YAMLError, ValueError, RecursionError):
+            return name.strip(), yaml.safe_load(value)
+    raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
 
 
-class _Authors(click.ParamType):
-    """AUTHOR=ID, or several split by commas, as a mapping; without an ID somebody else's."""
-
-    name = "authors"
-
-    def convert(self, value, param, ctx):
-        if isinstance(value, dict):
-            return value
-        pairs = re.findall(r"([^=]*[^=\s,])\s*=([^=,]*)(?:,|$)", value)
-        if not pairs or len(pairs) != value.count("="):
-            self.fail(f"{value!r} is not of the form {param.metavar}.", param, ctx)
-        return {author.strip(): model.strip() or None for author, model in pairs}
+def _authors(text: str) -> dict[str, str | None]:
+    """Return AUTHOR=ID, or several split by commas, as a mapping; without an ID somebody else's."""
+    pairs = re.findall(r"([^=]*[^=\s,])\s*=([^=,]*)(?:,|$)", text)
+    if not pairs or len(pairs) != text.count("="):
+        raise click.BadParameter(f"{text!r} is not of the form AUTHOR=ID.")
+    return {author.strip(): model.strip() or None for author, model in pairs}
 
 
 _Path = functools.partial(click.Path, path_type=Path)
@@ -88,7 +69,6 @@ SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
-VARIABLE = _Pair(yaml.safe_load)
 CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
@@ -107,7 +87,7 @@ def main() -> None:
 @click.option("--workers", type=COUNT, help="Notebooks at a time on this machine; by default 2.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option(
-    "--set", "chosen", multiple=True, type=VARIABLE, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
+    "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
 @CEILING
@@ -152,11 +132,11 @@ def _study(command):
 
 @main.command()
 @click.argument("texts", required=False, type=_Path(exists=True), metavar="[TEXTS]")
-@click.option("--models", required=True, type=_Ids(), metavar="ID,ID,...", help="Models, split by commas.")
+@click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, split by commas.")
 @click.option(
     "--authors",
     multiple=True,
-    type=_Authors(),
+    type=_authors,
     metavar="AUTHOR=ID",
     help="Who wrote as AUTHOR in TEXTS, or without TEXTS is called so in replies; no ID: somebody else. Repeatable.",
 )
@@ -198,7 +178,7 @@ main.add_command(click.Command("recognize", hidden=True, callback=recognise.call
 
 @main.command()
 @click.option("--models", "--agent", "agent", required=True, metavar="ID", help="Who answers in people's place.")
-@click.option("--jurors", required=True, type=_Ids(), metavar="ID,ID,...", help="Who judges; one takes all personas.")
+@click.option("--jurors", required=True, type=ids, metavar="ID,ID,...", help="Who judges; one takes all personas.")
 @click.option("--people", default=20, show_default=True, type=COUNT, help="Chats between people, each with a twin.")
 @_study
 def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
@@ -258,22 +238,11 @@ def _confirm(calls: int) -> None:
 @click.option("--ready", "only_ready", is_flag=True, help="Only those that can be asked now.")
 def models(only_ready: bool) -> None:
     """List the registry, models that can be asked now first."""
-    from selfeval import models as registry
-    from selfeval.asking.client import require
-    from selfeval.errors import ProviderError
+    from selfeval.face import list_models
 
-    head, rows = ("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY"), []
-    for model in registry.models().values():
-        provider, ready = model.provider, "yes"
-        try:
-            require(model)
-        except ProviderError:
-            ready = f"no: set {provider.keys[0]}" if provider.keys else "no: see `selfeval doctor`"
-        free = bool(provider.embedded) or provider.name == "sim"
-        price = "0" if free else "{input:g}/{output:g}".format(**model.price) if model.price else "?"
-        rows.append((model.id, model.display, provider.name, price, ready))
-    rows.sort(key=lambda row: row[-1] != "yes")
-    click.echo(columns([head, *(row for row in rows if row[-1] == "yes" or not only_ready)]))
+    listed = list_models()
+    listed = listed[listed["needs"] == ""] if only_ready else listed
+    click.echo(columns([[name.upper() for name in listed], *listed.fillna("?").itertuples(index=False)]))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
@@ -344,7 +313,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 
 @main.command()
 @click.argument("config", required=False, type=_Path())
-@click.option("--models", "--model", "ids", multiple=True, required=True, type=_Ids(), metavar="ID,ID,...")
+@click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
 @click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that scores, too; of a CONFIG with --scoring judge.")
@@ -413,25 +382,6 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, type=_Path())
-def scan(paths: tuple[Path, ...]) -> None:
-    """Find API keys in files and folders.
-
-    Those of this environment are found by value, well-known ones by their shape. Left out are .git, .venv, the
-    project's .env, and what is compressed.
-
-    Exit status 0: clean; 1: keys found; 2: something could not be read.
-    """
-    from selfeval import keys, models
-
-    models.providers()  # which reads their keys
-    report = keys.scan(paths)
-    lines = [*report.found, *(f"cannot be read: {each}" for each in report.unreadable)]
-    click.echo("\n".join(map(visible, [*lines, f"{len(report.found)} keys in {report.files} files"])))
-    sys.exit(1 if report.found else 2 if report.unreadable else 0)
-
-
-@main.command()
 @click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
@@ -495,12 +445,12 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
-@click.option("--personas", default="linguist,psychologist,manager", type=_Ids(), help="Of jurors; see data/roleplay/.")
+@click.option("--personas", default="linguist,psychologist,manager", type=ids, help="Of jurors; see data/roleplay/.")
 @click.option("--scope", default="turn", help="What is judged: a turn, the prefix up to it, or the conversation.")
 @click.option("--context", default="rolling", help="Shown with a turn: all so far (rolling), or itself (isolated).")
 @click.option("--blind", is_flag=True, help="A debate ends with one more round whose votes nobody sees.")
 @click.option("--aggregation", default="mean", help="Of the last round: mean or majority.")
-@click.option("--dimensions", default="", type=_Ids(), help="Further scores of data/roleplay/rubrics.yaml.")
+@click.option("--dimensions", default="", type=ids, help="Further scores of data/roleplay/rubrics.yaml.")
 @click.option("--judge", default="", metavar="ID", help="A model that decides after the jury.")
 @SEED
 @IN_FLIGHT

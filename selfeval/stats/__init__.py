@@ -17,11 +17,11 @@ from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, conclusion, default_rows
-from selfeval.stats.tallies import confusion
+from selfeval.stats.tallies import condition_label, confusion
 
 __all__ = [
-    "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "confusion", "conversations_needed", "default_rows",
-    "detectable_difference", "existence_table", "holm", "identity_table", "jury_table", "models_in_general",
-    "paired_comparison", "paired_models", "power", "reading_gaps", "recognition_table",
-    "roc_points", "rogan_gladen", "survival_table",
+    "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "condition_label", "confusion",
+    "conversations_needed", "default_rows", "detectable_difference", "existence_table", "holm", "identity_table",
+    "jury_table", "models_in_general", "paired_comparison", "paired_models", "power", "reading_gaps",
+    "recognition_table", "roc_points", "rogan_gladen", "survival_table",
 ]  # fmt: skip
