@@ -109,7 +109,7 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
       1    a run failed or could not start, or the file is not right
       2    an option is not right
       3    every run ended, but in some of them calls failed
-      130  stopped by Ctrl-C
+      130  stopped by Ctrl-C or TERM
     """
     from selfeval.sweep import run_file
 
