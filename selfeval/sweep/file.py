@@ -13,7 +13,7 @@ stages:
   after: []                              # waits for no other stage
 - notebook: 03_self_recognition
   name: analysis                         # the notebook's stem unless given
-  parameters: {corpus: demo, predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
+  parameters: {predictions: "{02_collect_predictions}"}                     # the run folders of that earlier stage
 
 Runs of one notebook write apart: each has a folder of its own as `out` where that is not given. A run waits for all
 stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
