@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import yaml
 
-from selfeval.errors import BudgetError, SelfevalError
+from selfeval.errors import SelfevalError
 from selfeval.figures.cards import columns
 from selfeval.keys import visible
 from selfeval.paths import DATA, ROOT, shipped
@@ -33,11 +33,11 @@ class _OneSentence(click.Group):
             return super().invoke(context)
         except (SelfevalError, OSError) as error:
             click.echo(visible(f"selfeval: {error}"), err=True)
-            context.exit(4 if isinstance(error, BudgetError) else 1)
+            context.exit(1)
         except KeyboardInterrupt:
-            again = "run the same command again to go on: stored replies are free"
+            again = "run the same command again to resume: stored replies are free"
             click.echo(f"\nselfeval: stopped by {stopped[-1].name}; {again}", err=True)
-            context.exit(128 + stopped[-1])
+            context.exit(130)
         finally:
             signal.signal(signal.SIGTERM, before)
 
@@ -69,7 +69,6 @@ SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
-WIDTH = 120  # of a table
 CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
 ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
@@ -110,7 +109,7 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
       1    a run failed or could not start, or the file is not right
       2    an option is not right
       3    every run ended, but in some of them calls failed
-      130  stopped by Ctrl-C
+      130  stopped by Ctrl-C or TERM
     """
     from selfeval.sweep import run_file
 
@@ -224,7 +223,8 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
         lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
         wanted = [*SHOWN[result.kind], *lacking["statistic"].unique()]
         shown = face.table(rows, [one for one in wanted if one in set(rows["statistic"])])
-        click.echo(f"\n{visible(shown.to_string(index=False, line_width=WIDTH))}\n")
+        shown = shown.drop(columns="clusters", errors="ignore").to_string(index=False, float_format="{:.2f}".format)
+        click.echo(f"\n{visible(shown)}\n")
         click.echo(f"figure: {next(iter(sorted(analysis.glob('*.png'))), 'none')}")
         click.echo(f"report: {build([out], out / 'report')}")
     sys.exit(status)

@@ -13,7 +13,7 @@ import pytest
 from conftest import KEY, is_loopback, wait_for
 from fake_server import FakeServer
 from local_cluster import three_hosts
-from sweep_files import make_notebook, write
+from sweep_files import CLIENT, make_notebook, write
 from test_client import said
 
 from selfeval import sweep
@@ -24,9 +24,7 @@ from selfeval.sweep import execute
 RUNS, CALLS, IN_FLIGHT = 4, 12, 2
 ASK = f"""import json, os, pathlib
 pathlib.Path(out, "worker").write_text(str(os.getppid()))
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request
-from selfeval.models import get
+{CLIENT}
 async with Client({IN_FLIGHT}) as client:
     requests = [Request(get("openai:fake"), [{{"role": "user", "content": f"{{x}} {{i}}"}}]) for i in range({CALLS})]
     replies = await client.chat_all(requests)

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from conftest import FULL, small_disk, wait_for
 from fake_server import FakeServer
 from matplotlib.figure import Figure
-from sweep_files import make_notebook, write
+from sweep_files import CLIENT, make_notebook, write
 from test_client import said
 
 from selfeval import ROOT, figures
@@ -36,13 +36,12 @@ count: int = 60
 folders: list = []
 out: str = ""
 """
-ASK = """from pathlib import Path
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request
-from selfeval.models import get
-from selfeval.records import read_jsonl, write_jsonl
+ASK = (
+    f"{CLIENT}\nfrom pathlib import Path\n"
+    + """from selfeval.records import read_jsonl, write_jsonl
 said = [row["text"] for folder in folders for row in read_jsonl(Path(folder) / "replies.jsonl")]
 asked = [Request(get(model), [{"role": "user", "content": f"question {i} {said[i::count]}"}]) for i in range(count)]"""
+)
 SEND = f"""async with Client({IN_FLIGHT}) as client:
     replies = await client.chat_all(asked)"""
 SAVE = 'write_jsonl(Path(out) / "replies.jsonl", [reply.to_dict() for reply in replies])'
@@ -194,7 +193,7 @@ def test_stopped_from_the_terminal_it_ends_at_once_and_goes_on_later(number, com
         os.killpg(process.pid, number)
         told, _ = process.communicate()
         psutil.wait_procs(family)
-        assert process.returncode == 128 + number
+        assert process.returncode == 130
         assert f"stopped by {number.name}; run the same command again" in told and "Traceback" not in told
         kept, sent = state(tmp_path)[0], len(server.ledger)
         assert len(kept) == 1

@@ -71,7 +71,7 @@ def test_where_nothing_is_to_buy_nothing_is_asked_and_results_are_read_again(tmp
     assert done.exit_code == 0 and "Make" not in done.stdout and " simulated, " in done.stdout, done.output
     assert "Wavers" in done.stdout and ".png" in done.stdout.split("figure: ")[1]
     [result] = se.read_results(tmp_path)
-    assert result.kind == "identity" and set(result["evaluator"]) == set(models) and len(se.plot(result))
+    assert result.kind == "identity" and set(result["evaluator"]) == set(models) and se.plot(result)
     told = se.runs(os.path.relpath(tmp_path))  # as a command names it, from here
     assert set(told["limit"]) == {6} and set(told["models"]) == {", ".join(models)}
     same = told.merge(result, on=["evaluator", "statistic", "task", "condition"], suffixes=("", "_read"))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import nbformat
 import pytest
 from papermill import PapermillExecutionError
-from sweep_files import READ, REPORT, SAVE, check, make_notebook, write
+from sweep_files import CLIENT, READ, REPORT, SAVE, check, make_notebook, write
 
 from selfeval import ROOT, sweep
 from selfeval.errors import InputError
@@ -44,9 +44,10 @@ def folder(tmp_path):
         ("zip: {limit: [1], name: [a, b]}", "the lists of `zip` differ in length"),
         ("grid: {limit: 1}", "is wrong at grid.limit"),
         ("grid: {limit: [1, 1]}", "the same parameters stand there twice"),
-        ("grid: {limit: [1]}, zip: {name: [a]}", "of grid and zip there is one"),
+        ("grid: {limit: [1]}, zip: {name: [a]}", "of grid, zip and list there is one"),
         ("grid: {limit: [1]}, parameters: {limit: 2}", "'limit' is both fixed and varying"),
         ("grid: {limit: [1, 2]}, parameters: {out: x}", "write to one `out`, 'x'"),
+        ("list: []", "is wrong at list"),
         ("after: [frist]", "`after` names 'frist'"),
     ],
 )
@@ -189,7 +190,7 @@ class Scripted:
 def go(path, script=None, **options):
     """Return the exit status and what became of each run."""
     loaded = sweep.load(path, path.parent / "out")
-    status = execute.run(lambda _: loaded, None, None, script or Scripted(), **options)
+    status = execute.run(loaded, script or Scripted(), **options)
     return status, [run.status for run in loaded.runs]
 
 
@@ -254,10 +255,8 @@ def test_only_leaves_the_rest_alone(folder, capsys):
 # Notebooks that ask a server
 
 PARAMETERS = 'name: str = "x"\ncalls: int = 1\nout: str = ""\n'
-ASK = """from selfeval.asking.client import Client
-from selfeval.asking.request import Request
-from selfeval.models import get
-requests = [Request(get("openai:m"), [{"role": "user", "content": f"{name} {i}"}]) for i in range(calls)]
+ASK = f"""{CLIENT}
+requests = [Request(get("openai:m"), [{{"role": "user", "content": f"{{name}} {{i}}"}}]) for i in range(calls)]
 async with Client(1) as client:
     said = await client.chat_all(requests)"""
 REGISTRY = "models: [{id: 'openai:m', display: M, price: {input: 0.0, output: 8000}}]"

@@ -9,7 +9,28 @@ its notebook, after the runs that it depends on. To execute it again, delete its
 `kernels` or to a Dask cluster, `dryrun` only counts their calls, `report` makes pages of them.
 """
 
-from selfeval.sweep.execute import run_file
+import sys
+from functools import partial
+
+from selfeval.sweep.dryrun import count
+from selfeval.sweep.execute import cluster, run, threads
 from selfeval.sweep.file import load
 
 __all__ = ["load", "run_file"]
+SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, for a format that no notebook has
+
+
+def run_file(path, workers=None, out=None, engine="forked", *, variables=None, scheduler=None, dry_run=False, **how):
+    """Execute the sweep file at `path` and return the exit status (`execute.run`).
+
+    workers: runs at a time on this machine, by default 2. out: a folder that replaces `data/runs/<name>`. engine: how
+    kernels start, `forked` from one process that has the imports done, or `ordinary`. variables: {name: value} of the
+    file's. scheduler: the address of a Dask scheduler whose workers execute the runs. dry_run: only print what would be
+    done and cost (`dryrun.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
+    """
+    sys.modules.setdefault(SLOW, None)
+    read, forked = partial(load, path, variables=variables), engine == "forked"
+    local = partial(threads, workers or 2, forked)
+    if dry_run:
+        return count(read, out, local, **how)
+    return run(read(out), partial(cluster, scheduler, forked) if scheduler else local, **how)

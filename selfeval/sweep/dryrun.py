@@ -16,7 +16,7 @@ from selfeval import models
 from selfeval.asking.dryrun import prices
 from selfeval.asking.store import place
 from selfeval.paths import DATA, ROOT
-from selfeval.sweep.execute import work
+from selfeval.sweep.execute import choose, work
 from selfeval.sweep.runs import code_cells
 
 ASKS = re.compile(
@@ -26,12 +26,14 @@ LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replace
 APART = ("runs", "store", "report")  # of data/
 
 
-def count(sweep, read, local, chosen, confirm=None) -> int:
+def count(read, out, local, *, only=(), max_cost=None, confirm=None) -> int:
     """Print what would be done and what it would take; return 0, or 1 where that cannot be told for a run.
 
-    read: reads the sweep file anew, for another folder. local: what makes a `Submit`. confirm: called with the number
-    of replies to buy, where there are any and all is told.
+    read: reads the sweep file, for a folder. local: `execute.threads`. only: patterns of runs. confirm: called with the
+    number of replies to buy, where there are any and all is told.
     """
+    sweep = read(out)
+    chosen = choose(sweep, only)
     for run in sweep.runs:
         run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
         print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")

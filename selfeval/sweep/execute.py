@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import logging
 import os
-import sys
 import threading
 import time
 import uuid
@@ -17,51 +16,32 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 
 from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, HOME
-from selfeval.sweep.file import Sweep, load
+from selfeval.sweep.file import Sweep
 from selfeval.sweep.kernels import KernelManager, end_when
 from selfeval.sweep.runs import Run, plain, relative
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
-SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, for a format that no notebook has
 FAILED, UNANSWERED = 1, 3  # exit statuses; 2 is click's, for a command line that it does not understand
+STATUSES = ("ok", "done", "failed", "not started", "left out")
 PATIENCE = 10  # seconds to wait for a scheduler
 Submit = Callable[[Run], Future]
 
 
-def run_file(path, workers=None, out=None, engine="forked", *, variables=None, scheduler=None, **options) -> int:
-    """Execute the sweep file at `path` and return the exit status; the other options are those of `run`.
-
-    workers: runs at a time on this machine, by default 2. out: a folder that replaces `data/runs/<name>`. engine: how
-    kernels start, `forked` from one process that has the imports done, or `ordinary`. variables: {name: value} of the
-    file's. scheduler: the address of a Dask scheduler whose workers execute the runs.
-    """
-    sys.modules.setdefault(SLOW, None)
-    read = partial(load, path, variables=variables)
-    local = partial(threads, workers or 2, engine == "forked")
-    return run(read, out, local, partial(cluster, scheduler, engine == "forked") if scheduler else local, **options)
-
-
-def run(read, out, local, where, *, only=(), max_cost=None, dry_run=False, confirm=None) -> int:
-    """Execute what is to do of the sweep that `read(out)` returns; return the exit status.
+def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None) -> int:
+    """Execute what is to do of a sweep and return the exit status.
 
     0: all is done. 1: a run failed or could not start. 3: every run ended, but in some of them calls failed.
 
-    only: patterns of runs, STAGE or STAGE/RUN. max_cost: US dollars for all runs together. dry_run: only print what
-    would be done and cost, and call `confirm` with the number of calls where there are any to buy.
+    where: `threads` or `cluster`, which takes the ceiling. only: patterns of runs, STAGE or STAGE/RUN. max_cost: US
+    dollars for all runs together.
     """
-    from selfeval.sweep.dryrun import count
-
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
-    sweep = read(out)
     chosen = choose(sweep, only)
-    if dry_run:
-        return count(sweep, read, local, chosen, confirm)
     try:
         sweep.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -216,7 +196,7 @@ def summary(sweep: Sweep, seconds: float) -> int:
     """Print what became of the runs, what they took and how to go on; return the exit status."""
     for stage in sweep.stages:
         found = Counter(run.status for run in stage.runs)
-        print(f"{stage.name}: {', '.join(f'{number} {status}' for status, number in found.items())}")
+        print(f"{stage.name}: {', '.join(f'{found[status]} {status}' for status in STATUSES if found[status])}")
     total, found = Counter(), {run.status for run in sweep.runs}
     for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
         total.update(run.manifest.get("counts", {}))

@@ -9,11 +9,11 @@ stages:
   parameters: {corpus: demo, answer: free}
   grid: {evaluators: [sim/perfect, sim/chance], told: [true, false]}  # four runs; `zip` pairs equally long lists
 - notebook: 07_existence
-  zip: {evaluators: [sim/perfect, sim/chance], names: [3, 9]}             # two runs
+  list: [{evaluators: sim/perfect, names: 3}, {evaluators: sim/chance}]   # two runs, each as it is written
   after: []                              # waits for no other stage
 - notebook: 03_self_recognition
   name: analysis                         # the notebook's stem unless given
-  parameters: {corpus: demo, predictions: "{02_collect_predictions}"}       # the run folders of that earlier stage
+  parameters: {predictions: "{02_collect_predictions}"}                     # the run folders of that earlier stage
 
 Runs of one notebook write apart: each has a folder of its own as `out` where that is not given. A run waits for all
 stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
@@ -43,6 +43,8 @@ MAX_VALUES = 1_000_000  # of one file
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 Lists = dict[str, Annotated[list, MinLen(1)]]
+Sets = Annotated[list[dict], MinLen(1)]
+Names = list[str]
 
 
 @dataclass
@@ -54,18 +56,19 @@ class Entry:
     parameters: dict | None = None
     grid: Lists | None = None
     zip: Lists | None = None
-    after: list[str] | None = None
+    list: Sets | None = None
+    after: Names | None = None
     __pydantic_config__ = STRANGERS
 
-    def sets(self) -> list[dict]:
+    def sets(self) -> Sets:
         """Return the parameters that vary, run by run."""
-        if self.grid and self.zip:
-            raise InputError("of grid and zip there is one")
+        if [self.grid, self.zip, self.list].count(None) < 2:
+            raise InputError("of grid, zip and list there is one")
         if self.zip and len({len(values) for values in self.zip.values()}) > 1:
             raise InputError("the lists of `zip` differ in length")
         varying = self.grid or self.zip or {}
         rows = zip(*varying.values(), strict=True) if self.zip else itertools.product(*varying.values())
-        return [dict(zip(varying, row, strict=True)) for row in rows]
+        return self.list or [dict(zip(varying, row, strict=True)) for row in rows]
 
 
 @dataclass
@@ -73,7 +76,7 @@ class File:
     """A sweep file."""
 
     name: str
-    stages: Annotated[list[dict], MinLen(1)]
+    stages: Sets
     variables: dict | None = None
     __pydantic_config__ = STRANGERS
 

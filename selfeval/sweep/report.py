@@ -1,7 +1,7 @@
 """The report: executed notebooks as pages that open from disk without a network, and a page that lists them.
 
-No page holds anything that runs or loads, whatever a model said: nbconvert's HTML is cleaned once more as a whole,
-since its templates do not escape everything, and a content security policy forbids all scripts.
+Nothing on a page runs or loads: nbconvert's HTML is cleaned once more as a whole, since its templates do not escape
+everything that a model may have said, and a content security policy forbids all scripts.
 """
 
 import csv
