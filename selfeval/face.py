@@ -10,7 +10,7 @@ import yaml
 from selfeval import figures, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
-from selfeval.asking.client import Asking, Client, ask, require, verb
+from selfeval.asking.client import Asking, Client, ask, require, several_endpoints, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
@@ -68,15 +68,9 @@ def generate_texts(
             records.write_jsonl(records.corpus_file(corpus), people + written)
         frame = Records(people + written)
         frame.failures = failures
-        _tell_served(serving.served_by_several(frame, ("author", "served_model", "served_by")))
         return frame
 
     return ask(work, asking)
-
-
-def _tell_served(several: Mapping[str, Mapping[str, int]]) -> None:
-    """Say which models several endpoints served."""
-    _tell(serving.sentences(registry.display_names(several), several))
 
 
 def _tell(sentences: Sequence[str]) -> None:
@@ -178,7 +172,6 @@ def collect_predictions(
             if published:
                 records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
         frame = Records([row for answered in found.values() for row in answered])
-        _tell_served(serving.of_predictions(frame))
         return frame
 
     return ask(work, asking)
@@ -239,7 +232,7 @@ def measure_recognition(
     what reading changed.
     """
     frame, changes = answers.rescore(records.read_predictions(predictions, columns, authors), reread)
-    _tell_served(serving.of_predictions(frame))
+    _tell(several_endpoints(frame))
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(tables.reading(frame, changes, names))
     families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
@@ -349,7 +342,6 @@ def ask_identity(
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed}
         frame = Records(await run_suite(client, get_all(models), suite, **how))
-        _tell_served(stats.identity.served(frame))
         return frame
 
     return ask(work, asking)
@@ -432,7 +424,6 @@ def ask_existence(
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
         frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-        _tell_served(serving.served_by_several(frame, ("evaluator", "served_model", "served_by")))
         return frame
 
     return ask(work, asking)
@@ -442,7 +433,7 @@ def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estim
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
     names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
-    _tell_served(serving.served_by_several(frame, ("evaluator", "served_model", "served_by")))
+    _tell(several_endpoints(frame))
     return _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
 
 
@@ -569,7 +560,6 @@ def judge(
             write_conversations(Path(out) / "conversations.jsonl", cases)
         frame = Records(said)
         frame.conversations, frame.settings = _talks(cases), settings
-        _tell_served(jury_report.served(frame, cases))
         return frame
 
     return ask(work, asking)

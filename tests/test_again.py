@@ -1,10 +1,10 @@
 """Thinking models, and empty replies asked for again: from outside."""
 
-import asyncio
 import json
 
 import fake_server
 import pytest
+from test_client import ask, within
 
 from selfeval import models
 from selfeval.asking.client import Client
@@ -18,21 +18,6 @@ from selfeval.sweep.dryrun import price, read_calls
 ALL = "empty,filtered,length"
 
 
-def run(store, work, **options):
-    """Return what `work(client)` returns, and the client's tally."""
-
-    async def inside():
-        async with Client(store=store, **options) as client:
-            return await work(client), client.tally
-
-    return asyncio.run(asyncio.wait_for(inside(), 60))
-
-
-def ask(store, requests, **options):
-    """Return the responses to requests and the client's tally."""
-    return run(store, lambda client: client.chat_all(requests, label=None), **options)
-
-
 def questions(count, **more):
     return [Request(models.get("openai:m"), user(f"question {i}"), {"max_tokens": 64}, **more) for i in range(count)]
 
@@ -44,20 +29,6 @@ def statuses(responses):
 def stored(store):
     """Return what the store's file holds: [(key, the response's text)]."""
     return [(key, json.loads(response)["text"]) for key, _, response in store.rows()]
-
-
-@pytest.fixture
-def another(tmp_path):
-    """A function that makes one more store."""
-    made = []
-
-    def store(name="another.sqlite"):
-        made.append(Store(tmp_path / name, recorded=tmp_path / "none"))
-        return made[-1]
-
-    yield store
-    for each in made:
-        each.close()
 
 
 # thinking -------------------------------------------------------------------------------------------------------------
@@ -77,10 +48,14 @@ def most(body):
 
 def written(store, count=12):
     prompts = read_prompts(data_path("prompts.jsonl"), count)
-    return run(store, lambda client: generate_texts(client, [models.get("openai:m")], prompts, words=60))
+
+    async def work(client):
+        return await generate_texts(client, [models.get("openai:m")], prompts, words=60), client.tally
+
+    return within(store, work)
 
 
-def test_a_model_that_thinks_its_allowance_away_writes_all_texts_with_one_request_more(thinker, store, another):
+def test_a_model_that_thinks_its_allowance_away_writes_all_texts_with_one_request_more(thinker, store, tmp_path):
     with pytest.warns(UserWarning, match="'openai:m' spent a whole reply on thinking.*`reasoning: true`"):
         (texts, failures), tally = written(store)
     assert len(texts) == 12 and not failures
@@ -89,7 +64,7 @@ def test_a_model_that_thinks_its_allowance_away_writes_all_texts_with_one_reques
     assert store.outcomes() == {"thinking": 1}
     assert {text["parameters"]["max_tokens"] for text in texts} == {256}  # what identifies a request
     assert {json.loads(response)["adapted"]["max_tokens"] for *_, response in store.rows()} == {16_256}
-    thinker.needs, plain = 0, another()
+    thinker.needs, plain = 0, Store(tmp_path / "plain.sqlite")
     written(plain)  # a run in which it never happened
     assert [key for key, _ in stored(plain)] == [key for key, _ in stored(store)]
 
@@ -211,14 +186,14 @@ def test_a_dry_run_counts_calls_tokens_and_dollars(hiccup, store, registry, tmp_
     assert read_calls(tmp_path)["openai:m"]["buy"] == 11  # a reply to be asked for again
 
 
-def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, another, tmp_path):
+def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, tmp_path):
     hiccup.first = {0: "empty-content", 1: "cut"}
     ask(store, questions(3))
     wanted = statuses(ask(store, questions(3), again=ALL)[0])
     (tmp_path / "recorded").mkdir()
     export = tmp_path / "recorded" / "export.jsonl"
     assert store.export_file(export) == 5
-    imported, merged = another("imported.sqlite"), another("merged.sqlite")
+    imported, merged = (Store(tmp_path / f"{name}.sqlite", recorded=tmp_path) for name in ("a", "b"))
     for _ in range(2):
         imported.import_file(export)
         merged.merge(store.path)
@@ -232,12 +207,12 @@ def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup
 
 
 @pytest.mark.parametrize(("number", "earlier"), [("", ["empty"]), (" 1", ["ok"]), (" 10", ["empty"] * 10)])
-def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, hiccup, store, another, tmp_path):
+def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, hiccup, store, tmp_path):
     hiccup.first, export = {0: "empty-content"}, tmp_path / "export.jsonl"
     ask(store, questions(1))
     store.export_file(export)
     row = json.loads(export.read_text())
     row["response"]["earlier"] = earlier
     export.write_text(json.dumps(row | {"key": row["key"] + number}) + "\n")
-    with pytest.raises(InputError, match=r"line 1: not an exported reply.*(in `earlier`|the key .* is not)"):
-        another().import_file(export)
+    with pytest.raises(InputError, match=r"line 1: the reply .* is not ours.*(in `earlier`|the key .* is not)"):
+        Store(tmp_path / "other.sqlite").import_file(export)

@@ -21,6 +21,7 @@ import psutil
 import pytest
 import yaml
 from fake_server import FakeServer
+from test_client import ask as ask_client
 
 from selfeval import DATA
 from selfeval.asking import local
@@ -57,11 +58,7 @@ def server_of(folder):
 
 
 def ask(path, requests, concurrency=4):
-    async def run():
-        async with Client(concurrency, Store(path)) as client:
-            return await client.chat_all(requests, label=None)
-
-    return asyncio.run(asyncio.wait_for(run(), 120))
+    return ask_client(Store(path), requests, concurrency)[0]
 
 
 @pytest.mark.model

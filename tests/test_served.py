@@ -1,95 +1,48 @@
-"""Who served a model and what was asked again, as self-recognition shows it: tables, figures, files, the dry run."""
+"""Who served a model: in the records, in one printed sentence, and in the dry run of a sweep."""
 
 import pandas as pd
 import pytest
+from fake_server import completion
 from sweep_files import write
 from written_files import run_notebook
 
-from selfeval import figures, stats, sweep
+import selfeval as se
+from selfeval import sweep
+from selfeval.asking.client import several_endpoints
 from selfeval.errors import ProviderError
-from selfeval.figures import paper, results, tables
-from selfeval.stats import serving
-
-ROUTED = "several_endpoints"
 
 
-def records(prompts=30, task="exact_model", condition="told=true"):
-    """Make answers of the evaluators a and b about texts of a and b, each naming a every time."""
-    rows = []
-    for prompt in range(prompts):
-        for author in "ab":
-            for evaluator in "ab":
-                own = evaluator == "a"
-                rows.append(
-                    {"text_id": 2 * prompt + (author == "b"), "true_model": author, "evaluator_model": evaluator,
-                     "task_type": task, "predicted_model": "a", "predicted_self": own, "is_correct": author == "a",
-                     "prompt_id": str(prompt), "condition": condition, "candidates": ["a", "b"], "status": "ok",
-                     "served_model": "one", "served_by": None, "text_served_model": "one", "text_served_by": None,
-                     "asked_again": None}
-                )  # fmt: skip
-    return pd.DataFrame(rows)
+def answers(**columns):
+    """Return answers of the evaluators a and b, two each, all served by one endpoint."""
+    plain = {"evaluator_model": ["a", "a", "b", "b"], "true_model": list("abab"), "served_model": "one"}
+    return pd.DataFrame(plain | {"served_by": None, "text_served_model": "one", "text_served_by": None} | columns)
 
 
-def routed():
-    """Return records whose evaluator b was served by two upstreams in turn."""
-    frame = records()
-    of_b = frame["evaluator_model"] == "b"
-    return frame.assign(served_by=frame["text_id"].mod(2).map({0: "East", 1: "West"}).where(of_b))
-
-
-def asked(share, which="b"):
-    """Return records in which an evaluator was asked again for a share of its questions."""
-    frame = records(50)
-    rows = frame.index[frame["evaluator_model"] == which][: round(share * 100)]
-    frame.loc[rows, "asked_again"] = pd.Series([["empty"]] * len(rows), rows)
-    return frame
-
-
-def test_a_model_that_two_upstreams_served_is_found_as_evaluator_and_author():
-    assert serving.of_predictions(routed()) == {"b": {"one via East": 30, "one via West": 30}}
-    frame = records()
-    assert serving.of_predictions(frame) == {}
-    frame["text_served_model"] = frame["true_model"].map({"a": "one", "b": "two"})
-    assert serving.of_predictions(frame) == {"b": {"one": 60, "two": 30}}  # each text once, and its answers
+def test_a_model_that_two_upstreams_served_is_named_as_evaluator_author_and_juror():
+    assert several_endpoints(answers()) == []
+    [said] = several_endpoints(answers(served_by=["East", "East", "East", "West"]))
+    assert said.startswith("b was served by 2 endpoints: one via East, one via West.")
+    [said] = several_endpoints(answers(text_served_model=["one", "two", "one", "two"]))
+    assert said.startswith("b was served by 2 endpoints: one, two.")
+    seats = pd.DataFrame({"juror": ["m", "m #2"], "served_model": "x", "served_by": ["Alpha", "Beta"]})
+    assert [said.partition(".")[0] for said in several_endpoints(seats)] == [
+        "m was served by 2 endpoints: x via Alpha, x via Beta"
+    ]
 
 
 def test_replies_that_do_not_say_who_served_them_show_nothing():
-    frame = routed()
-    frame.loc[frame["served_by"] == "West", "served_by"] = None  # kept by an older version
-    assert serving.of_predictions(frame) == {}
-    old = frame.drop(columns=["served_model", "served_by", "text_served_model", "text_served_by", "asked_again"])
-    assert serving.of_predictions(old) == {} and "asked again" not in tables.overview(old)
+    assert several_endpoints(answers(served_by=["East", "East", "East", None])) == []  # kept by an older version
+    assert several_endpoints(answers()[["evaluator_model", "true_model"]]) == []
 
 
-def test_the_note_is_on_every_row_of_such_a_model_and_on_no_other():
-    frame = pd.concat([routed(), records(condition="told=false")], ignore_index=True)
-    for rows in (stats.recognition_table(frame, n_resamples=1), stats.condition_contrasts(frame)):
-        of_b = rows["evaluator"].eq("b") | rows.get("author", rows["evaluator"]).eq("b")
-        assert of_b.any() and not of_b.all()
-        assert rows["note"].str.contains(ROUTED).tolist() == of_b.tolist()
-
-
-def test_the_mark_is_in_tables_figures_latex_and_the_set_of_a_paper(tmp_path):
-    frame = routed()
-    several = serving.of_predictions(frame)
-    display = serving.marked({"b": "Bert"}, several)
-    table = stats.recognition_table(frame, n_resamples=1)
-    summary = tables.summary(table, ["discrimination"], display)
-    assert summary["evaluator"].tolist() == ["a", "Bert ‡"]
-    tex = figures.save_table(summary, tmp_path, "t", notes=serving.sentences(display, several))[1].read_text()
-    assert "Bert \\ddag{} & " in tex and "\\item \\ddag{} Bert was served by 2 endpoints: one via East (30" in tex
-    found = {"recognition": table, "counts": stats.confusion(frame), "roc": stats.roc_points(frame)}
-    found["contrasts"] = stats.condition_contrasts(frame)
-    drawn = figures.draw("recognition", found, display)
-    assert "Bert ‡" in [label.get_text() for label in drawn["forest_exact_model"].axes[0].get_yticklabels()]
-    results.save(tmp_path, "recognition", frame, found, {}, {}, display)
-    [one] = results.find(str(tmp_path))
-    assert "Bert ‡ is b (answered by one via East, one via West)" in paper.notes(one)[0]
-    assert any("‡ Several endpoints served this model" in note for note in paper.notes(one))
-
-
-def test_the_overview_has_the_share_asked_again():
-    assert tables.overview(asked(0.1)).set_index("evaluator")["asked again"].to_dict() == {"a": 0, "b": 0.1}
+def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(server, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    names = iter(["East", "West"])
+    monkeypatch.setattr("fake_server.completion", lambda *given: completion(*given) | {"provider": next(names)})
+    server()
+    texts = se.generate_texts("openai:m", prompts=2)
+    assert sorted(texts["served_by"]) == ["East", "West"]
+    assert "openai:m was served by 2 endpoints: m via East, m via West." in capsys.readouterr().out
 
 
 def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, monkeypatch):

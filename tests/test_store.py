@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from conftest import small_disk, wait_for
@@ -27,8 +26,6 @@ from selfeval.asking.request import Request, canonical, key_of, user
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
-
-GOLDEN = Path(__file__).parent / "golden" / "store"
 
 
 def stored(store):
@@ -234,18 +231,6 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
     assert ask(store, questions(get("openai:n"), 1))[1].stored == 1
 
 
-def test_nothing_more_is_bought_once_a_reply_cannot_be_kept(store, server):
-    def reply(body):
-        if len(fake.ledger) == 5:
-            store.failure = StoreError("no room")
-        return "paid"
-
-    fake = server(reply=reply)
-    with pytest.raises(StoreError, match="no room"):
-        ask(store, questions(get("openai:m"), 40), concurrency=4)
-    assert len(fake.ledger) == len(list(store.rows())) < 5 + 4
-
-
 WAITING = """from pathlib import Path
 from selfeval.asking import ledger
 def once(self, step, once=ledger.Ledger._once):
@@ -286,19 +271,6 @@ def test_a_process_that_is_stopped_while_another_holds_the_store_ends_at_once_an
 
 
 # files of other versions, and of others -------------------------------------------------------------------------------
-
-
-def test_a_store_of_version_0_1_opens_in_place_and_nothing_of_it_is_rewritten(tmp_path, server):
-    path = shutil.copytree(GOLDEN, tmp_path / "old") / "responses.sqlite"
-    old = Store(path, recorded=tmp_path / "none")
-    tables = [f"SELECT * FROM {name} ORDER BY 1, 2" for name in ("replies", "attempts")]
-    before = [query(old, table) for table in tables]
-    assert old.statistics() and [query(old, table) for table in tables] == before
-    [file] = path.with_name(f"{path.name}.rescued").glob("*.jsonl")
-    assert old.import_file(file) == (1, 0)
-    server()
-    responses, _ = ask(old, questions(get("openai:m"), 3))
-    assert [r.status for r in responses] == ["ok"] * 3 and len(list(old.rows())) == len(before[0]) + 4
 
 
 def test_a_store_of_a_newer_version_is_refused(store):

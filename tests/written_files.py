@@ -38,13 +38,17 @@ def run_notebook(stem, until=None, **parameters):
             if asyncio.iscoroutine(waiting):
                 runner.run(waiting)
             if "parameters" in cell.metadata.get("tags", []):
-                given = {name: value for name, value in space.items() if not name.startswith("_")}
-                for name, value in parameters.items():  # by its own name, or as a part of a parameter that is a dict
-                    groups = [group for group in (space, *given.values()) if isinstance(group, dict) and name in group]
-                    assert groups, f"{stem} has no parameter {name}"
-                    groups[0][name] = value
+                set_parameters(space, parameters)
     matplotlib.pyplot.close("all")
     return printed.getvalue()
+
+
+def set_parameters(space, parameters):
+    """Set parameters of a notebook; those that stand together in a dictionary by their own names."""
+    for name, value in parameters.items():
+        groups = [group for group in space.values() if isinstance(group, dict) and name in group]
+        assert name in space or groups, f"no parameter {name}"
+        (space if name in space else groups[0])[name] = value
 
 
 def run_notebooks(out):

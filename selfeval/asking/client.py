@@ -25,6 +25,8 @@ from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, 
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
+# Columns of records that name a model, and how those begin that say who served it there.
+ROLES = {"evaluator_model": "", "true_model": "text_", "author": "", "model": "", "juror": "", "evaluator": ""}
 ADDRESS = re.compile(r"https?://([^/@]*@)?([\w.-]+|\[[\da-f:.]+\])(:[1-9]\d*)?(/|$)", re.I)
 
 
@@ -376,7 +378,31 @@ async def _ask(work, *, concurrency: int = 16, again: str = "", max_cost: float 
             return dryrun.prices(folder)
     if client.tally != Tally():
         print(client.tally)
+    for sentence in several_endpoints(found):
+        print(sentence)
     return found
+
+
+def several_endpoints(records) -> list[str]:
+    """Return a sentence for each model that several endpoints served, which may differ in weights and templates.
+
+    records: a DataFrame. A reply that names no upstream counts for nothing where others of the same served model do.
+    """
+    by: dict[str, set[str]] = defaultdict(set)
+    for column, prefix in ROLES.items():
+        if {column, f"{prefix}served_model"} <= {*records}:
+            served = records.reindex(columns=[column, f"{prefix}served_model", f"{prefix}served_by"]).drop_duplicates()
+            for model, *names in served.itertuples(index=False):
+                name = " via ".join(name for name in names if isinstance(name, str) and name)
+                by[str(model).partition(" #")[0]] |= {name} - {""}
+    for names in by.values():
+        names -= {name for name in names if any(other.startswith(f"{name} via ") for other in names)}
+    return [
+        f"{model} was served by {len(names)} endpoints: {', '.join(sorted(names))}. Its numbers mix them; "
+        "data/models.yaml says how to pin one."
+        for model, names in by.items()
+        if len(names) > 1
+    ]
 
 
 def run(coroutine):

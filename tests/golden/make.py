@@ -23,11 +23,11 @@ import nbformat  # noqa: E402
 import pandas as pd  # noqa: E402
 from written_files import run_notebook  # noqa: E402
 
+import selfeval  # noqa: E402
 from selfeval import DATA, ROOT, models, stats, sweep  # noqa: E402
 from selfeval.asking.client import Client  # noqa: E402
 from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
-from selfeval.figures import results  # noqa: E402
 from selfeval.identity.report import lasting  # noqa: E402
 from selfeval.records import read_jsonl, read_predictions  # noqa: E402
 
@@ -202,16 +202,11 @@ def numbered(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def recognition_set(folder: Path, predictions: list) -> dict[str, Path]:
-    """Make the set of a recognition folder below results/ from its records again; return {table: file}.
+    """Make the tables of a recognition folder again from its records; return {table: file}.
 
     The bootstrap's rows are left out: its 10,000 resamples take a minute, and nbval has them.
     """
-    records = read_predictions(predictions)
-    table = stats.recognition_table(records, n_resamples=1, seed=0)
-    names = models.display_names([*records["evaluator_model"].unique(), *records["true_model"].unique()])
-    tables = {"recognition": table, "counts": stats.confusion(records), "roc": stats.roc_points(records, table)}
-    tables["contrasts"] = stats.condition_contrasts(records)
-    made = results.save(folder, "recognition", records, tables, {}, {}, names)
+    made = selfeval.save(selfeval.measure_recognition(predictions, n_resamples=1), folder)
     return {file.stem: file for file in made.glob("*.csv")}
 
 
