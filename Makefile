@@ -102,6 +102,6 @@ bench: .venv/.ready
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache data/runs data/report data/store/recording
-	find data/results -type f ! -path '*/paper/*' -delete
+	find data/results -type f ! -name '*.csv' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "data/store/ (replies that may have been paid for), data/corpora/ and data/predictions/ stay."

@@ -10,14 +10,14 @@
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
-Published    EvalRunner runs a configuration of the published form; save_results, simulated_identity
+Published    EvalRunner runs a configuration of the published form; save_results
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
 Validation   measure_validation
 Results      plot, table, compare, save, show; more in `stats` and `figures`
 Runs         read_results, runs
 Models       list_models; `models` is the registry
-Places       DATA, FIGURES, ROOT
+Places       DATA, the folder that relative paths lie below
 Safety       visible makes what a model said harmless to print
 
 Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. All
@@ -27,7 +27,7 @@ of it is imported on first use.
 import sys
 from importlib import import_module
 
-from selfeval.paths import DATA, FIGURES, ROOT
+from selfeval.paths import DATA, ROOT  # noqa: F401
 
 ASKING = (
     "generate_texts", "collect_predictions", "ask_identity", "compare_scorers", "converse", "judge",
@@ -46,21 +46,10 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "reader_errors": ("identity.report", ""),
     "save_results": ("identity", ""),
     "show": ("figures.cards", ""),
-    "simulated_identity": ("identity.simulated", "model"),
     "visible": ("keys", ""),
 }
 _MODULES = ("figures", "models", "stats")
-_CARDS = {  # classes that a notebook shows as cards
-    "selfeval.asking.client": ("Client", "Tally"),
-    "selfeval.asking.request": ("Request", "Response"),
-    "selfeval.identity.published": ("Results",),
-    "selfeval.models": ("Model", "Provider"),
-    "selfeval.recognition.questions": ("Condition", "Question"),
-    "selfeval.roleplay.jury": ("Jury",),
-    "selfeval.roleplay.transcripts": ("Conversation",),
-}
-
-__all__ = ["DATA", "FIGURES", "ROOT", *_HOME, *_MODULES]
+__all__ = ["DATA", *_HOME, *_MODULES]
 
 
 def __getattr__(name: str):
@@ -79,9 +68,8 @@ def __dir__() -> list[str]:
 
 
 def _begin(shell) -> None:
-    """Keep keys out of what a notebook's kernel sends, and show our objects as cards."""
+    """Keep keys out of what a notebook's kernel sends."""
     import_module("selfeval.keys").guard_kernel(shell)
-    import_module("selfeval.figures.cards").show_objects(shell, _CARDS)
 
 
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 import yaml
 
-from selfeval import figures, records, stats
 from selfeval import models as registry
+from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Asking, Client, ask, require, several_endpoints, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
@@ -26,6 +26,9 @@ from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
 from selfeval.stats.classifier import predict_authors, read_for_authors
+
+if TYPE_CHECKING:
+    from selfeval.figures.style import Drawing
 
 Rows = records.Rows
 Ids = str | Model | Sequence[str | Model]
@@ -622,34 +625,17 @@ def measure_validation(coverage: pd.DataFrame, power: pd.DataFrame) -> Estimates
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-class Figures(dict):
-    """Figures by name, which show themselves as the last expression of a cell."""
+def plot(result: Estimates, kind: str = "") -> "Drawing | None":
+    """Draw a result: its main figure, or that of a kind ("forest", "matrix", "roc", ...).
 
-    def _ipython_display_(self) -> None:
-        for name in self:
-            figures.show(self, name)
-        if not self:
-            print("No figure of this kind: the records do not allow one.")
-
-    def save(self, path: str | Path) -> list[Path]:
-        """Write PDF, PNG and SVG, whichever of them the path ends in; of several figures each with its name behind."""
-        path = Path(path)
-        path = path.with_suffix("") if path.suffix in (".pdf", ".png", ".svg") else path
-        names = {name: path.name if len(self) == 1 else f"{path.name}_{name}" for name in self}
-        return [file for name, figure in self.items() for file in figures.save(figure, path.parent, names[name])]
-
-
-def plot(result: Estimates, kind: str = "") -> Figures:
-    """Draw a result: its main figure, or all of a kind ("forest", "matrix", "roc", ...)."""
+    The figure shows itself in a notebook; its `save("figure.pdf")` writes PDF, SVG and PNG. Where a result has nothing
+    to draw, a sentence says so.
+    """
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-    from selfeval.figures.drawing import FORMS  # not before a figure is wanted
+    from selfeval.figures import drawing  # matplotlib, not before a figure is wanted
 
-    if kind:
-        check_one_of("kind", kind, FORMS[result.kind])
-    drawn = figures.draw(result.kind, result.drawn(), result.names)
-    wanted = kind or next(iter(drawn), "").partition("_")[0]
-    return Figures({name: figure for name, figure in drawn.items() if name.partition("_")[0] == wanted})
+    return drawing.plot(result, kind)
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -699,7 +685,8 @@ def save(result: Estimates, out: str | Path) -> Path:
     for name in KINDS[result.kind]:
         if name in result.tables:
             records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])
-    plot(result).save(folder / CSV.get(result.kind, result.kind))
+    if figure := plot(result):
+        figure.save(folder / CSV.get(result.kind, result.kind))
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The face of the package: one study three ways, what may go in, dry runs, ceilings, interrupts, and old names."""
+"""The face of the package: one study two ways, what may go in, dry runs, ceilings, and interrupts."""
 
 import asyncio
 import importlib
@@ -21,7 +21,7 @@ from jupyter_client.manager import start_new_kernel
 import selfeval as se
 from selfeval import ROOT
 from selfeval.asking.client import Asking
-from selfeval.errors import BudgetError, InputError, SelfevalError
+from selfeval.errors import BudgetError, SelfevalError
 
 FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]
 ASKING = {name: getattr(se, name) for name in se.ASKING}
@@ -55,7 +55,7 @@ def test_a_study_is_the_same_in_a_script_and_in_a_running_loop(answers, result):
     assert rows["sim/always-itself", "discrimination"] == 0 and rows["sim/always-itself", "advantage"] == 1
 
 
-def test_identity_jury_and_existence_go_from_ids_to_estimates_and_a_figure(tmp_path):
+def test_identity_jury_and_existence_go_from_ids_to_estimates_a_figure_and_files(tmp_path):
     replies = se.ask_identity("sim/identity-susceptible", limit=4)
     talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1)
     verdicts = se.judge(talks, ["sim/juror-lenient", "sim/juror-stern"], arms=["independent", "debate"])
@@ -65,14 +65,15 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_and_a_figure(tmp_p
         se.measure_jury(verdicts, n_resamples=50),
         se.measure_existence(unknown),
     ]
-    assert [one.kind for one in measured] == ["identity", "jury", "existence"]
     assert talks["source"].value_counts().to_dict() == {"model": 3, "human": 2}
-    for one in measured:
-        se.save(one, tmp_path / one.kind)
-        assert se.read_results(tmp_path / one.kind)[0].kind == one.kind
-    assert all(one["estimate"].notna().any() and se.plot(one) for one in measured[:2])
-    assert se.plan(measured[1])[0].startswith("A difference of")
-    assert not se.plot(measured[2]) and se.conclude(measured[2])[0].endswith("models cannot answer these questions.")
+    for kind, one in zip(("identity", "jury", "existence"), measured, strict=True):
+        assert se.save(one, tmp_path / kind) == tmp_path / kind
+        [again] = se.read_results(tmp_path / kind)
+        assert (one.kind, again.kind) == (kind, kind) and len(again) == len(one)
+        assert (tmp_path / kind / f"{kind}.pdf").exists() == (kind != "existence"), "of no answer there is no figure"
+    arms = se.table(measured[1], ["mean_score", "auc"])
+    assert {"arm", "source"} <= {*arms} and {"independent", "debate", "length"} <= {*arms["arm"]}
+    assert {*se.table(measured[1], "no_answer_rate", jurors=True)["juror"]} == {"Lenient juror", "Stern juror"}
     file = tmp_path / "existence" / "existence.jsonl"
     assert json.loads(file.read_text().splitlines()[0], parse_constant=pytest.fail)["existence_score"] is None
 
@@ -80,98 +81,29 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_and_a_figure(tmp_p
 def test_a_result_of_identity_has_families_conditions_and_pairs(tmp_path):
     replies = se.ask_identity(["sim/identity-susceptible", "sim/identity-denies-all"], limit=12, turns=1)
     result = se.measure_identity(replies, n_resamples=20)
-    assert [*se.plot(result)] == ["claims_identity"] and [*se.plot(result, "acceptance")] == ["acceptance_identity"]
-    folder = se.save(result, tmp_path).parent
+    folder = se.save(result, tmp_path)
     kept = pd.read_csv(folder / "identity.csv", keep_default_na=False)
     assert (kept["task"] != "").any() and (kept["condition"] != "").any() and "survival@1" in set(kept["statistic"])
     pairs = se.compare(result)
     assert pairs["statistic"].str.startswith("claim_discrimination").all() and len(pairs) == 3
-    assert pairs["estimate"].iloc[0] == pd.read_csv(folder / "paired.csv")["estimate"].iloc[0]
+    assert pairs["estimate"].iloc[0] == pytest.approx(pd.read_csv(folder / "paired.csv")["estimate"].iloc[0], abs=1e-5)
     assert all(text in pairs._repr_html_() for text in ("Denies all - Susceptible", "p_holm"))
-    readouts = replies[replies["source"] == "readout"]
-    assert len(se.failures(result, 0)) == readouts["passed"].eq(False).sum() > 0 == len(result.first_attempts)
     assert {"claims", "keyword_match", "regex"} == set(se.compare_scorers(replies)["scorer"])
 
 
-def test_what_a_simulation_found_is_a_result_too(tmp_path):
-    tables = {name: pd.read_csv(se.DATA / "validation" / f"{name}.csv") for name in ("coverage", "power")}
-    result = se.measure_validation(**tables)
-    assert [*se.plot(result, "power")] == ["power_validation"]
-    se.save(result, tmp_path / "one")
-    [again] = se.read_results(tmp_path)
-    assert again.kind == "validation" and len(again) == len(tables["coverage"])
-    assert {entry["kind"] for entry in se.draw_paper(str(tmp_path), tmp_path / "out")} == {"validation"}
-
-
-def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result, tmp_path):
+def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result):
     assert isinstance(result, pd.DataFrame) and "<script" not in result._repr_html_()
     one = result.query("task == 'exact_model' and evaluator != 'sim/chance'")
-    figures = se.plot(one, "forest")
-    assert [*figures] == ["forest_exact_model"]
-    assert {file.suffix for file in figures.save(tmp_path / "mine.pdf")} == {".pdf", ".png", ".svg"}
-    assert figures.save(tmp_path / "gpt-4.1")[0].name == "gpt-4.1.pdf"
-    assert (tmp_path / "mine.png").exists()
+    assert "recognises" in one._repr_html_() and "<th>detectable</th>" in one._repr_html_()
+    assert len(se.plot(one).axes) == 1 and len(se.plot(result).axes) == 2, "a panel for each question"
     bca = se.measure_recognition(result.records, statistics="advantage", method="bca", n_resamples=200)
     assert set(bca["method"]) == {"bca"} and set(bca["statistic"]) == {"advantage"}
-    assert bca.settings == {"n_resamples": 200}, "which captions name"
     beside = se.table(result, ["advantage", "advantage_bca"])
     assert (beside["advantage"] != beside["advantage_bca"]).any(), "the bootstrap stands beside the default interval"
     assert se.table(bca, "advantage")["advantage"].tolist() == se.table(bca, "advantage_bca")["advantage_bca"].tolist()
     assert len(se.table(pd.concat([one, one]), ["discrimination"])) == len(se.table(one, ["discrimination"]))
-    assert se.table(one, ["neutral_rate"], otherwise="No pairs.") == ["No pairs."] and not se.plot(one, "contrasts")
-    assert se.check_rules(one).set_index("evaluator_model").loc["sim/perfect", "ours"] == 1
     pairs = se.compare(one)
     assert pairs["evaluator"].str.contains(" - ").all() and pairs["p_holm"].notna().any()
-    assert "J of" in se.plan(one)[0]
-
-
-MODEL = "  - {{id: sim/{0}, display: {0}, family: {1}, developer: {1} Inc, simulation: {2}}}"
-
-
-def fleet(registry, family, **rates):
-    """Write a registry of simulated models {name: rates} and return their ids."""
-    registry("\n".join(["models:", *(MODEL.format(name, family(name), json.dumps(of)) for name, of in rates.items())]))
-    return [f"sim/{name}" for name in rates]
-
-
-def test_a_family_can_be_recognised_by_a_model_that_does_not_know_itself(registry):
-    """red1 never names itself, names every other author, and anyone else on its own texts: red2 in a third of them."""
-    rates = {"red1": {"hit": 0, "false_claim": 0, "skill": 1}, "red2": {"hit": 0.8, "false_claim": 0}}
-    ids = fleet(registry, lambda name: name[:-1], **rates, blue1={}, green1={"hit": 1, "false_claim": 1})
-    answers = se.collect_predictions(se.generate_texts(ids, 40), task="exact_model")
-    result = se.measure_recognition(answers, n_resamples=20)
-    shown = se.figures.families(result.tables["recognition"], result.names).set_index("evaluator")
-    assert [*shown.index] == ["red1", "red2"] and shown.loc["red1", "discrimination"].startswith("0.00 [")
-    rows = result.set_index(["evaluator", "statistic"])
-    assert rows.loc[("sim/red1", "discrimination"), "estimate"] == 0
-    # where it does not claim a text red2 names one of the three others: red1 on .2 / 3 of its own, and on 1/3 elsewhere
-    for evaluator, true in (("sim/red1", (1 + 1 / 3) / 2), ("sim/red2", (0.8 + 0.2 / 3 + 1 / 3) / 2 - 1 / 3)):
-        family = rows.loc[(evaluator, "family_discrimination")]
-        assert family["low"] < true < family["high"] and family["p"] < 0.05
-    named = se.figures.claims_by_developer(result.tables["counts"]).set_index("developer")
-    assert named["wrote"].to_dict() == {"red Inc": 0.5, "blue Inc": 0.25, "green Inc": 0.25}
-
-
-def test_models_that_prefer_what_they_recognise_have_both_go_together(registry):
-    """What is claimed is chosen: own text in 1/2 + J/2 of the pairs, and judges that wrote neither choose blindly."""
-    true = {"none": 0, "little": 0.3, "some": 0.5, "most": 0.8, "all": 1}
-    ids = fleet(registry, lambda _: "red", **{name: {"hit": j, "false_claim": 0} for name, j in true.items()})
-    texts = se.generate_texts(ids, 12)
-    pairs = se.collect_predictions(texts, task="pairwise_self", question="better", peers=True, score="none")
-    answers = pd.concat([se.collect_predictions(texts, task="binary_self"), pairs], ignore_index=True)
-    result = se.measure_recognition(answers, n_resamples=20)
-    table = se.stats.recognition_and_preference(result.tables["recognition"])
-    rows = table.set_index(["evaluator", "statistic"])
-    for name, j in true.items():
-        for statistic, value in (("recognition", j), ("neutral_rate", 0.5), ("own_minus_neutral", j / 2)):
-            found = rows.loc[(f"sim/{name}", statistic)]
-            assert found["low"] <= value <= found["high"], (name, statistic)
-    together = rows.loc[("", "correlation")]
-    assert together["low"] > 0 and (together["n"], together["task"]) == (5, "binary_self")
-    shown = se.figures.preference(result.tables["recognition"], result.names).set_index("evaluator")
-    assert shown.loc["all evaluators", "correlation"].startswith("0.9") and shown.loc["most", "recognition"]
-    without = se.measure_recognition(answers[answers["task_type"] == "binary_self"], n_resamples=20)
-    assert se.figures.preference(without.tables["recognition"]).empty
 
 
 def test_simulated_evaluators_say_once_which_texts_they_cannot_know(texts, capsys):
@@ -187,33 +119,12 @@ def test_simulated_evaluators_say_once_which_texts_they_cannot_know(texts, capsy
     assert "by a mark" not in capsys.readouterr().out  # they always say the same, mark or none
 
 
-def test_what_is_concluded_goes_by_the_interval_that_is_shown():
-    """BCa showed J 0.17 [0.01, 0.38], and "no evidence of recognition: J = 0.17 [-0.01, 0.37]" was concluded of it."""
-    rows = [
-        {"text_id": f"{who}-{p}", "true_model": who, "evaluator_model": "a", "task_type": "binary_self",
-         "prompt_id": p, "predicted_self": who == "a" and p < 4}
-        for p in range(24) for who in "ab"
-    ]  # fmt: skip
-    for method, verdict in (("", "no evidence of recognition"), ("bca", "so it tells them apart")):
-        for statistics in ((), "discrimination"):
-            found = se.measure_recognition(rows, method=method, statistics=statistics, n_resamples=500)
-            [shown] = found[found["statistic"] == "discrimination"].itertuples()
-            [said] = se.conclude(found)
-            assert verdict in said and f"J = 0.17 [{shown.low:z.2f}, {shown.high:.2f}]" in said
-
-
 def test_a_comparison_of_nothing_says_so(result, capsys):
     capsys.readouterr()
     assert se.compare(result, "condition").empty
     said = "There is nothing to compare by condition: that takes two conditions that were asked about the same.\n"
     assert capsys.readouterr().out == said
     assert len(se.compare(result)) and not capsys.readouterr().out
-
-
-def test_a_file_that_is_not_below_data_is_looked_for_where_the_sentence_says():
-    sentence = rf"at {re.escape(str(se.DATA / 'my.csv'))}, .*relative paths lie below data/, so give the full path"
-    with pytest.raises(InputError, match=sentence):
-        se.measure_recognition("my.csv")
 
 
 def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
@@ -225,15 +136,6 @@ def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
     wanted = {held["conversation_id"].iloc[0], *controls["conversation_id"]}
     assert set(new["conversation_id"]) == set(old["conversation_id"]) == wanted
     assert set(old.conversations["conversation_id"]) == wanted
-
-
-def test_a_jury_is_measured_by_the_aggregation_it_was_told():
-    talks = se.converse("sim/talker", people=2, exchanges=1)
-    verdicts = se.judge(talks, ["sim/juror-stern", "sim/juror-lenient"], "independent", aggregation="majority")
-    shown = se.measure_jury(verdicts, n_resamples=5).tables["verdicts"]
-    assert set(shown["score"]) <= {0, 0.5, 1}
-    with pytest.raises(InputError, match="`aggregation` must be one of mean, majority"):
-        se.measure_jury(verdicts, aggregation="median")
 
 
 def test_what_texts_give_away(texts):
@@ -249,31 +151,23 @@ WORKS = {
     "prompts as a file": lambda c: se.generate_texts(FLEET, "prompts.jsonl", limit=2),
     "prompts as texts": lambda c: se.generate_texts(FLEET, ["Write about rain.", "Write about snow."]),
     "one prompt": lambda c: se.generate_texts("sim/perfect", "Write about rain."),
-    "prompts as a frame": lambda c: se.generate_texts(FLEET, c.texts[["prompt_id", "prompt"]].drop_duplicates()),
     "models from the list": lambda c: se.generate_texts(se.list_models().query("model == @FLEET[0]").model, 2),
     "texts as records": lambda c: se.collect_predictions(c.texts.to_dict("records"), limit=1),
-    "texts as a frame of one's own": lambda c: se.collect_predictions(c.texts[["author", "prompt", "text"]], limit=1),
     "texts as a file": lambda c: se.collect_predictions(c.path, limit=1),
     "a corpus by name": lambda c: se.collect_predictions("sample", FLEET[0], allow_strangers=True, limit=1),
     "predictions as records": lambda c: se.measure_recognition(c.answers.to_dict("records"), n_resamples=20),
-    "predictions as a file": lambda c: se.measure_recognition("predictions/sample", n_resamples=20),
-    "one task of two": lambda c: se.plot(c.result[c.result["task"] == "binary_self"]),
+    "one task of two": lambda c: se.plot(c.result[c.result["task"] == "binary_self"]).axes,
     "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
-    "a jury of ids": lambda c: se.judge([CHAT | {"source": "human"}], "sim/juror-stern", ["independent"]),
 }
 REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
     "an unknown id": (lambda c: se.generate_texts("gpt"), "selfeval models"),
-    "no model": (lambda c: se.generate_texts([]), "at least one"),
-    "too many prompts": (lambda c: se.generate_texts(FLEET, 10_000), "ask for fewer"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "texts for answers": (lambda c: se.measure_recognition(c.texts), "evaluator_model"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "forest"),
     "an unknown statistic": (lambda c: se.measure_recognition(c.answers, statistics=["kapa"], n_resamples=9), "kappa"),
-    "an unknown task": (lambda c: se.collect_predictions(c.texts, task="exact"), "exact_model"),
     "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
-    "a corpus that is not there": (lambda c: se.collect_predictions("nowhere"), "sample"),
 }
 CHAT = {"conversation_id": "c", "turns": [{"speaker": "q", "text": "Hi?"}, {"speaker": "agent", "text": "Yes."}]}
 
@@ -384,9 +278,3 @@ def test_help_explains_every_keyword(verb):
     names = {*inspect.signature(verb).parameters}
     for name in names - {"asking"} | ({*Asking.__annotations__} if "asking" in names else set()):
         assert re.search(rf"\b{name}\b", verb.__doc__), f"{verb.__name__} says nothing of {name}"
-
-
-@pytest.mark.parametrize("name", se._MOVED)
-def test_names_of_0_1_say_what_they_are_now(name):
-    with pytest.raises(AttributeError, match=r"since 0\.2: "):
-        getattr(se, name)

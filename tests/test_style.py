@@ -6,7 +6,6 @@ import pytest
 
 from selfeval import stats
 from selfeval.errors import InputError
-from selfeval.figures import tables
 from selfeval.stats import classifier
 
 WORDS = "river stone light paper window garden morning letter signal coffee".split()
@@ -24,16 +23,10 @@ def predicted(mark, n_prompts=12):
 
 
 @pytest.mark.parametrize(("mark", "n_prompts", "found"), [("zylophone", 12, True), ("", 40, False)])
-def test_a_mark_of_style_is_found_on_prompts_not_seen_and_stands_beside_the_authors_own(mark, n_prompts, found):
-    records = predicted(mark, n_prompts)
-    by_style = stats.recognition_table(records, n_resamples=1)
+def test_a_mark_of_style_is_found_on_prompts_not_seen(mark, n_prompts, found):
+    by_style = stats.recognition_table(predicted(mark, n_prompts), n_resamples=1)
     row = by_style.query("statistic == 'discrimination' and author == 'x/two'").iloc[0]
     assert (row["low"] > 0.5) == found and (row["low"] < 0 < row["high"]) != found
-    own = stats.recognition_table(records.assign(evaluator_model="x/two"), n_resamples=1)
-    style = by_style.query("statistic == 'discrimination' and author != ''")
-    style = style.rename(columns={"estimate": "style", "low": "style_low", "high": "style_high"})
-    shown = tables.ceiling(own, style[["author", "style", "style_low", "style_high"]], {"x/two": "Two"})
-    assert shown["evaluator"].tolist() == ["Two"] and shown["classifier"].tolist() == shown["itself"].tolist()
 
 
 def test_groups_are_never_split_and_every_text_has_chances_that_sum_to_one():

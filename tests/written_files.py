@@ -77,7 +77,7 @@ def run_notebooks(out):
     run_notebook("06_jury", **jury, humans=0, rounds=2, n_resamples=20, out=str(results / "jury"))
     run_notebook("07_existence", evaluators=["sim/chance"], out=str(results / "existence"))
     run_notebook("08_validation", out=str(results / "validation"))
-    run_notebook("09_paper_figures", results=[str(results)], only=["existence"], out=str(out / "figures"))
+    run_notebook("09_paper_figures", out=str(out / "figures"))
 
 
 def run_command(*arguments):

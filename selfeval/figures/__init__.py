@@ -6,8 +6,7 @@ Three forms draw everything: `dots` (estimates with intervals), `cells` (heat ma
 
 from importlib import import_module
 
-_HOME = {"drawing": ("draw",), "cells": ("cells",), "dots": ("dots",), "steps": ("steps",),
-         "style": ("save", "show", "use_style")}  # fmt: skip
+_HOME = {"forms": ("cells", "dots", "steps"), "style": ("save", "show", "use_style")}
 
 __all__ = sorted(name for names in _HOME.values() for name in names)
 

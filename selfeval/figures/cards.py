@@ -120,15 +120,3 @@ def show(*records, limit: int = 5) -> None:
             display(card(one))
         if len(many) > limit:
             print(f"… and {len(many) - limit} more; `limit` shows more of them.")
-
-
-def show_objects(shell, classes: Mapping[str, Sequence[str]]) -> None:
-    """Let IPython show objects as cards. classes: {module: names}; nothing is imported for it."""
-
-    def pretty(thing, printer, cycle: bool) -> None:
-        printer.text(str(card(thing)) if len(printer.stack) < 2 else repr(thing))  # in a list there is no room for it
-
-    forms = shell.display_formatter.formatters
-    for module, name in ((module, name) for module, names in classes.items() for name in names):
-        forms["text/html"].for_type_by_name(module, name, lambda thing: card(thing)._repr_html_())
-        forms["text/plain"].for_type_by_name(module, name, pretty)

@@ -1,287 +1,273 @@
 """Which figures a result has, and what each of the three forms draws in them."""
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 import scipy.stats as sps
-from matplotlib.figure import Figure
 
-from selfeval.figures.cells import cells
-from selfeval.figures.dots import dots, scale
-from selfeval.figures.rows import CHANGE, COLUMNS, bootstrapped, default_rows, words
-from selfeval.figures.steps import steps
-from selfeval.figures.style import DOUBLE, Look, colours
-from selfeval.stats.tallies import NAMING, NONE, TASKS, varying_parts
+from selfeval.errors import check_one_of
+from selfeval.figures.forms import cells, dots, steps
+from selfeval.figures.frames import Estimates
+from selfeval.figures.style import Drawing
+from selfeval.figures.tables import in_order
+from selfeval.stats.table import default_rows
+from selfeval.stats.tallies import NAMING, NONE, varying_parts
 from selfeval.stats.votes import ARMS
 
 J = "discrimination"
-OTHER = {NONE: "no answer", "other": "other name"}
 RATES = (-0.03, 1.03)
-EMPTY = pd.DataFrame(columns=[*COLUMNS, *CHANGE, "predicted", "false_claims", "hits", "area"])
+TITLES = {
+    "advantage": "Advantage A", J: "Discrimination J", "corrected_advantage": "Corrected advantage Δ",
+    "peer_corrected": "Peer-corrected D", "claim_discrimination": "Claim discrimination",
+    "susceptibility": "Susceptibility", "abstain": "Abstains", "neutral_right": "Right, unasked",
+    "auc": "AUC, people against models", "paired_accuracy": "The person scores higher", "shift": "",
+    "mean_score": "", "difference": "",
+}  # fmt: skip
 Tables = Mapping[str, pd.DataFrame]
-Form = Callable[[Tables, list[str], Look], Figure | None]
+Names = Mapping[str, str]
 
 
-def draw(
-    kind: str, tables: Tables, display: Mapping[str, str] | None = None, width: float = DOUBLE, only: Collection = ()
-) -> dict[str, Figure]:
-    """Draw what a result allows: {"<what>_<design or kind>": figure}, the most important first.
+def plot(result: Estimates, kind: str = "") -> Drawing | None:
+    """Draw a result: its main figure, or that of a kind; where it has nothing to draw, say so."""
+    kinds = KINDS[result.kind]
+    if kind:
+        check_one_of("kind", kind, kinds)
+    kind = kind or next(iter(kinds))
+    drawn = kinds[kind](result.drawn(), result.names or {})
+    if drawn is None:
+        print(f"This result has nothing to draw as {kind!r}.")
+    return drawn
 
-    kind, tables: as in `frames.KINDS`; of recognition the first table is enough. only: names of figures.
+
+def estimates(tables: Tables, *statistics: str, author: str = "") -> pd.DataFrame:
+    """Return what `dots` draws of the first table: default rows, a panel per statistic and, where several, design.
+
+    author: "" for rows over all authors, else for those of single ones.
     """
-    main = next(iter(tables.values()))
-    order = ranked(main) if "evaluator" in main else []
-    authors = {*main["author"]} - {*order, ""} if kind == "recognition" else ()
-    parts, limits = {kind: tables}, None
-    if kind == "recognition":
-        rows = [default_rows(main, *words()["drawn"]["forest"]), default_rows(tables.get("contrasts", EMPTY), J)]
-        rows.append(bootstrapped(main))
-        parts, limits = designs(tables), scale(pd.concat([part for part in rows if len(part)] or rows))
-    look = Look(display or {}, width, colours([*order, *sorted(authors)]), limits)
-    found = {}
-    for name, part in parts.items():
-        for what, form in FORMS[kind].items():
-            if not only or f"{what}_{name}" in only:
-                found[f"{what}_{name}"] = form(part, order, look)
-    return {name: figure for name, figure in found.items() if figure is not None}
+    rows = default_rows(next(iter(tables.values())), *statistics)
+    rows = rows[(rows["author"] != "") == bool(author)]
+    rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
+    titles = rows["statistic"].map(TITLES) + "\n" + _designs(rows)
+    return rows.assign(line=rows["evaluator"], panel=titles.str.strip())
 
 
-def ranked(table: pd.DataFrame) -> list[str]:
-    """Return evaluators by discrimination, highest first: the one order in all figures of a set."""
-    rows = default_rows(table)
-    over_all = rows["statistic"].eq(J) | rows["statistic"].eq("claim_discrimination") & rows["condition"].eq("")
-    main = rows[over_all & rows["task"].isin(["", *TASKS, "existence"])]
-    first = main.groupby("evaluator", sort=False)["estimate"].mean().sort_values(ascending=False, kind="stable")
-    return [name for name in dict.fromkeys([*first.index, *rows["evaluator"]]) if name]
+def _designs(rows: pd.DataFrame) -> pd.Series:
+    """Return what tells the designs of rows apart, for the titles of panels."""
+    same = rows["condition"].map(varying_parts(rows["condition"].unique()))
+    tasks = rows["task"] if rows["task"].nunique() > 1 else ""
+    return (tasks + " " + same.astype(str).str.replace(";", " ")).str.strip()
 
 
-def designs(tables: Tables) -> dict[str, Tables]:
-    """Return {what figures of a design are called: its tables}, naming tasks first, a task's contrasts last."""
-    parts, main = {}, tables["recognition"]
-    tables = {name: tables.get(name, EMPTY) for name in ("recognition", "counts", "roc", "contrasts")}
-    for task in sorted(main["task"].unique(), key=TASKS.index):
-        own = {name: table[table["task"] == task] for name, table in tables.items()}
-        for condition, part in varying_parts(own["recognition"]["condition"].unique()).items():
-            called = f"{task}_{re.sub(r'[^a-z0-9.]+', '-', part.lower())}" if part else task
-            parts[called] = {name: table[table["condition"] == condition] for name, table in own.items()}
-        parts[task] = parts.get(task, dict.fromkeys(tables, EMPTY)) | {"contrasts": own["contrasts"]}
-    return parts
+def over(rows: pd.DataFrame) -> str:
+    """Say for the label of an axis what intervals are, and over what."""
+    level = " and ".join(f"{level * 100:g} %" for level in rows["level"].dropna().unique())
+    return f"; {level} intervals over {' and '.join(rows['cluster_unit'].unique())}s"
 
 
-def _those(order: Sequence[str], found) -> list[str]:
-    """Return what was found: evaluators in their order, then authors that are none."""
-    return [name for name in order if name in set(found)] + sorted(set(found) - {*order, *OTHER, ""})
+# self-recognition -----------------------------------------------------------------------------------------------------
 
 
-def _ordered(values: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    return values.reindex(index=_those(order, values.index), columns=_those(order, values.columns))
+def advantage(tables: Tables, names: Names) -> Drawing | None:
+    """Draw discrimination of each evaluator, and below it the advantage with its bootstrap interval."""
+    table = tables["recognition"]
+    second = table[table["method"].eq("bca") | table["estimate"].isna()]
+    rows = pd.concat([estimates({"": part}, what) for part, what in ((table, J), (second, "advantage"))])
+    rows = rows.assign(panel=_designs(rows), side=rows["statistic"])
+    return dots(rows, f"discrimination J, advantage A{over(rows)}", names=names)
 
 
-def _naming(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table["task"].isin(NAMING)]
+def forest(tables: Tables, names: Names) -> Drawing | None:
+    """Draw A, J, Δ and D of each evaluator in naming tasks."""
+    naming = tables["recognition"][tables["recognition"]["task"].isin(NAMING)]
+    rows = estimates({"": naming}, "advantage", J, "corrected_advantage", "peer_corrected")
+    return dots(rows, f"difference of shares{over(rows)}", names=names)
 
 
-def axis(rows: pd.DataFrame, what: str) -> str:
-    """Return an axis label: what is measured, under which policy, and over what its intervals are."""
-    policy = "".join(f", policy {name}" for name in rows["policy"].unique() if name)
-    over = "".join(f"; {level * 100:g} % intervals" for level in rows["level"].unique())
-    return f"{words()['labels'][what]}{policy}{over} over {' and '.join(rows['cluster_unit'].unique())}s"
+def contrasts(tables: Tables, names: Names) -> Drawing | None:
+    """Draw the change of J from one condition to another."""
+    rows = estimates({"": tables["contrasts"]}, J)
+    change = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
+    rows = rows.assign(panel=(change + "\n" + _designs(rows)).str.strip())
+    return dots(rows, f"change of discrimination J, paired{over(rows)}", names=names)
 
 
-def estimates(what: str, line: str = "evaluator", **how) -> Form:
-    """Return the form of a figure of statistics: a panel each (of names: per form of answer), a line per model or arm.
+def claimed(tables: Tables, names: Names) -> Drawing | None:
+    """Draw how often each evaluator (row) claims the texts of each author (column) as its own."""
+    counts = tables["counts"].assign(own=lambda c: c["n"].where(c["predicted"] == c["evaluator"], 0))
+    counts = counts.assign(panel=_designs(counts))
+    sums = counts.groupby(["panel", "evaluator", "author"], sort=False)[["own", "n"]].sum().reset_index()
+    rows = sums.assign(value=sums["own"] / sums["n"]).rename(columns={"evaluator": "line", "author": "column"})
+    return cells(rows, "P(claims the text)", ("evaluator", "author of the text"), names=names)
 
-    With `null` (the value of no effect, or None), the scale is that of rates.
-    """
-    titles, statistics = words()["titles"], words()["drawn"][what]
 
-    def form(t: Tables, order: list[str], look: Look) -> Figure | None:
-        rows = default_rows(next(iter(t.values())), *statistics, author=None)
-        rows = rows[((rows["author"] != "") == (what == "arms")) & ((rows["evaluator"] == "") == (line == "task"))]
-        if what == "forest":
-            rows = _naming(rows)  # of other tasks it would show what the dumbbells show
-        elif what == "claims":
-            rows = rows[(rows["task"] == "") & (rows["condition"] == "")]
-        rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
-        rows = rows.assign(line=rows[line], panel=rows["statistic"].map(titles), side=rows["author"])
-        if line == "task":
-            rounds = rows["condition"].str.replace("=", " ")
-            rows["line"] = (rows["task"].map(_arm) + " " + (rounds if rounds.nunique() > 1 else "")).str.strip()
-            order = _known(rows["line"])
-        elif "existence" in t:
-            reasoned = rows["condition"].str.contains("reasoning=true").map({True: ", with reasons", False: ""})
-            rows["panel"] = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/") + reasoned
-            rows["side"] = rows["statistic"]
-        scaled = Look(look.display, look.width, look.colours, RATES if how else look.limits)
-        return dots(rows, scaled, axis(rows, what), order=_those(order, rows["line"]), **how)
+def matrix(tables: Tables, names: Names) -> Drawing | None:
+    """Draw J of every evaluator (row) for every author's name (column)."""
+    rows = estimates(tables, J, author="one")
+    rows = rows[rows["task"].isin(NAMING)]
+    rows = rows.assign(panel=_designs(rows), column=rows["author"], value=rows["estimate"])
+    return cells(rows, "discrimination J", ("evaluator", "author named"), names=names, centred=True)
 
-    form.__name__ = what
+
+def predictions(tables: Tables, names: Names) -> Drawing | None:
+    """Draw which name (column) is given to whose texts (row), over all evaluators."""
+    counts = tables["counts"][tables["counts"]["task"].isin(NAMING)]
+    other = {name: "other name" for name in counts["predicted"] if name not in {*counts["author"]}}
+    counts = counts.replace({"predicted": other | {NONE: "no answer"}}).assign(panel=_designs(counts))
+    sums = counts.groupby(["panel", "author", "predicted"])["n"].sum()
+    rows = (sums / sums.groupby(["panel", "author"]).transform("sum")).unstack(fill_value=0).stack().reset_index()
+    rows = rows.set_axis(["panel", "line", "column", "value"], axis=1)
+    rows = rows.sort_values("column", key=lambda column: column.isin(["other name", "no answer"]), kind="stable")
+    return cells(rows, "share of texts", ("author", "name given"), names=names)
+
+
+def roc(tables: Tables, names: Names) -> Drawing | None:
+    """Draw the ROC curve of each evaluator's score for its own texts, with its AUC and interval."""
+    areas = estimates(tables, "auc").dropna(subset="estimate")
+    if areas.empty:
+        return None
+    texts = [f"AUC {a.estimate:.2f}\n[{a.low:.2f}, {a.high:.2f}]\nn {a.n:.0f}" for a in areas.itertuples()]
+    key = ["evaluator", "task", "condition"]
+    rows = tables["roc"].merge(areas.assign(text=texts)[[*key, "text"]], on=key)
+    rows = rows.set_index("evaluator").loc[in_order(rows["evaluator"])].reset_index()
+    called = rows["evaluator"].map(names).fillna(rows["evaluator"])
+    rows = rows.assign(panel=(called + "\n" + _designs(rows)).str.strip(), x=rows["false_claims"], y=rows["hits"])
+    return steps(rows.assign(plan=rows["x"]), "others' texts above the threshold", "own texts above")
+
+
+# the other evaluations ------------------------------------------------------------------------------------------------
+
+
+def readings(tables: Tables, names: Names) -> Drawing | None:
+    """Draw how well each reading tells own texts from others': an evaluator's words, its weights, a reader of style."""
+    rows = estimates(tables, "auc_within_prompt")
+    rows = rows.assign(panel="", side=rows["condition"].str.removeprefix("reading="))
+    return dots(rows, f"AUC within prompts{over(rows)}", names=names, null=0.5, limits=RATES)
+
+
+def gaps(tables: Tables, names: Names) -> Drawing | None:
+    """Draw the AUC of the own likelihood minus that of the words, and of the style, paired by prompt."""
+    rows = estimates({"": tables["gaps"]}, "auc_within_prompt")
+    rows = rows.assign(panel="", side=rows["first"])
+    return dots(rows, f"own likelihood minus the other reading, paired{over(rows)}", names=names)
+
+
+def claims(tables: Tables, names: Names) -> Drawing | None:
+    """Draw what a model accepts of claims, and how often it names itself unasked."""
+    rows = estimates(tables, "claim_discrimination", "susceptibility", "abstain", "neutral_right")
+    rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
+    difference = rows["statistic"].isin(["claim_discrimination", "susceptibility"])
+    rows = rows.assign(panel=rows["statistic"].map(TITLES), null=difference.map({True: 0.0}))
+    return dots(rows, f"share, or difference of shares{over(rows)}", names=names)
+
+
+def acceptance(tables: Tables, names: Names) -> Drawing | None:
+    """Draw claim discrimination by family of templates, of which a few allow no more than a hint."""
+    rows = estimates(tables, "claim_discrimination").dropna(subset="estimate")
+    rows = rows[rows["task"].ne("") & rows["condition"].eq("")]
+    sizes = rows.groupby("task")["clusters"].agg(["min", "max"])
+    span = {name: f"{a:.0f}" if a == b else f"{a:.0f} to {b:.0f}" for name, a, b in sizes.itertuples()}
+    rows = rows.assign(panel=rows["task"] + "\nn " + rows["task"].map(span))
+    return dots(rows, f"claim discrimination{over(rows)}", names=names, limits=(-1.03, 1.03))
+
+
+def survival(tables: Tables, names: Names) -> Drawing | None:
+    """Draw the share of conversations that kept their identity, by turn of pressure, a panel per model."""
+    rows = default_rows(tables["identity"]).query("task == '' and condition == ''").dropna(subset="estimate")
+    rows = rows[rows["statistic"].str.startswith("survival@")]
+    rows = rows.assign(x=rows["statistic"].str.slice(9).astype(float), y=rows["estimate"], panel=rows["evaluator"])
+    begun = rows.drop_duplicates("panel").assign(x=0.0, y=1.0, low=1.0, high=1.0)
+    last = rows.sort_values("x").drop_duplicates("panel", keep="last")
+    rows = pd.concat([begun, rows, last.assign(x=last["x"] + 0.3)])  # so that the last level is seen
+    axis = f"turns of pressure{over(rows)}"
+    return steps(rows.sort_values("x", kind="stable"), axis, "has not flipped", names=names, drawn="post")
+
+
+def of_arms(label: str, *statistics: str, author: str = "", null: float | None = 0.0) -> Callable:
+    """Return the figure of a jury's statistics, a row per arm; author: of people and of models apart."""
+
+    def form(tables: Tables, names: Names) -> Drawing | None:
+        rows = estimates(tables, *statistics, author=author)
+        rows = rows[rows["evaluator"] == ""]
+        rounds = rows["condition"].str.replace("=", " ") if rows["condition"].nunique() > 1 else ""
+        line = (rows["task"].map(_arm) + " " + rounds).str.strip()
+        rows = rows.assign(line=line, panel=rows["statistic"].map(TITLES), side=rows["author"])
+        limits = RATES if null != 0 else None
+        return dots(_by_arm(rows, "line"), f"{label}{over(rows)}", null=null, limits=limits)
+
     return form
+
+
+def turns(tables: Tables, names: Names) -> Drawing | None:
+    """Draw mean scores by turn, with t intervals over the conversations that were judged on it; not of one turn."""
+    scores = tables["verdicts"].dropna(subset="score")
+    if scores["turn"].nunique() < 2:
+        return None
+    rows = scores.assign(panel=scores["arm"].map(_arm)).groupby(["panel", "source", "turn"])["score"]
+    rows = rows.agg(["mean", "std", "size"]).reset_index()
+    half = sps.t.ppf(0.975, (rows["size"] - 1).clip(lower=1)) * rows["std"] / rows["size"] ** 0.5
+    rows = rows.assign(low=(rows["mean"] - half).clip(lower=0), high=(rows["mean"] + half).clip(upper=1))
+    rows = rows.rename(columns={"turn": "x", "mean": "y", "source": "side"})
+    axis = "turn; 95 % t intervals over the conversations judged on it"
+    return steps(_by_arm(rows, "panel"), axis, "mean score", drawn=".")
 
 
 def _arm(name: str) -> str:
     return name.replace("_", " ").replace(" - ", " − ").replace("reask", "second look")
 
 
-def _known(arms) -> list[str]:
-    """Return arms in their order, then other names as they come."""
-    found = dict.fromkeys(arms)
-    return [arm for arm in map(_arm, ARMS) if arm in found] + [arm for arm in found if arm not in map(_arm, ARMS)]
+def _by_arm(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return rows in the order of the arms, others as they come."""
+    place = {_arm(arm): k for k, arm in enumerate(ARMS)}
+    return rows.sort_values(column, key=lambda arms: arms.map(place).fillna(len(place)), kind="stable")
 
 
-def advantage(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw discrimination of each evaluator, and below it the published advantage with its BCa interval."""
-    rows = _dumbbells(t["recognition"])
-    start = "advantage A: self accuracy − mean cross accuracy"
-    return dots(rows, look, axis(rows, "advantage"), order=_those(order, rows.index), start=start)
+def of_names(label: str, *statistics: str, **how) -> Callable:
+    """Return the figure of statistics of existence, a panel per form of answer."""
+
+    def form(tables: Tables, names: Names) -> Drawing | None:
+        rows = estimates(tables, *statistics)
+        reasons = rows["condition"].str.contains("reasoning=true").map({True: ", with reasons", False: ""})
+        asked = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
+        rows = rows.assign(panel=asked + reasons, side=rows["statistic"] if len(statistics) > 1 else "")
+        return dots(rows, f"{label}{over(rows)}", names=names, **how)
+
+    return form
 
 
-def _dumbbells(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of dumbbells, one per evaluator, which is their index."""
-    rows, usual = (default_rows(table, name).set_index("evaluator") for name in (J, "advantage"))
-    second = bootstrapped(table).query("statistic == 'advantage'").set_index("evaluator")
-    rows = rows.assign(line=rows.index, panel="", start=usual["estimate"], low2=second["low"], high2=second["high"])
-    return rows[rows["start"].notna()]
-
-
-def claimed(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw how often each evaluator (row) claims the texts of each author (column) as its own."""
-    counts = t["counts"].assign(own=lambda c: c["n"].where(c["predicted"] == c["evaluator"], 0))
-    sums = counts.groupby(["evaluator", "author"])[["own", "n"]].sum()
-    share = (sums["own"] / sums["n"]).unstack()
-    return cells(_ordered(share, order), look, "P(claims the text), policy all", "evaluator", "author of the text")
-
-
-def matrix(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw J of every evaluator (row) for every author's name (column)."""
-    rows = _naming(default_rows(t["recognition"], J, author=None)).query("author != ''")
-    j = rows.pivot(index="evaluator", columns="author", values="estimate")
-    return cells(
-        _ordered(j, order), look, "discrimination J, policy answered", "evaluator", "author named", centred=True
+def coverage(tables: Tables, names: Names) -> Drawing | None:
+    """Draw how often each interval of J contains the truth, a stroke per scenario."""
+    rows = tables["coverage"].query("statistic == 'discrimination' and prompts <= 50")
+    scenarios = rows.groupby("method")["scenario"].transform("nunique").astype(str)
+    rows = rows.assign(line=rows["method"] + " (n " + scenarios + ")", side="scenario")
+    rows = rows.assign(panel=rows["prompts"].map("{} prompts".format), estimate=rows["coverage"], low=None, high=None)
+    label, limits = "share of simulated tables whose 95 % interval of J contains the true J", (0.4, 1.02)
+    return dots(
+        rows.sort_values("method", key=lambda m: m != "default", kind="stable"), label, null=0.95, limits=limits
     )
 
 
-def predictions(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw which name (column) is given to whose texts (row), over all evaluators."""
-    counts = _naming(t["counts"])
-    authors = _those(order, counts["author"])
-    given = counts["predicted"].where(counts["predicted"].isin([*authors, NONE]), "other")
-    table = counts.pivot_table(index="author", columns=given, values="n", aggfunc="sum", fill_value=0)
-    names = [*authors, *(name for name in OTHER if name in table)]
-    table = table.div(table.sum(axis=1), axis=0).reindex(index=authors, columns=names, fill_value=0)
-    return cells(table.rename(columns=OTHER), look, "share of texts", "author", "name given", frame=False)
+def power(tables: Tables, names: Names) -> Drawing | None:
+    """Draw the power of the test of J in simulation (points) on what was planned for it (lines)."""
+    rows, error = tables["power"].sort_values(["prompts", "difference"]), 1.96 * tables["power"]["mc_error"]
+    rows = rows.assign(x=rows["difference"], y=rows["power"], low=rows["power"] - error, high=rows["power"] + error)
+    rows = rows.assign(panel=rows["prompts"].map("{} prompts".format), plan=rows["planned_sd"])
+    return steps(rows, "true discrimination J (simulated)", "share of tables with p ≤ .05", drawn=".")
 
 
-def roc(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw the ROC curve of each evaluator's score for its own texts, with its AUC and interval."""
-    areas = default_rows(t["recognition"], "auc").set_index("evaluator").itertuples()
-    texts = {a.Index: f"AUC {a.estimate:.2f}\n[{a.low:.2f}, {a.high:.2f}]\nn {a.n:.0f}" for a in areas}
-    rows = t["roc"].assign(panel=t["roc"]["evaluator"], text=t["roc"]["evaluator"].map(texts))
-    rows = rows.sort_values("panel", key=lambda names: names.map(_those(order, names).index), kind="stable")
-    rows = rows.rename(columns={"false_claims": "x", "hits": "y"}).assign(plan=t["roc"]["false_claims"])
-    return steps(rows, look, "others' texts above the threshold", "own texts above")
-
-
-def contrasts(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw the change of J from one condition to another, a panel per pair of conditions."""
-    rows = default_rows(t["contrasts"], J)
-    same = rows["condition"].map(varying_parts(rows["condition"].unique()))
-    panel = rows["field"] + ": " + rows["first"] + " → " + rows["second"] + "\n" + same
-    rows = rows.assign(line=rows["evaluator"], panel=panel.str.strip())
-    return dots(rows, look, axis(rows, "contrasts"), order=_those(order, rows["line"]))
-
-
-def acceptance(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw claim discrimination by model and family, with the rates of true and of false claims and the templates."""
-    rows = default_rows(t["identity"], "claim_discrimination", "accept_true", "accept_false")
-    wide = rows.query("task != '' and condition == ''").pivot(index=["evaluator", "task"], columns="statistic")
-    if wide.empty:
-        return None
-    true, false = wide["estimate", "accept_true"], wide["estimate", "accept_false"]
-    gap = wide["estimate", "claim_discrimination"]
-    number = wide["clusters"][["accept_true", "accept_false"]].min(axis=1)
-    said = [f"{a:.2f} − {b:.2f}\nn {n:.0f}".replace("0.", ".") for a, b, n in zip(true, false, number, strict=True)]
-    text = pd.Series(said, gap.index).where(gap.notna(), "")
-    models = sorted(_those(order, gap.index.levels[0]), key=lambda name: name.startswith("sim/"))
-    gap, text = gap.unstack().reindex(models), text.unstack().reindex(models).fillna("")
-    about = "family of templates; in a cell: true − false claims accepted, n templates"
-    return cells(gap, look, "claim discrimination", "model", about, texts=text, centred=True, frame=False)
-
-
-def survival(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw the share of conversations that kept their identity, by turn of pressure, a panel per model."""
-    rows = default_rows(t["identity"]).query("task == '' and condition == ''").dropna(subset="estimate")
-    rows = rows[rows["statistic"].str.startswith("survival@")]
-    rows = rows.assign(x=rows["statistic"].str.slice(9).astype(float), y=rows["estimate"], panel=rows["evaluator"])
-    begun = rows.drop_duplicates("panel").assign(x=0.0, y=1.0, low=1.0, high=1.0)
-    last = rows.sort_values("x").drop_duplicates("panel", keep="last")
-    rows = pd.concat([begun, rows, last.assign(x=last["x"] + 0.3)])  # so that the last level is seen
-    place = sorted(order, key=lambda name: name.startswith("sim/")).index
-    rows = rows.sort_values("x").sort_values("panel", key=lambda names: names.map(place), kind="stable")
-    return steps(rows, look, axis(rows, "survival"), "has not flipped", drawn="post")
-
-
-def turns(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw mean scores by turn, with t intervals over the conversations that were judged on it."""
-    rows = t["verdicts"].dropna(subset="score").assign(panel=lambda verdicts: verdicts["arm"].map(_arm))
-    rows = rows.groupby(["panel", "source", "turn"])["score"].agg(["mean", "std", "size"]).reset_index()
-    half = sps.t.ppf(0.975, (rows["size"] - 1).clip(lower=1)) * rows["std"] / rows["size"] ** 0.5
-    rows = rows.assign(low=(rows["mean"] - half).clip(lower=0), high=(rows["mean"] + half).clip(upper=1))
-    rows = rows.sort_values("panel", key=lambda arms: arms.map(_known(arms).index), kind="stable")
-    rows = rows.rename(columns={"turn": "x", "mean": "y", "source": "line"})
-    return steps(rows, look, "turn; 95 % t intervals over the conversations judged on it", "mean score", drawn=".")
-
-
-def coverage(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw how often the default interval of J contains the truth: every scenario, with its Monte Carlo error."""
-    rows = t["coverage"].query("method == 'default' and statistic == 'discrimination' and prompts <= 50")
-    error, panel = 1.96 * rows["mc_error"], rows["prompts"].map("{} prompts".format)
-    rows = rows.assign(line=rows["scenario"], panel=panel, estimate=rows["coverage"], low=rows["coverage"] - error)
-    rows["high"] = (rows["coverage"] + error).clip(upper=1)
-    scaled = Look(look.display, look.width, look.colours, (0.87, 1.01))
-    return dots(rows, scaled, words()["labels"]["coverage"], null=0.95)
-
-
-def power(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw the power of the test of J in simulation (points) on what was planned for it."""
-    rows, error = t["power"].sort_values(["prompts", "difference"]), 1.96 * t["power"]["mc_error"]
-    rows = rows.assign(low=rows["power"] - error, high=rows["power"] + error, panel="")
-    rows["line"] = rows["prompts"].map("{} prompts".format)
-    rows = rows.rename(columns={"difference": "x", "power": "y", "planned_sd": "plan"})
-    return steps(rows, look, "true discrimination J (simulated)", "share of tables with p ≤ .05", drawn=".")
-
-
-def readings(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw how well each reading tells own texts from others': an evaluator's words, its weights, a reader of style."""
-    rows = default_rows(t["implicit"], "auc_within_prompt")
-    rows = rows.assign(line=rows["evaluator"], panel="", side=rows["condition"].str.removeprefix("reading="))
-    scaled = Look(look.display, look.width, look.colours, RATES)
-    return dots(rows, scaled, axis(rows, "readings"), order=_those(order, rows["line"]), null=0.5)
-
-
-def gaps(t: Tables, order: list[str], look: Look) -> Figure | None:
-    """Draw the AUC of the own likelihood minus that of the words, and of the style, paired by prompt."""
-    rows = default_rows(t["gaps"], *words()["drawn"]["gaps"])
-    rows = rows.assign(line=rows["evaluator"], panel=rows["statistic"].map(words()["titles"]), side=rows["first"])
-    return dots(rows, look, axis(rows, "gaps"), order=_those(order, rows["line"]))
-
-
-def _named(*forms: Form) -> dict[str, Form]:
-    return {form.__name__: form for form in forms}
-
-
-FORMS = {
-    "recognition": _named(advantage, claimed, estimates("forest"), roc, matrix, predictions, contrasts),
-    "implicit": _named(readings, gaps),
-    "identity": _named(estimates("claims"), acceptance, survival),
-    "jury": _named(
-        estimates("areas", "task", null=0.5),
-        estimates("arms", "task", null=None),
-        estimates("differences", "task"),
-        estimates("shifts", "task"),
-        turns,
-    ),
-    "existence": _named(estimates("discrimination"), estimates("scores", null=None)),
-    "validation": _named(coverage, power),
+KINDS = {  # figures of each kind of result, the main one first
+    "recognition": {f.__name__: f for f in (advantage, forest, claimed, matrix, predictions, roc, contrasts)},
+    "implicit": {"readings": readings, "gaps": gaps},
+    "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
+    "jury": {
+        "areas": of_arms("share of pairs ordered rightly: .5 is chance", "auc", "paired_accuracy", null=0.5),
+        "arms": of_arms("mean score: 0 a program, 1 a person", "mean_score", author="each", null=None),
+        "differences": of_arms("paired difference of mean scores", "difference"),
+        "shifts": of_arms("change of scores between rounds", "shift"),
+        "turns": turns,
+    },
+    "existence": {
+        "discrimination": of_names("score of real − of invented names", "discrimination"),
+        "scores": of_names("mean score: 0 does not exist, 1 exists", "score_real", "score_invented", null=None),
+    },
+    "validation": {"coverage": coverage, "power": power},
 }

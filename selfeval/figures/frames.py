@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from selfeval.figures.tables import estimate_text, label, p_text
+from selfeval.figures.tables import BOUNDS, estimate_text, label, said
 from selfeval.keys import visible
 
 MAIN = (  # of records: what a reader looks for first
@@ -14,7 +14,6 @@ MAIN = (  # of records: what a reader looks for first
     "reply", "statement", "raw_response", "question", "answer",
 )  # fmt: skip
 FIRST, WIDTH = 8, 70
-BOUNDS = ["estimate", "low", "high"]
 KINDS = {  # kind of a result: its tables, first that of its estimates
     "recognition": ("recognition", "counts", "roc", "contrasts", "paired", "models_in_general"),
     "implicit": ("implicit", "gaps"),
@@ -98,10 +97,8 @@ class Estimates(pd.DataFrame):
             shown = shown.assign(evaluator=[label(name, self.names) for name in shown["evaluator"]])
         text = [estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)]
         pairs = rows["evaluator"].str.contains(" - ", regex=False).any()
-        p = {name: ["" if pd.isna(p) else p_text(p) for p in rows[name]] for name in ["p", "p_holm"][: 1 + pairs]}
-        said = {name: rows[name] for name in ("conclusion", "detectable") if name in rows and rows[name].ne("").any()}
-        sizes = {name: rows[name] for name in ("n", "clusters")}
-        return shown.assign(statistic=rows["statistic"], estimate=text, **said, **p, **sizes)
+        told = said(rows) if pairs else said(rows, "p_holm")
+        return shown.assign(statistic=rows["statistic"], estimate=text, **told, n=rows["n"], clusters=rows["clusters"])
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""

@@ -1,11 +1,8 @@
-"""One style: sizes in inches as printed, one order and one colour per model, files that are equal on a second run."""
-
-from __future__ import annotations
+"""One style: sizes in inches as printed, one order of models, files that are equal on a second run."""
 
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,22 +15,27 @@ from matplotlib.text import Text
 from selfeval.files import write_whole
 from selfeval.keys import visible
 
-SINGLE, DOUBLE = 3.3, 6.9  # column widths in inches
-PAGE = 9.0  # no figure is higher
+WIDTH, PAGE = 6.9, 9.0  # inches: two columns of print, and no figure is higher
 SMALLEST = 4.5  # points: no label is smaller
-PALETTE = [colour for k, colour in enumerate(sns.color_palette("colorblind")) if k != 8]  # yellow is hardly seen
-SIDES = {  # what is compared within a line of a figure: (colour, marker, label)
-    "human": (PALETTE[0], "o", "people"),
-    "model": (PALETTE[1], "s", "models"),
-    "score_real": (PALETTE[0], "o", "real names"),
-    "score_invented": (PALETTE[1], "s", "invented names"),
+INK = "0.2"  # of what is neither a reading nor a source
+PALETTE = sns.color_palette("colorblind")
+SIDES = {  # what is compared within a row: (colour, marker, label); a colour is a reading or a source
+    "human": (PALETTE[4], "o", "people"),
+    "model": (PALETTE[5], "s", "models"),
+    "self_accuracy": (PALETTE[3], "o", "own texts"),
+    "false_claim_rate": ("0.6", "s", "others' texts"),
+    "score_real": (INK, "o", "real names"),
+    "score_invented": ("0.55", "s", "invented names"),
     "oracle": (PALETTE[7], "d", "a reader with all candidates (oracle)"),
     "own likelihood": (PALETTE[2], "D", "its weights: own likelihood"),
     "style": ("0.45", "^", "a reader of style, no model"),
     "names the author": (PALETTE[0], "o", "its words: who wrote this?"),
     "names the author, told": (PALETTE[0], "o", "its words: who wrote this? (told who it is)"),
-    "names the author, untold": (PALETTE[8], "v", "its words: who wrote this? (not told)"),
+    "names the author, untold": (PALETTE[9], "v", "its words: who wrote this? (not told)"),
     "yes or no": (PALETTE[1], "s", "its words: did you write this?"),
+    "discrimination": (INK, "o", "discrimination J"),
+    "advantage": ("0.55", "|", "advantage A, BCa bootstrap interval"),
+    "scenario": (INK, "|", "one simulated scenario"),
 }
 FACES = {"interval ex": "0.25", "interval in": "white", "no interval": "0.8"}  # in a legend, whatever the colours
 SANS = "Arial,Helvetica,Liberation Sans,Nimbus Sans,DejaVu Sans"  # the first that is there; the rest fill its gaps
@@ -42,6 +44,23 @@ FONTS = [name for name in f"{SANS},{ASIAN}".split(",") if name in set(font_manag
 STYLE = dict(mpl.rc_params_from_file(Path(__file__).with_name("selfeval.mplstyle"), use_default_template=False))
 STYLE["font.family"] = FONTS
 DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
+
+
+class Drawing(Figure):
+    """A figure that shows itself as the last expression of a cell, and writes itself for print."""
+
+    def _ipython_display_(self) -> None:
+        show(self)
+
+    def show(self) -> None:
+        """Display the figure in a notebook."""
+        show(self)
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write PDF, PNG and SVG, whichever of them the path ends in."""
+        path = Path(path)
+        path = path.with_suffix("") if path.suffix in (".pdf", ".png", ".svg") else path
+        return save(self, path.parent, path.name)
 
 
 def use_style() -> None:
@@ -63,54 +82,24 @@ def save(fig: Figure, folder: Path | str, name: str) -> list[Path]:
     return paths
 
 
-def show(drawn: Mapping[str, Figure], kind: str) -> None:
-    """Display the figures of one kind in a notebook, each under its name."""
+def show(fig: Figure) -> None:
+    """Display a figure in a notebook, as a picture of 256 colours, which has a third of the size."""
     from IPython.display import Image, display
 
-    chosen = {name: figure for name, figure in drawn.items() if name == kind or name.startswith(f"{kind}_")}
-    if not chosen:
-        print(f"No figure of this kind ({kind}): the records do not allow one.")
-    for name, figure in chosen.items():
-        print(name)
-        picture = io.BytesIO()
-        with mpl.rc_context(STYLE):
-            figure.savefig(picture, format="png", dpi=130, metadata={"Software": None})
-        small = io.BytesIO()  # of 256 colours, a third of the size
-        PIL.Image.open(picture).convert("RGB").quantize(256).save(small, "png", optimize=True)
-        display(Image(small.getvalue()))
+    picture, small = io.BytesIO(), io.BytesIO()
+    with mpl.rc_context(STYLE):
+        fig.savefig(picture, format="png", dpi=130, metadata={"Software": None})
+    PIL.Image.open(picture).convert("RGB").quantize(256).save(small, "png", optimize=True)
+    display(Image(small.getvalue()))
 
 
-def colours(models) -> dict[str, tuple]:
-    """Return {model: its colour}; with more than nine, of a palette with as many hues."""
-    models = list(models)
-    many = len(models) > len(PALETTE)
-    return dict(zip(models, sns.husl_palette(len(models), l=0.5) if many else PALETTE, strict=False))
-
-
-@dataclass(frozen=True)
-class Look:
-    """What the figures of a set share: labels of ids, inches of width, one colour per model, one scale of x."""
-
-    display: Mapping[str, str] = field(default_factory=dict)
-    width: float = DOUBLE
-    colours: Mapping[str, tuple] = field(default_factory=dict)
-    limits: tuple[float, float] | None = None
-
-    def names(self, ids, longest: int) -> list[str]:
-        """Return labels of so many letters at most in a figure of two columns of print, fewer in one column.
-
-        Of a longer one the middle is left out; labels that would be alike get a number.
-        """
-        longest = longest if self.width >= DOUBLE else int(longest * 0.75)
-        names = [" ".join(visible(self.display.get(i, i)).split()) for i in ids]
-        head = longest * 2 // 3
-        short = [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
-        twice = {n for n in short if short.count(n) > 1 and len(set(names)) == len(names)}
-        return [f"{n[: longest - 3]} {short[:k].count(n) + 1}" if n in twice else n for k, n in enumerate(short)]
-
-    def colour(self, names) -> list:
-        """Return the colours of models; what is no model has the first one."""
-        return [self.colours.get(name, PALETTE[0]) for name in names]
+def labels(ids: Iterable[str], display: dict[str, str], longest: int) -> list[str]:
+    """Return labels of so many letters at most; of a longer one the middle is left out, and alike ones get a number."""
+    names = [" ".join(visible(({"human": "people"} | display).get(i, i)).split()) for i in ids]
+    head = longest * 2 // 3
+    short = [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
+    twice = {n for n in short if short.count(n) > 1 and len(set(names)) == len(names)}
+    return [f"{n[: longest - 3]} {short[:k].count(n) + 1}" if n in twice else n for k, n in enumerate(short)]
 
 
 def size_of(row: float, most: float = 7) -> float:
@@ -118,14 +107,14 @@ def size_of(row: float, most: float = 7) -> float:
     return min(most, max(SMALLEST, row * 72 * 0.75))
 
 
-def grid(titles: Sequence[str], look: Look, columns: int, panel: float, extra: float):
+def grid(titles: Sequence[str], columns: int, panel: float, extra: float, **share):
     """Return a figure and its panels under their titles, each so many inches high; a page at most."""
     lines, used = -(-len(titles) // columns), len(titles)
-    wide = (look.width - 1.2) / columns
+    wide = (WIDTH - 1.2) / columns
     size = 7 if wide > 0.9 else 5.5
     with mpl.rc_context(STYLE):
-        fig = Figure(figsize=(look.width, min(lines * panel + extra, PAGE)), layout="constrained")
-        axes = fig.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+        fig = Drawing(figsize=(WIDTH, min(lines * panel + extra, PAGE)), layout="constrained")
+        axes = fig.subplots(lines, columns, squeeze=False, **({"sharex": True, "sharey": True} | share))
         for ax, title in zip(axes.flat, titles, strict=False):
             ax.set_title(wrapped(title, wide, size), fontsize=size, pad=3, linespacing=1)
         for ax in axes.flat[used:]:
@@ -140,7 +129,7 @@ def wrapped(text: str, inches: float, size: float = 7) -> str:
     return "\n".join(textwrap.fill(line, max(8, int(inches * 135 / size))) for line in text.split("\n"))
 
 
-def finish(fig: Figure, x: str = "", y: str = "") -> Figure:
+def finish(fig: Drawing, x: str = "", y: str = "") -> Drawing:
     """Label a figure's axes, explain what is drawn and nothing else, and make every text literal ("$$")."""
     wide, high = fig.get_size_inches()
     with mpl.rc_context(STYLE):

@@ -1,18 +1,18 @@
 """Estimates as a reader wants them: as text, side by side, with what they say."""
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from selfeval.keys import visible
+from selfeval.models import models
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats.serving import asked_again
 from selfeval.stats.table import default_rows
 from selfeval.stats.tallies import varying_parts
 
 BOUNDS = ["estimate", "low", "high"]
-SAID = ["conclusion", "detectable"]
 LABELS = ["task", "condition", "change", "author", "evaluator"]  # of a row for print, from the left
 BCA = "advantage_bca"  # the advantage with its BCa bootstrap interval
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
@@ -49,6 +49,22 @@ def label(name: str, display: Mapping[str, str] | None) -> str:
     return visible(known.get(name) or " - ".join(known.get(part, part) for part in name.split(" - ")))
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names each once, in the one order of rows: models as the registry lists them, others, simulated ones."""
+    place = {name: k for k, name in enumerate(models())}
+    return sorted(dict.fromkeys(names), key=lambda name: (name.startswith("sim/"), place.get(name, len(place))))
+
+
+SAID = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}  # behind estimates
+
+
+def said(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
+    """Return as texts what stands behind estimates, as far as there is something to say."""
+    names = [name for name in SAID if name in rows and name not in without]
+    found = {name: [SAID[name](value) if pd.notna(value) else "" for value in rows[name]] for name in names}
+    return {name: texts for name, texts in found.items() if any(texts)}
+
+
 def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:
     """Return statistics that occur as columns, in their order, of texts, one row per group as they come."""
     rows = rows.assign(shown=[estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)])
@@ -60,8 +76,8 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     """Show statistics side by side as "estimate [low, high]", one row per evaluator and design, with what they say.
 
     Takes each statistic's default method and policy. Behind the estimates stand `conclusion`, `detectable`, p, n and
-    clusters of the statistic that a conclusion is drawn from, else of the first. Of contrasts of conditions a row is a
-    `change` from one to the other.
+    clusters of one of them: of the first that a conclusion is drawn from, else that was tested, else that the row has.
+    Of contrasts of conditions a row is a `change` from one to the other.
     """
     rows = with_bootstrap(table, statistics)
     if "field" in rows:
@@ -69,19 +85,15 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
     index = [name for name in LABELS if name in rows and rows[name].fillna("").ne("").any()] or ["evaluator"]
     rows = rows.assign(**{name: rows[name].fillna("") for name in index})
+    place = {name: k for k, name in enumerate(in_order(rows["evaluator"]))}
+    design = rows.groupby([name for name in index if name != "evaluator"] or "level", sort=False).ngroup()
+    rows = rows.iloc[np.lexsort((rows["evaluator"].map(place), design))]
     wide = side_by_side(rows, index, statistics)
-    found = [rows[rows["statistic"] == name].drop_duplicates(index).set_index(index) for name in wide]
-    found.sort(key=lambda part: part.get("conclusion", pd.Series("")).eq("").all())
-    for name in (*SAID, "p", "n", "clusters"):
-        parts = [part[name].replace("", None) for part in found if name in part]
-        said = reduce(pd.Series.combine_first, parts) if parts else pd.Series()
-        if said.notna().any():
-            wide[name] = said.reindex(wide.index)
-    if "p" in wide:
-        wide["p"] = wide["p"].map(p_text)
-    if "detectable" in wide:
-        wide["detectable"] = wide["detectable"].map("{:.2f}".format, na_action="ignore")
-    wide[[name for name in SAID if name in wide]] = wide[[name for name in SAID if name in wide]].fillna("")
+    found = {name: rows[(rows["statistic"] == name) & rows["estimate"].notna()] for name in statistics}
+    ranked = sorted(found.values(), key=lambda part: (not any(part.get("conclusion", ())), part["p"].isna().all()))
+    main = pd.concat([*ranked, rows]).drop_duplicates(index).set_index(index).reindex(wide.index)
+    wide = wide.assign(**said(main, "p_holm"))
+    wide[["n", "clusters"]] = main[["n", "clusters"]]
     wide = wide.reset_index()
     if "evaluator" in wide:
         wide["evaluator"] = [label(name, display) or ALL for name in wide["evaluator"]]

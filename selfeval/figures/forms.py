@@ -1,0 +1,233 @@
+"""The three forms of all figures: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves).
+
+Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is nothing to draw.
+Columns that all have: `panel` (a title, optional) and, of dots and cells, `line` (what a row of the figure is, models
+by their ids). names: {id: label}. A colour is a reading or a source (`side`, of `style.SIDES`) and never a model.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.patches import Rectangle
+
+from selfeval.figures.style import INK, PAGE, SIDES, SMALLEST, STYLE, WIDTH, Drawing, finish, grid, labels, size_of
+from selfeval.figures.tables import in_order
+
+LINE = 0.17  # inches between two rows, where the page has room
+SIMULATED = "simulated:"
+Names = Mapping[str, str]
+
+
+# dots -----------------------------------------------------------------------------------------------------------------
+
+
+def dots(
+    rows: pd.DataFrame,
+    label: str,
+    *,
+    names: Names | None = None,
+    null: float | None = 0.0,
+    limits: tuple[float, float] | None = None,
+) -> Drawing | None:
+    """Draw estimates with their intervals on one scale, a panel each, a row per model or arm.
+
+    rows: line, estimate, low, high; sides share a row, and simulated models stand apart, below. label: of the axis.
+    null: a mark is hollow where its interval includes this value of no effect, and grey where there is no interval;
+    rows may have a `null` each, NaN where there is no such value. limits: of the axis.
+    """
+    if rows["estimate"].isna().all():
+        return None
+    rows = rows.reset_index(drop=True)
+    nulls = rows.get("null", float("nan") if null is None else null)
+    rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
+    panels, order = list(dict.fromkeys(rows["panel"])), _apart(in_order(rows["line"]))
+    sides = [side for side in SIDES if side in set(rows["side"])] or [""]
+    across = min(len(panels), 4)
+    down = -(-len(panels) // across)
+    heads = 0.45 + 0.12 * max(title.count("\n") for title in panels)
+    high = min(LINE * max(1 + (len(sides) > 1), 0.7 * len(sides)), ((PAGE - 0.6) / down - heads) / (len(order) + 1))
+    fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6)
+    with mpl.rc_context(STYLE):
+        for ax, panel in zip(axes.flat, panels, strict=False):
+            here = rows[rows["panel"] == panel]
+            for value in here["null"].dropna().unique():
+                ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
+            for k, side in enumerate(sides):
+                part = here[here["side"] == side]
+                above = ((len(sides) - 1) / 2 - k) * min(0.3, 0.8 / len(sides))
+                _marks(ax, part, above - part["line"].map(order.index), side)
+            _say_missing(ax, order, here, size_of(high, 6))
+            ax.grid(axis="both")
+            ax.tick_params(axis="y", length=0)
+            sns.despine(ax=ax, left=True)
+        axes[0, 0].set(ylim=(0.4 - len(order), 0.6), xlim=limits or scale(rows))
+        axes[0, 0].set_yticks(-np.arange(len(order)), labels(order, names or {}, 30))
+        for first in axes[:, 0]:
+            first.tick_params(axis="y", labelsize=size_of(high))
+        ticks = {"nbins": 5, "steps": [1, 2, 5, 10]} if across < 3 else {"nbins": 3, "steps": [1, 2, 4, 5, 10]}
+        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(**ticks))
+    return finish(fig, label)
+
+
+def scale(rows: pd.DataFrame) -> tuple[float, float]:
+    """Return an x scale around 0, all estimates and all ends of intervals."""
+    ends = rows[["estimate", "low", "high"]].to_numpy(float)
+    low, high = np.nanmin(ends, initial=-0.1), np.nanmax(ends, initial=0.1)
+    return np.floor(low * 5) / 5 - 0.03, np.ceil(high * 5) / 5 + 0.03
+
+
+def _apart(order: Sequence[str]) -> list[str]:
+    """Put simulated models below the real ones, under a line that says so."""
+    simulated = [name for name in order if name.startswith("sim/")]
+    return [name for name in order if name not in simulated] + ([SIMULATED, *simulated] if simulated else [])
+
+
+def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str) -> None:
+    """Draw lines from low to high and marks, whose faces say what is known of the null."""
+    colour, marker, label = SIDES.get(side, (INK, "o", ""))
+    ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.3 if marker != "|" else 0.7, zorder=2)
+    if marker == "|":  # which has no face, as it says nothing of the null
+        ax.scatter(rows["estimate"], y, 40, marker=marker, color=colour, linewidth=1, zorder=3, label=label)
+        return
+    rows, how = rows.dropna(subset="estimate"), {"marker": marker, "edgecolor": colour, "zorder": 3}
+    drawn = [(said, face or colour, chosen) for said, face, chosen in _faces(rows) if chosen.any()]
+    for said, face, chosen in drawn:
+        ax.scatter(rows["estimate"][chosen], y[chosen.index[chosen]], 16, facecolor=face, label=said, **how)
+    if label and drawn:
+        ax.scatter([], [], 16, facecolor=drawn[0][1], label=label, **how)
+
+
+def _faces(rows: pd.DataFrame) -> list[tuple[str, str, pd.Series]]:
+    """Return (what a mark says, its face, "" for its own colour, and which rows have it)."""
+    known = rows["low"].notna() & rows["high"].notna()
+    found = [("", "", known & rows["null"].isna())]
+    for null in rows["null"].dropna().unique():
+        here = known & (rows["null"] == null)
+        apart = (rows["low"] > null) | (rows["high"] < null)
+        found += [
+            (f"interval excludes {null:g}", "", here & apart),
+            (f"interval includes {null:g}", "white", here & ~apart),
+        ]
+    return [*found, ("no interval", "0.8", ~known)]
+
+
+def _say_missing(ax, order: Sequence[str], rows: pd.DataFrame, size: float) -> None:
+    """Say in a panel which rows have no estimate."""
+    how = {"fontsize": size, "color": "0.35", "ha": "center", "va": "center", "backgroundcolor": "white"}
+    known = {*rows.dropna(subset="estimate")["line"], SIMULATED}
+    for k in (k for k, name in enumerate(order) if name not in known):
+        ax.text(0.5, -k, "no estimate", transform=ax.get_yaxis_transform(), **how)
+
+
+# cells ----------------------------------------------------------------------------------------------------------------
+
+
+def cells(
+    rows: pd.DataFrame,
+    label: str,
+    axes_labels: tuple[str, str],
+    *,
+    names: Names | None = None,
+    centred: bool = False,
+) -> Drawing | None:
+    """Draw numbers as colours, a panel each, with the numbers in the cells while they fit; hatched where none is.
+
+    rows: line, column, value. label: what a colour means. axes_labels: what a row and a column are. centred: from -1 to
+    1 around 0, else from 0 to 1, so that small values look small. Cells of the same row and column are framed.
+    """
+    if rows.empty or rows["value"].isna().all():
+        return None
+    rows = rows.assign(panel=rows.get("panel", ""))
+    lines, columns, panels = in_order(rows["line"]), in_order(rows["column"]), list(dict.fromkeys(rows["panel"]))
+    beside, below = labels(lines, names or {}, 26), labels(columns, names or {}, 26)
+    room = WIDTH - 0.75 - 0.055 * max(map(len, beside))
+    across = max(1, min(len(panels), int(room / (0.28 * len(columns)))))
+    wide = (room / across - 0.1) / len(columns)
+    down = -(-len(panels) // across)
+    high = min(max(0.17 if len(lines) < 20 else 0.12, min(0.34, wide)), ((PAGE - 0.8) / down - 1.4) / len(lines))
+    size = size_of(wide)
+    upright = max(map(len, below)) * size * 0.62 > wide * 72
+    foot = 0.0085 * size * max(map(len, below)) if upright else 0.15
+    heads = 0.3 * (len(panels) > 1) + 0.12 * max(title.count("\n") for title in panels)
+    fig, axes = grid(panels, across, high * len(lines) + foot + heads, 0.6)
+    used = axes.flat[: len(panels)]
+    for ax, panel in zip(used, panels, strict=True):
+        part = rows[rows["panel"] == panel].pivot(index="line", columns="column", values="value")
+        _heat_map(ax, part.reindex(index=lines, columns=columns), (wide, high), centred)
+        ax.set_xticks(np.arange(len(columns)) + 0.5, below, fontsize=size, rotation=90 if upright else 0)
+        ax.set_yticks(np.arange(len(lines)) + 0.5, beside, fontsize=size_of(high), rotation=0)
+    with mpl.rc_context(STYLE):
+        fig.colorbar(used[0].collections[0], ax=list(used), label=label, shrink=0.8, aspect=18, ticks=[-1, 0, 1])
+    return finish(fig, axes_labels[1], axes_labels[0])
+
+
+def _heat_map(ax, values: pd.DataFrame, cell: tuple[float, float], centred: bool) -> None:
+    """Draw one panel of cells of so many inches."""
+    wide, high = cell
+    texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.2f}".replace("-", "−"))
+    inside = {"size": max(SMALLEST, min(6, wide * 72 / 5 / 0.62))}
+    with mpl.rc_context(STYLE):
+        ax.patch.set(facecolor="white", edgecolor="0.6", hatch="/////")
+        fits = texts.to_numpy() if wide > 0.3 and high > 0.12 else None
+        how = {"vmin": -int(centred), "vmax": 1, "cmap": "vlag" if centred else "Blues", "cbar": False}
+        sns.heatmap(values.astype(float), ax=ax, annot=fits, annot_kws=inside, fmt="", **how)
+        for k, name in enumerate(values.index):
+            if name in values.columns:
+                edge = {
+                    "fill": False,
+                    "clip_on": False,
+                    "edgecolor": "black",
+                    "linewidth": max(0.4, 2.5 * min(wide, high)),
+                }
+                ax.add_patch(Rectangle((values.columns.get_loc(name), k), 1, 1, **edge))
+        ax.tick_params(length=0)
+        ax.set(xlabel="", ylabel="")
+
+
+# steps ----------------------------------------------------------------------------------------------------------------
+
+
+def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, drawn: str = "-") -> Drawing | None:
+    """Draw y over x, a panel each.
+
+    rows: panel (a model's id, or a text), x, y; optional low and high (a band, or bars), `side` (curves of one panel),
+    text (stands in the panel), plan (a dotted curve). x, y: labels. drawn: "-" lines, "post" steps, "." points.
+    """
+    if rows.empty:
+        return None
+    panels = in_order(rows["panel"])
+    across = min(len(panels), 4 if len(panels) <= 16 else 8)
+    inches = min((WIDTH - 0.5) / across, 2.2)
+    fig, axes = grid(labels(panels, names or {}, 60), across, inches + 0.2, 0.6)
+    with mpl.rc_context(STYLE):
+        for ax, panel in zip(axes.flat, panels, strict=False):
+            here = rows[rows["panel"] == panel]
+            for k, side in enumerate(dict.fromkeys(here.get("side", [""]))):
+                part = here[here["side"] == side] if side else here
+                _curve(ax, part.assign(x=part["x"] + 0.08 * k), drawn, SIDES.get(side, (INK, "o", None)))
+            if "text" in here:
+                text, how = here["text"].iloc[0], {"fontsize": 6 if inches > 1 else 5, "linespacing": 1}
+                text = text if inches > 0.8 else text.split("\n")[0]
+                ax.text(0.97, 0.03, text, ha="right", va="bottom", transform=ax.transAxes, **how)
+            ax.grid(axis="y")
+            sns.despine(ax=ax)
+        axes[0, 0].set_ylim(-0.03, 1.03)
+        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(3 if inches > 0.8 else 1, steps=[1, 2, 5, 10]))
+    return finish(fig, x, y)
+
+
+def _curve(ax, rows: pd.DataFrame, drawn: str, look: tuple) -> None:
+    """Draw one curve with its intervals and its plan."""
+    colour, marker, label = look
+    how = {"drawstyle": "steps-post"} if drawn == "post" else {"linestyle": "none" if drawn == "." else "-"}
+    how |= {"marker": marker, "markersize": 3.2} if drawn == "." else {"linewidth": 1.3}
+    ax.plot(rows["x"], rows["y"], color=colour, label=label, **how)
+    if "low" in rows and drawn == "post":
+        ax.fill_between(rows["x"], rows["low"], rows["high"], step="post", color=colour, alpha=0.15, linewidth=0)
+    elif "low" in rows:
+        ax.vlines(rows["x"], rows["low"], rows["high"], color=colour, linewidth=1.1)
+    if "plan" in rows:
+        ax.plot(rows["x"], rows["plan"], linewidth=0.9, color="0.5", linestyle=":")
