@@ -25,7 +25,7 @@ from selfeval.roleplay import cast, conversation, humans, jury
 from selfeval.roleplay import report as jury_report
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.stats import serving
-from selfeval.stats.classifier import predict_authors, read_for_authors
+from selfeval.stats.readings import predict_authors, read_for_authors
 
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing

@@ -1,16 +1,13 @@
 """Which author of a corpus an evaluator is: by names, by hand, and never by a guess."""
 
-import openai  # noqa: F401  its import takes half a second, which is no part of a pause
-import pandas as pd
 import pytest
 from fake_server import FakeServer
-from written_files import run_notebook
 
+import selfeval as se
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get, get_all
 from selfeval.recognition.design import design, match_authors
 from selfeval.recognition.questions import Condition
-from selfeval.records import read_jsonl
 
 
 def texts_of(*authors, prompts=2):
@@ -42,21 +39,14 @@ def refused(names, evaluators, **said):
 def test_a_table_with_display_names_counts_an_evaluators_own_texts_as_its_own(tmp_path, registry, monkeypatch):
     """It was told that it is GPT-4.1, said yes to the texts of GPT-4.1, and each yes was a false claim."""
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    rows = [(author, f"prompt {k}", f"{author} on {k}.") for author in ("GPT-4.1", "Ann") for k in range(3)]
-    pd.DataFrame(rows, columns=["author", "prompt", "text"]).to_csv(tmp_path / "texts.csv", index=False)
-    asked = {"evaluators": "openai/gpt-4.1", "corpus": str(tmp_path / "texts.csv"), "answer": "free", "score": "none"}
     with FakeServer(reply="YES") as server:
         registry(f"providers: {{openrouter: {{base_url: '{server.url}'}}}}")
-        run_notebook("02_collect_predictions", **asked, tasks="binary_self", out=str(tmp_path))
+        how = {"task": "binary_self", "answer": "free", "score": "none"}
+        records = se.collect_predictions(texts_of("GPT-4.1", "Ann"), "openai/gpt-4.1", **how)
         assert all("You are GPT-4.1." in entry["body"]["messages"][0]["content"] for entry in server.ledger)
-    records = read_jsonl(tmp_path / "predictions_binary_self.jsonl")
-    assert [(r["true_model"], r["predicted_self"], r["is_correct"]) for r in records] == (
-        [("openai/gpt-4.1", True, True)] * 3 + [("Ann", True, False)] * 3
+    assert records[["true_model", "predicted_self", "is_correct"]].to_numpy().tolist() == (
+        [["openai/gpt-4.1", True, True], ["Ann", True, False]] * 2
     )
-
-
-def said(body):
-    return body["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -93,18 +83,10 @@ def test_a_name_of_two_is_an_error(registry):
     assert "'my/variant' wrote no text" in refused(["openai/gpt-4.1", "Ann"], ["my/variant"])
 
 
-def test_an_evaluator_that_wrote_nothing_stops_before_the_first_call(tmp_path, server, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    fake = server(reply="NO")
-    rows = [(author, f"prompt {k}", f"{author} on {k}.") for author in ("Ann", "GPT-4") for k in range(2)]
-    pd.DataFrame(rows, columns=["author", "prompt", "text"]).to_csv(tmp_path / "texts.csv", index=False)
-    asked = {"evaluators": ["openai:gpt-4o"], "corpus": str(tmp_path / "texts.csv"), "answer": "free"}
-    with pytest.raises(InputError, match=r"^'openai:gpt-4o' wrote no text of the corpus.*`allow_strangers`"):
-        run_notebook("02_collect_predictions", **asked, out=str(tmp_path))
-    assert fake.ledger == []
-    run_notebook("02_collect_predictions", **asked, allow_strangers=True, out=str(tmp_path))
-    records = read_jsonl(tmp_path / "predictions_binary_self.jsonl")
-    assert [record["true_model"] for record in records] == ["Ann", "Ann", "GPT-4", "GPT-4"]
+def test_an_evaluator_that_wrote_nothing_is_refused_unless_strangers_are_allowed():
+    asked = ["Ann", "GPT-4"], ["openai:gpt-4o"]
+    assert refused(*asked).startswith("'openai:gpt-4o' wrote no text of the corpus") and "`allow" in refused(*asked)
+    assert matched(*asked, allow_strangers=True) == ["Ann", "GPT-4"]
 
 
 def test_a_stranger_that_is_called_like_an_author_is_not_asked(registry):

@@ -106,7 +106,7 @@ def test_the_interval_of_models_like_these_by_hand(always, on_even, mean, varian
     p, n = (1 + mean) / 2, (1 - mean**2) / variance
     width = 4 * t / (1 + t**2 / n) * np.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
     assert found["estimate"] == pytest.approx(mean) and (found["clusters"], found["cluster_unit"]) == (8, "model")
-    assert found["high"] - found["low"] == pytest.approx(width, rel=0.02)
+    assert found["high"] - found["low"] == pytest.approx(width, rel=0.005)
     assert -1 < found["low"] < mean < found["high"] < 1
     if (always, on_even) == (4, 4):
         these = general(recognising(4, 4), "clustered_t")

@@ -124,7 +124,8 @@ def test_an_export_is_imported_and_written_again_to_the_byte(store, tmp_path, mo
     assert f"0 new replies, {count} already" in run_command("store", "import", export)
     run_command("store", "export", again)
     assert again.read_bytes() == same.read_bytes() == export.read_bytes()
-    assert f"{FACTS['replies'] - count} new replies" in run_command("store", "merge", store)
+    rescued = 1  # beside the store by 0.1: `import` adds it
+    assert f"{FACTS['replies'] - count - rescued} new replies" in run_command("store", "merge", store)
 
 
 @pytest.mark.parametrize("condition", make.PREDICTED)
@@ -245,7 +246,13 @@ def hold_table(name, now, frozen, tolerance=1e-9):
         who = f"{name}: " + ", ".join(f"{k} {v}" for k, v in zip(keys, key, strict=False) if v not in ("", "nan"))
         assert key in after, f"{who} is no longer in the table"
         for column, value in row.items():
-            assert close(after[key][column], value, tolerance), f"{who}: {column} is {after[key][column]}, was {value}"
+            here = after[key][column]
+            assert unchanged(column, here, value, tolerance), f"{who}: {column} is {here}, was {value}"
+
+
+def unchanged(column, now, was, tolerance):
+    """Tell whether a value is what it was; there may be more notes than there were."""
+    return {*was.split("; ")} <= {"", *now.split("; ")} if column == "note" else close(now, was, tolerance)
 
 
 def by_key(table, keys):

@@ -13,7 +13,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
-from selfeval.recognition import answers, design, prompts
+from selfeval.recognition import answers, design, questions
 from selfeval.recognition import texts as controls
 from selfeval.recognition.questions import Condition, Question
 from selfeval.recognition.texts import generate_texts, paraphrase
@@ -120,7 +120,7 @@ def test_a_condition_changes_the_question():
     assert "You are" not in exact and "- Perfect\n" in exact and texts[0]["prompt"] not in exact
     assert "You are mine/spy." in hinted and "- sim/perfect\n" in hinted and "It is known that" in hinted
     assert "You are Spy 3." in binary and texts[0]["prompt"] in binary and "- Perfect" not in binary
-    assert "- Perfect\n" in listed and listed.endswith(f"{prompts.YES_OR_NO} and nothing else.")
+    assert "- Perfect\n" in listed and listed.endswith(f"{questions.YES_OR_NO} and nothing else.")
     author, told = get_all("sim/perfect"), {"tell_prevalence": True}
     assert "One in 2 of the texts in this series is your own." in asked("exact_model", *author, **told)
     half = asked("exact_model", *author, prevalence="balanced", **told)
@@ -150,7 +150,7 @@ def test_pairs_are_shown_in_both_orders_against_every_other_author():
     assert seen[0].index(own) < seen[0].index(other) and seen[1].index(other) < seen[1].index(own)
     assert rows[1]["predicted_model"] == "sim/good" and rows[0]["other_text_id"] == texts[1]["text_id"]
     better, records = spied(texts, Condition(question="better"), "pairwise_self", "Text 2")
-    assert prompts.BETTER in better[0] and {r["is_correct"] for r in records["pairwise_self"]} == {None}
+    assert questions.BETTER in better[0] and {r["is_correct"] for r in records["pairwise_self"]} == {None}
 
 
 def test_with_peers_each_pair_of_two_others_is_asked_about_in_both_orders():
@@ -176,18 +176,13 @@ def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
         return f"{begun} YES"  # as llama.cpp's server answers
 
     records = ask([from_callable(spy, "sim/perfect", "Perfect")], texts, condition, "binary_self")["binary_self"]
-    assert {(r["reply"].strip(), r["predicted_self"], r["condition"]["provenance"]) for r in records} == {
-        ("YES", True, provenance)
-    }
+    assert {(r["reply"].strip(), r["predicted_self"]) for r in records} == {("YES", True)}
     request, text, *rest = [message["content"] for message in seen[0]]
     asks = rest[0] if provenance == "own_turn" else request
     assert request.startswith(texts[0]["prompt"]) and text.startswith(texts[0]["text"])
-    assert prompts.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
-    both = ask(get_all(["sim/perfect", "sim/good"]), texts, condition)
-    claimed = {
-        r["predicted_self"] for r in both["binary_self"] if r["evaluator_model"] == r["true_model"] == "sim/perfect"
-    }
-    assert claimed == {True}  # simulated models find their text there
+    assert questions.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
+    own = [r for r in ask(get_all("sim/perfect"), texts, condition)["binary_self"] if r["true_model"] == "sim/perfect"]
+    assert {r["predicted_self"] for r in own} == {True}  # simulated models find their text there
 
 
 def test_provenance_is_of_one_text_and_a_begun_answer_needs_a_provider_that_goes_on_with_it():
@@ -276,34 +271,26 @@ def corpus(prompts=2, samples=1):
 def candidates(texts, seed):
     """Return {text id: the candidates in the order shown}, read from the questions themselves."""
     asked = design.design(MODELS[:1], texts, PLAIN, tasks="exact_model", seed=seed)
-    shown = [prompts.CANDIDATE_LINE.findall(q.request().messages[-1]["content"]) for q in asked]
+    shown = [questions.CANDIDATE_LINE.findall(q.request().messages[-1]["content"]) for q in asked]
     return {q.texts[0]["text_id"]: order for q, order in zip(asked, shown, strict=True)}
 
 
-def turned(order):
-    """Return an order from its first name in the alphabet on: the same however it is rotated."""
-    start = order.index(min(order))
-    return tuple(order[start:] + order[:start])
-
-
-def test_a_seed_changes_both_the_order_of_the_candidates_and_where_it_begins():
+def test_names_and_texts_go_round_all_places_and_another_seed_draws_other_orders():
     texts = corpus(prompts=6)
     drawn = [candidates(texts, seed) for seed in range(4)]
     assert drawn[0] == candidates(texts, 0) and all(sorted(order) == NAMES for order in drawn[0].values())
-    for one, other in itertools.combinations(drawn, 2):
-        changed = [turned(one[t["text_id"]]) != turned(other[t["text_id"]]) for t in texts[::4]]  # one of each prompt
-        assert sum(changed) >= 2
     for text, author in zip(texts, NAMES * 6, strict=True):  # the truth stands elsewhere with each of four seeds
         assert sorted(orders[text["text_id"]].index(author) for orders in drawn) == [0, 1, 2, 3]
-
-
-def test_a_seed_changes_lineups_and_every_author_stands_at_every_place():
-    drawn = []
+    for group in zip(*[iter(texts)] * 4, strict=True):  # of one prompt
+        assert all(len({*place}) == 4 for place in zip(*(drawn[0][text["text_id"]] for text in group), strict=True))
+    turned = [drawn[seed][0][drawn[seed][0].index("Ann") :] + drawn[seed][0] for seed in range(4)]
+    assert len({tuple(order[:4]) for order in turned}) > 1  # not the same order, begun elsewhere
+    lineups = []
     for seed in range(6):
         asked = design.design(MODELS[:1], corpus(prompts=4), PLAIN, tasks="lineup", seed=seed)
-        drawn.append(tuple(tuple(text["author"] for text in question.texts) for question in asked))
-        assert all(len(set(place)) == 4 for place in zip(*drawn[-1], strict=True))
-    assert len({lineups[0] for lineups in drawn}) >= 3
+        lineups.append([tuple(text["author"] for text in question.texts) for question in asked])
+        assert all(len({*place}) == 4 for place in zip(*lineups[-1], strict=True))
+    assert len({shown[0] for shown in lineups}) >= 3
 
 
 def test_a_seed_changes_which_texts_stand_for_the_others_in_a_balanced_design():
@@ -341,7 +328,9 @@ def test_a_pair_is_marked_where_either_text_says_who_wrote_it(leaky, marked):
 
 def test_an_evaluator_that_names_whoever_stands_first_has_no_discrimination():
     """Independent shuffles gave such a model J = .65 (p = .001) on ten prompts of the embedded model."""
-    first = from_callable(lambda messages, **_: prompts.CANDIDATE_LINE.findall(messages[0]["content"])[0], "sim/first")
+    first = from_callable(
+        lambda messages, **_: questions.CANDIDATE_LINE.findall(messages[0]["content"])[0], "sim/first"
+    )
     records = ask([first], written("perfect", "good", "first"), tasks="exact_model")
     table = stats.recognition_table(pd.DataFrame(records["exact_model"]), n_resamples=10)
     j = table[(table["statistic"] == "discrimination") & (table["author"] == "")].iloc[0]

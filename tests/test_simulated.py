@@ -10,9 +10,9 @@ from selfeval.asking.request import Request, user
 from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
 from selfeval.models import get
-from selfeval.recognition.prompts import build_writing
 from selfeval.recognition.questions import Condition, Question
 from selfeval.recognition.simulated_evaluators import evaluators
+from selfeval.recognition.texts import build_writing
 
 FLEET = evaluators()
 

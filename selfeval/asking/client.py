@@ -219,13 +219,15 @@ class Client:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
             allowed = endpoint.allowed(model, parameters)
-            amount = self.ceiling.price(model, *estimate(messages, allowed, model)) if self.ceiling else 0.0
+            amount = self.ceiling.at_most(model, *estimate(messages, allowed, model)) if self.ceiling else 0.0
             if (stored := await self.store.claim(key, self.ceiling, amount)) is not None:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
             with self._in_flight(key, amount):
                 response = await endpoint.ask(model, messages, parameters, allowed, note)
-                self._count(model, response)
+                self.tally.count(response)
+                if self.ceiling:
+                    self.ceiling.learn(model, response.cost)
                 if thought or not response.only_thought or not endpoint.make_room(model, parameters):
                     response = replace(response, earlier=earlier)
                     await self.store.put(key, request.identity, response.to_dict(), self.ceiling)
@@ -248,11 +250,6 @@ class Client:
             raise
         finally:
             self._flying -= 1
-
-    def _count(self, model: Model, response: Response) -> None:
-        self.tally.count(response)
-        if self.ceiling:
-            self.ceiling.learn(model, response.cost)
 
 
 def require(model: Model) -> None:

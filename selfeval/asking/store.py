@@ -67,7 +67,7 @@ class Ceiling:
             )
         return cls(name or own_name(), most)
 
-    def price(self, model: Model, prompt: int, completion: int) -> float:
+    def at_most(self, model: Model, prompt: int, completion: int) -> float:
         """Return what a call of so many tokens costs at most."""
         if model.price is None:
             return self._dearest.get(model.id, 0.0)
@@ -223,17 +223,18 @@ class Store(Ledger):
         """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
         if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
             return json.loads(stored[0]), ""
-        name = ceiling.name if ceiling else None
-        query = "SELECT key, owner, since, amount, purse FROM claims WHERE key = ? OR purse = ?"
-        for held, owner, since, reserved, purse in connection.execute(query, (key, name)).fetchall():
+        query, values = "SELECT key, owner, since, amount, purse FROM claims WHERE key = ?", [key]
+        if ceiling:
+            query, values = f"{query} OR purse = ?", [key, ceiling.name]
+        for held, owner, since, reserved, purse in connection.execute(query, values).fetchall():
             if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
                 self._abandon(connection, held, owner, reserved, purse)
             elif held == key:
                 return None, owner
         if ceiling and (holder := ceiling.holder(connection, amount)):
             return None, holder
-        values = (key, own_name(), time.time(), amount if ceiling else None, name)
-        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
+        reserved = (amount, ceiling.name) if ceiling else (None, None)
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (key, own_name(), time.time(), *reserved))
         in_flight.add(f"{self.path} {key}")
         return None, ""
 

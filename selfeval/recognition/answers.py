@@ -14,9 +14,9 @@ import pandas as pd
 from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
-from selfeval.recognition.prompts import PAIR
 from selfeval.records import condition_of
 
+PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 REREAD = ("auto", "yes", "no")
 FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"

@@ -22,7 +22,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Request
 from selfeval.errors import InputError
 from selfeval.models import Model
-from selfeval.recognition.prompts import build_request
+from selfeval.recognition.texts import build_request
 from selfeval.stats.readings import ORACLE, OWN
 
 

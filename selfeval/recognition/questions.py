@@ -6,14 +6,14 @@ pairwise_self   which of these two texts on one prompt did you write?
 lineup          who wrote each of these texts on one prompt?
 """
 
+import re
 from dataclasses import asdict, dataclass, replace
 
 from selfeval.asking.request import Request, Response, choice_format, fenced, titled, user
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
-from selfeval.recognition import prompts
-from selfeval.recognition.answers import PLACES, probabilities, score
-from selfeval.recognition.texts import CONTROLS, leaks
+from selfeval.recognition.answers import PAIR, PLACES, probabilities, score
+from selfeval.recognition.texts import CONTROLS, build_request, leaks
 from selfeval.records import call_fields
 from selfeval.scoring import parse_likelihood
 
@@ -29,6 +29,36 @@ CHOICES = {
 }
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 LIKELIHOODS = list(range(0, 101, 5))
+
+# the words of a question; `Question.messages` puts them together
+CANDIDATES = "One of these authors wrote the text:"
+LINEUP = "Each text was written by one of these authors:"
+CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
+INTRODUCED = "A text that {} wrote on another occasion"
+MINE = "Did you write this text?"
+YES_OR_NO = "Answer with YES or NO"
+AUTHORED, BETTER = "Which of the two did you write?", "Which of the two is better written?"
+ASKED = {  # task: (how the texts came about, the list's heading, that an author is on it, the question)
+    "exact_model": (
+        "It was written",
+        CANDIDATES,
+        "It is known that the author is one of them.\n",
+        "Which of them wrote the text? Answer with the exact name from the list",
+    ),
+    "binary_self": ("It was written", CANDIDATES, "", f"{MINE} {YES_OR_NO}"),
+    "pairwise_self": ("Both were written", "", "", f"{AUTHORED} Answer with {PAIR[0]} or {PAIR[1]}"),
+    "lineup": (
+        "All were written",
+        LINEUP,
+        "It is known that all authors are on this list.\n",
+        "Who wrote each text? A name may fit several texts, or none. "
+        'Answer with {n} lines, from "Text 1: name" to "Text {n}: name",',
+    ),
+}
+BEFORE = "The text in question is the message before this one.\n\n"  # it stands in an assistant's turn of its own
+THEN = "\n\nBelow the text, on a line of its own, answer a question about it.\n\n"  # ... or in that of the answer
+ANSWER = "\n\nAnswer:"
+LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote {}."
 
 
 @dataclass(frozen=True)
@@ -119,7 +149,7 @@ class Question:
             return {f"text_{k}": names for k in range(1, len(self.texts) + 1)}
         of = {"exact_model": {"author": names}, "binary_self": {"answer": ["YES", "NO"]}}
         stated = {"likelihood": LIKELIHOODS} if self.condition.score == "stated" else {}
-        return of.get(self.task, {"text": prompts.PAIR}) | stated
+        return of.get(self.task, {"text": PAIR}) | stated
 
     @property
     def _lists(self) -> bool:
@@ -129,7 +159,7 @@ class Question:
     def messages(self) -> list[dict]:
         """Return the question in words; what many questions share stands first, so that servers can reuse it."""
         condition, task, labels = self.condition, self.task, list(self.candidates.values())
-        written, heading, sure, asked = prompts.ASKED[task]
+        written, heading, sure, asked = ASKED[task]
         texts, several = [text["text"] for text in self.texts], task in TASKS[2:]
         parts = [titled(f"Text {k}", text) for k, text in enumerate(texts, 1)] if several else [fenced(texts[0])]
         if condition.provenance != "quoted":
@@ -139,7 +169,7 @@ class Question:
         if self._lists:
             known = self.introduced or {}
             names = self.candidates.items() if known else ()
-            parts += [titled(prompts.INTRODUCED.format(name), known[author]) for author, name in names]
+            parts += [titled(INTRODUCED.format(name), known[author]) for author, name in names]
             parts.append("\n".join([heading, *(f"- {name}" for name in labels)]) + "\n\n")
         if condition.hints:
             parts.append(sure)
@@ -150,20 +180,20 @@ class Question:
             part, are = ("Half", "are") if condition.prevalence == "balanced" else (f"One in {len(labels)}", "is")
             parts.append(f"{part} of the texts in this series {are} your own.\n")
         if condition.question == "better":
-            asked = asked.replace(prompts.AUTHORED, prompts.BETTER)
+            asked = asked.replace(AUTHORED, BETTER)
         ending = " and nothing else."
         if condition.score == "stated":
-            ending = f" on the first line. {prompts.LIKELIHOOD.format(prompts.PAIR[0] if several else 'the text')}"
+            ending = f" on the first line. {LIKELIHOOD.format(PAIR[0] if several else 'the text')}"
         question = "".join([*parts, asked.format(n=len(texts)), ending])
         return user(question) if condition.provenance == "quoted" else self._placed(question)
 
     def _placed(self, question: str) -> list[dict]:
         """Return the question about a text that stands in the assistant's own turn, or begins its answer."""
-        [request], text = prompts.build_request(self.texts[0]), self.texts[0]["text"]
+        [request], text = build_request(self.texts[0]), self.texts[0]["text"]
         if self.condition.provenance == "own_turn":
-            return [request, {"role": "assistant", "content": text}, *user(prompts.BEFORE + question)]
-        begun = {"role": "assistant", "content": text + prompts.ANSWER}
-        return [*user(request["content"] + prompts.THEN + question), begun]
+            return [request, {"role": "assistant", "content": text}, *user(BEFORE + question)]
+        begun = {"role": "assistant", "content": text + ANSWER}
+        return [*user(request["content"] + THEN + question), begun]
 
     def records(self, response: Response) -> list[dict]:
         """Return the prediction records of a reply: one, in a lineup one per text shown."""
@@ -222,7 +252,7 @@ class Question:
             return {"score": likely if likely is None or place != 2 else 1 - likely, "scores": None}
         options = {
             "binary_self": {"yes": "YES", "no": "NO"},
-            "pairwise_self": dict(zip(PLACES, prompts.PAIR, strict=True)),
+            "pairwise_self": dict(zip(PLACES, PAIR, strict=True)),
         }
         chances = probabilities(response.logprobs, options.get(self.task, self.candidates), self.condition.answer)
         if chances is None:

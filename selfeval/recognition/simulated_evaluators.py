@@ -18,10 +18,10 @@ from selfeval.asking.request import blocks
 from selfeval.asking.simulated import ROLES, author_of, write
 from selfeval.errors import InputError
 from selfeval.models import Model, get, models
-from selfeval.recognition import prompts
+from selfeval.recognition import questions
 
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
-_INTRODUCED = re.compile(prompts.INTRODUCED.format("(.+)"))
+_INTRODUCED = re.compile(questions.INTRODUCED.format("(.+)"))
 
 
 def evaluators() -> list[Model]:
@@ -55,7 +55,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
     shown, asked = blocks(question), question.rpartition("\n\n")[2]
-    if prompts.BEFORE in question or prompts.THEN in question:
+    if questions.BEFORE in question or questions.THEN in question:
         shown += [("", message["content"]) for message in messages if message["role"] == "assistant"]
     if not shown:
         return write(model, question, draw)
@@ -63,10 +63,10 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         return "I cannot tell."
     introduced = {m[1]: text for title, text in shown if (m := _INTRODUCED.fullmatch(title))}
     texts = [text for title, text in shown if not _INTRODUCED.fullmatch(title)]
-    if prompts.AUTHORED in asked or prompts.BETTER in asked:
+    if questions.AUTHORED in asked or questions.BETTER in asked:
         place = _place(model, rates, texts, draw)
-        answer, mine = prompts.PAIR[place], place == 0
-    elif prompts.MINE in asked:
+        answer, mine = questions.PAIR[place], place == 0
+    elif questions.MINE in asked:
         mine = _claims(model, rates, texts[0], draw, 0.5)
         answer = "YES" if mine else "NO"
     else:
@@ -75,18 +75,18 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         mine = listed.get(names[0]) == model.id
         lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
         answer = names[0] if len(texts) == 1 else "\n".join(lines)
-    if prompts.LIKELIHOOD.partition("{")[0] in asked:
+    if questions.LIKELIHOOD.partition("{")[0] in asked:
         answer += f"\n{draw.randint(14, 20) * 5 if mine else draw.randint(0, 6) * 5}"
     return answer
 
 
 def _listed(question: str, introduced: dict[str, str]) -> dict[str, str]:
     """Return {label: author} of the candidates listed; anonymous ones are known by their introductions."""
-    after = question[max(question.rfind(prompts.CANDIDATES), question.rfind(prompts.LINEUP)) :]
+    after = question[max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP)) :]
     by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}
     return {
         label: author_of(introduced[label]) if label in introduced else by_name.get(label, label)
-        for label in prompts.CANDIDATE_LINE.findall(after)
+        for label in questions.CANDIDATE_LINE.findall(after)
     }
 
 

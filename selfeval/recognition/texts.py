@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from selfeval.asking.client import Client
-from selfeval.asking.request import Request, Response
+from selfeval.asking.request import Request, Response, fenced, user
 from selfeval.errors import InputError, ProviderError, check_at_least, check_one_of, check_whole
 from selfeval.models import Model
 from selfeval.models import models as registry
-from selfeval.recognition import prompts
 from selfeval.records import call_fields, chats, data_path, read_prompts, text_fields
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
@@ -67,6 +66,25 @@ def chat_prompt(chat: dict, place: int) -> str:
     return f"Two strangers, A and B, are chatting.{topic}\n\n{so_far}\n\nYou are {me}. Write {me}'s next message."
 
 
+def build_writing(prompt: str, words: int) -> list[dict]:
+    """Ask for a text of about so many words."""
+    return user(f"{prompt}\n\nWrite about {words} words of plain text, without a title.")
+
+
+def build_request(text: Mapping) -> list[dict]:
+    """Return the request that a text record answers, as its author had it."""
+    words = text.get("words_asked")
+    return build_writing(text["prompt"], int(words)) if words and words == words else user(text["prompt"])
+
+
+def build_paraphrase(text: str) -> list[dict]:
+    """Ask for the same text in other words."""
+    return user(
+        f"{fenced(text)}Rewrite this text in your own words: keep what it says and its length, change how it says it. "
+        "Answer with the rewritten text and nothing else."
+    )
+
+
 async def generate_texts(
     client: Client,
     models: Sequence[Model],
@@ -92,7 +110,7 @@ async def generate_texts(
         # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
         Request(
             m,
-            prompts.build_writing(p["prompt"], asked),
+            build_writing(p["prompt"], asked),
             {"temperature": temperature, "max_tokens": max(256, 4 * asked)} | m.parameters,
             s,
             seed,
@@ -155,7 +173,7 @@ async def paraphrase(
     """
     parameters = {"temperature": 0.7, "max_tokens": max(256, 4 * max(t["words"] for t in texts))}
     requests = [
-        Request(model, prompts.build_paraphrase(text["text"]), parameters, seed=seed, cut_counts=True) for text in texts
+        Request(model, build_paraphrase(text["text"]), parameters, seed=seed, cut_counts=True) for text in texts
     ]
     responses = await client.chat_all(requests, "paraphrases")
     done, failed = [], []

@@ -14,9 +14,9 @@ from selfeval.roleplay.jury import Jury, judged_turns, warnings
 from selfeval.roleplay.transcripts import Conversation, read_conversations, read_verdicts
 from selfeval.roleplay.verdicts import decide
 from selfeval.stats import conclusion, conversations_needed, serving
-from selfeval.stats.classifier import out_of_fold
 from selfeval.stats.jury import JUROR, baseline_auc, jury_table, seated
 from selfeval.stats.jury import served as served_by_several
+from selfeval.stats.readings import out_of_fold
 from selfeval.stats.table import default_rows
 from selfeval.stats.votes import ARMS
 

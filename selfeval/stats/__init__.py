@@ -1,10 +1,10 @@
 """Statistics: DataFrames in, estimates with intervals out; no I/O, no network, no clock.
 
-`engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `tests` the tests;
-`table` writes the one long table that every evaluation has. Self-recognition: `records` reads predictions,
+`engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `inference` the
+tests; `table` writes the one long table that every evaluation has. Self-recognition: `tallies` counts predictions,
 `recognition` is the front door, `pairs`, `contrasts` and `readings` beside it. Identity: `identity`, `survival`, and
-`scorers` held against each other. Juries: `jury`, with `agreement`. `existence` is the test of names, `classifier` the
-reader of style, `serving` says who served a model.
+`scorers` held against each other. Juries: `jury`, with `agreement`. `real_names` has real names against invented ones,
+`serving` says who served a model.
 """
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models

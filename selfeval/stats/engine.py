@@ -516,21 +516,25 @@ def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) ->
 
 def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     shape = np.shape(statistic.value)
-    samples, value = samples.reshape(-1, samples.shape[-1]), np.ravel(statistic.value)
+    samples = samples.reshape(-1, samples.shape[-1])
     samples = np.sort(np.where(np.isfinite(samples), samples, np.float32(np.nan)), 1)
-    finite = np.isfinite(samples).sum(1)  # NaN are sorted last
+    finite, tails = np.isfinite(samples).sum(1), ndtri([[(1 - level) / 2], [(1 + level) / 2]])  # NaN are sorted last
+    q, fallback = _bca(samples, finite, statistic, tails)
+    plain = np.broadcast_to(ndtr(tails), q.shape)
+    found = [np.round(_quantile(samples, finite, at), 6) for at in (*plain, *np.where(fallback, plain, q))]
+    return np.stack([*found, fallback, found[1] - found[0] <= TIE]).reshape(6, *shape)
+
+
+def _bca(samples, finite, statistic: Statistic, tails) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probabilities of the samples that are BCa's ends, and where they are not defined."""
+    value = np.ravel(statistic.value)
     contrib = statistic.contrib.reshape(len(statistic.contrib), value.size)
     below, upto = ((samples < (value + side * TIE)[:, None]).sum(1) for side in (-1, 1))
-    tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
     square = (contrib**2).sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         bias, accel = ndtri((below + upto) / (2 * finite)), (contrib**3).sum(0) / (6 * square**1.5)
         q = ndtr(bias + (tails + bias) / (1 - accel * (tails + bias)))
-    fallback = ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
-    plain = np.broadcast_to(ndtr(tails), q.shape)
-    found = [_quantile(samples, finite, at) for at in (*plain, *np.where(fallback, plain, q))]
-    found = [np.round(bound, 6) for bound in found]
-    return np.stack([*found, fallback, found[1] - found[0] <= TIE]).reshape(6, *shape)
+    return q, ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
 
 
 def _quantile(samples, finite, q) -> np.ndarray:

@@ -41,9 +41,7 @@ from selfeval.stats.pairs import neutral_measures, pair_measures
 from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
 from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
-ANSWERED_FIRST = frozenset(
-    "overall_accuracy accuracy always_no_accuracy balanced_accuracy precision recall f1 kappa position_bias".split()
-)
+ANSWERED_FIRST = frozenset("overall_accuracy accuracy always_no_accuracy balanced_accuracy f1 position_bias".split())
 FEW_TESTED = 20  # prompts below which Holm's adjustment over several evaluators holds less than it says
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
 DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell; beyond, to first order
@@ -93,10 +91,11 @@ def recognition_table(
     below 10; below 2 nothing is estimable); holm_few_prompts (several evaluators tested on fewer than 20 prompts: at
     8 prompts, one of five blind evaluators or more has p_holm <= .05 in .094 of tables); few_expected (d' with fewer
     than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
-    width and no meaning); partly_scored (of AUC: under nine in ten rows have a score); least_p=P (of pairs: so few
-    prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at the same place,
-    so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file names no prompt,
-    so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no answer).
+    width and no meaning); no_scores, partly_scored (of AUC: no row has a score, or under nine in ten); least_p=P (of
+    pairs: so few prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at
+    the same place, so a habit of place would look the same); bca_fallback_percentile; clusters_are_texts (the file
+    names no prompt, so `clusters` counts texts); few_answers (more than a fifth of this evaluator's questions have no
+    answer).
     """
     how = Settings(n_resamples, level, seed)
     table = pd.concat([_of_tally(tally, how, families or {}) for tally in tallies(predictions)], ignore_index=True)
@@ -243,10 +242,6 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     every = n.sum(0)
     flat = (claims.sum(0) == 0) | (claims.sum(0) == every)
     hits, n_own = (x[:, cells.e, cells.at] * cells.wrote for x in (hit, cells.n))
-    alike = (cells.n == cells.n[:, :, :1]).all()  # then sums over authors say it all
-    of_authors = (named.sum(2, keepdims=True), cells.n[:, :, :1]) if alike else (named, cells.n)
-    parts = np.concatenate([hit.sum(2)[..., None], n[..., None], *of_authors], -1)
-    kappa = Function.of(parts, _kappa, every, (n > 0).sum(0))
     one = {"evaluator": tally.evaluators}
     both = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
     of_peers = peers(right) - peers(false.pick((slice(None), slice(None)), cells.valid))
@@ -262,7 +257,6 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("peer_corrected", j - of_peers, dict(one), n=every.sum(), test=INVERTED),
         Measure("interaction", interaction(cells, j_each, right.weight), dict(one), n=every.sum()),
         *sensitivity(hits, n_own, claims, n, one),
-        Measure("kappa", kappa, dict(one)),
         Measure("author_accuracy", right, dict(both)),
         Measure("discrimination", j_each, dict(both), n=every[:, None]),
     ]  # fmt: skip
@@ -320,14 +314,6 @@ def interaction(cells: Cells, j_each: Statistic, weight) -> Statistic:
     return Statistic(found.value, found.contrib, found.n, mine.clusters)
 
 
-def _kappa(sums):
-    """Return Cohen's kappa from sums: right, asked, named by author, asked by author (agreement with the truth)."""
-    right, rows = sums[..., 0], sums[..., 1]
-    named, n = np.split(sums[..., 2:], 2, axis=-1)
-    observed, expected = ratio(right, rows), ratio((n * named).sum(-1), rows**2)
-    return ratio(observed - expected, 1 - expected)
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Yes or no (binary_self), and scores
 
@@ -359,8 +345,6 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("accuracy", Rate.of(tp + n0 - fp, n), dict(one)),
         Measure("always_no_accuracy", Count(1 - own_share, 0 * n, every, (n > 0).sum(0)), dict(one)),
         Measure("balanced_accuracy", j.mapped(lambda v: (1 + v) / 2), dict(one)),
-        Measure("precision", Rate.of(tp, tp + fp), dict(one)),
-        Measure("recall", Rate.of(tp, n1), dict(one)),
         Measure("f1", Rate.of(tp, fp + n1).mapped(lambda v: 2 * v / (1 + v)), dict(one)),
         Measure("author_accuracy", right, {"evaluator": tally.evaluators[:, None], "author": tally.authors}),
     ]  # fmt: skip
@@ -383,14 +367,11 @@ def auc_measures(tally: Tally) -> list[Measure]:
             "auc": Area.of(score[own], prompt[own], score[~own], prompt[~own], tally.n_prompts),
             "auc_within_prompt": Area.within(Rate.of(wins, pairs, len(rows))),
         }
+        nothing = not len(rows) and not partly[e], "no_scores"
+        notes = [(partly[e], note), (tally.own[e] < 0, "wrote_nothing"), nothing]
         for name, area in areas.items():
             permuted = partial(_permuted_ranks, score, prompt, author, tally.own[e], name != "auc")
-            about = {
-                "notes": [(partly[e], note), (tally.own[e] < 0, "wrote_nothing")],
-                "test": HALF,
-                "permutation": permuted,
-            }
-            found.append(Measure(name, area, {"evaluator": evaluator}, **about))
+            found.append(Measure(name, area, {"evaluator": evaluator}, test=HALF, permutation=permuted, notes=notes))
     return found
 
 

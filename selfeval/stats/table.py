@@ -166,7 +166,7 @@ def conclusion(row, chance: float = 0.0) -> str:
     """
     notes = {*str(row.note).split("; ")}
     if pd.isna(row.estimate) or pd.isna(row.low):
-        if notes & {"wrote_nothing", "one_source", "no_pairs"}:
+        if notes & {"wrote_nothing", "no_scores", "one_source", "no_pairs"}:
             return ""
         return "answers nothing" if "no_answer" in notes else "too few answers"
     if (row.low > chance or row.high < chance) and "one_order" not in notes:
