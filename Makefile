@@ -5,7 +5,7 @@
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
 #   make faults     the fault suite in full, as a table
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
-#   make report     HTML pages of all runs             make record-figures  those of the figures, for real
+#   make report     executed notebooks as pages         make record-figures  those of the figures, for real
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -15,7 +15,7 @@ WORKERS ?= 2
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 RECOGNITION := $(filter notebooks/00% notebooks/01% notebooks/02% notebooks/07%,$(NOTEBOOKS))
 FIGURES ?= demo two_families
-RECORDING := SELFEVAL_REPLACE_SAMPLES=1 SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
+RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
@@ -38,7 +38,7 @@ lab: .venv/.ready
 
 # All replies are recorded ones, so that every clone has the same figures and tables to the byte.
 figures: .venv/.ready
-	@set -e; for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then \
+	@set -e; for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then rm -rf data/runs/$$each; \
 	  SELFEVAL_REPLAY=data/recorded $(BIN)/selfeval sweep notebooks/sweeps/$$each.yaml --workers $(WORKERS); fi; done
 	@echo "figures/README.md shows all figures and tables and says what made them"
 
@@ -47,13 +47,12 @@ test: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests notebooks
-	$(BIN)/selfeval scan .
 
 faults: .venv/.ready
 	@$(BIN)/python tests/faults.py
 
 # The answers of evaluators that are not told who they are, which 11 compares with those of 02.
-UNTOLD := SELFEVAL_REPLACE_SAMPLES=1 TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \
+UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \
           data/runs/untold.ipynb -p told False -p out predictions/sample-untold --no-progress-bar --log-level ERROR
 
 notebooks: .venv/.ready
@@ -77,7 +76,7 @@ record-part: .venv/.ready
 	$(RECORDING) $(BIN)/selfeval store export data/sample/$(PART).jsonl
 
 # Compute what `make figures` replays, one notebook at a time: the embedded models share the cores, and a prefix cache
-# works best in order. The same command goes on where it was stopped. One of them: make record-figures FIGURES=demo
+# works best in order. The same command resumes where it was stopped. One of them: make record-figures FIGURES=demo
 RECORDED := data/store/recorded
 record-figures: .venv/.ready
 	@test -d $(RECORDED) || rm -f $(FIGURES:%=data/recorded/%.jsonl.xz)

@@ -172,13 +172,9 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     ("figures/tables.py", 'return "< 0.001" if p < 0.001 else f"{p:.3f}"', 'return f"{p:.3f}"'),
     # sweep
-    ("sweep/runs.py", 'if old.get("status") != "ok":', 'if old.get("status") not in ("ok", "incomplete"):'),
+    ("sweep/runs.py", 'and str(old.get("started")) >= after:', "and after is not None:"),
     ("sweep/file.py", "if names and len(names) < len(parts):", "if names and len(names) > len(parts):"),
-    (
-        "sweep/execute.py",
-        "elif not any(self.open[stage] for stage in run.needs):",
-        "elif not all(self.open[stage] for stage in run.needs):",
-    ),
+    ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
     # above the rooms
     ("scoring.py", "DOUBTFUL = 1 / 5", "DOUBTFUL = 1 / 2"),
     (

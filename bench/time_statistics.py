@@ -99,8 +99,8 @@ def crossed(models: int, prompts: int):
 
 def time_million(file: str) -> dict:
     """Read and analyse a prediction file; return seconds, those of the processor per step, and the peak memory."""
+    from selfeval.predictions import read_predictions
     from selfeval.recognition.answers import rescore
-    from selfeval.records import read_predictions
     from selfeval.stats import recognition_table
 
     started, marks = time.perf_counter(), [time.process_time()]

@@ -13,7 +13,6 @@ Identity     ask_identity, measure_identity, compare_scorers, reader_errors, fai
 Published    EvalRunner runs a configuration of the published form; save_results
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
 Existence    ask_existence, measure_existence
-Validation   measure_validation
 Results      plot, table, compare, save, show; more in `stats` and `figures`
 Runs         read_results, runs
 Models       list_models; `models` is the registry
@@ -35,7 +34,7 @@ ASKING = (
 )  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
-    "controls", "plot", "measure_validation", "table", "compare", "save", "read_results", "runs", "list_models",
+    "controls", "plot", "table", "compare", "save", "read_results", "runs", "list_models",
     "list_roles", "hearings",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {

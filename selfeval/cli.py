@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import importlib.metadata
-import json
 import os
 import re
 import signal
@@ -43,45 +42,26 @@ class _OneSentence(click.Group):
             signal.signal(signal.SIGTERM, before)
 
 
-class _Ids(click.ParamType):
-    """Ids or names, split by commas."""
-
-    name = "ids"
-
-    def convert(self, value, param, ctx):
-        return value if isinstance(value, list) else [part.strip() for part in value.split(",") if part.strip()]
+def ids(text: str) -> list[str]:
+    """Split ids or names by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-class _Pair(click.ParamType):
-    """NAME=VALUE as (name, value); read: makes a value of the text."""
-
-    def __init__(self, read=str):
-        self.name, self.read = "pair", read
-
-    def convert(self, value, param, ctx):
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = value.partition("=")
-        try:
-            if name.strip() and equals:
-                return name.strip(), self.read(text)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            pass
-        self.fail(f"{value!r} is not of the form {param.metavar}.", param, ctx)
+def _variable(text: str) -> tuple:
+    """Return NAME=VALUE as (name, value), the value read as YAML."""
+    name, equals, value = text.partition("=")
+    if name.strip() and equals:
+        with contextlib.suppress(yaml.YAMLError, ValueError, RecursionError):
+            return name.strip(), yaml.safe_load(value)
+    raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
 
 
-class _Authors(click.ParamType):
-    """AUTHOR=ID, or several split by commas, as a mapping; without an ID somebody else's."""
-
-    name = "authors"
-
-    def convert(self, value, param, ctx):
-        if isinstance(value, dict):
-            return value
-        pairs = re.findall(r"([^=]*[^=\s,])\s*=([^=,]*)(?:,|$)", value)
-        if not pairs or len(pairs) != value.count("="):
-            self.fail(f"{value!r} is not of the form {param.metavar}.", param, ctx)
-        return {author.strip(): model.strip() or None for author, model in pairs}
+def _authors(text: str) -> dict[str, str | None]:
+    """Return AUTHOR=ID, or several split by commas, as a mapping; without an ID somebody else's."""
+    pairs = re.findall(r"([^=]*[^=\s,])\s*=([^=,]*)(?:,|$)", text)
+    if not pairs or len(pairs) != text.count("="):
+        raise click.BadParameter(f"{text!r} is not of the form AUTHOR=ID.")
+    return {author.strip(): model.strip() or None for author, model in pairs}
 
 
 _Path = functools.partial(click.Path, path_type=Path)
@@ -90,9 +70,8 @@ COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
 WIDTH = 120  # of a table
-VARIABLE = _Pair(yaml.safe_load)
 CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
-ENGINES = click.Choice(["auto", "forked", "ordinary"])
+ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
 
@@ -106,34 +85,32 @@ def main() -> None:
 
 @main.command()
 @click.argument("file", type=_Path())
-@click.option("--workers", type=COUNT, help="Notebooks at a time; by default 2, or all a cluster takes.")
+@click.option("--workers", type=COUNT, help="Notebooks at a time on this machine; by default 2.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option(
-    "--set", "chosen", multiple=True, type=VARIABLE, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
+    "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
 @CEILING
-@click.option("--engine", default="auto", show_default=True, type=ENGINES, help="Forked from one process, or not.")
+@click.option("--engine", default="forked", show_default=True, type=ENGINES, help="How kernels start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
-    --only: what they need must be done. --engine: `forked` from one process that has the imports done, `ordinary`
-    starts each anew, `auto` forks from four runs on.
+    --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most what is in flight.
+    --engine: `forked` from one process that has the imports done, `ordinary` starts each anew.
 
-    Run it again to do what is missing: a run that ended ok is skipped while nothing that it depends on has changed; if
-    one fails, only what needs it is not started. A run is incomplete when its notebook ended but calls failed: their
-    answers are null, later stages use it, and the next time it makes only these calls again.
+    Run it again to do what is missing: a run is done if it ended well with the same parameters and the same code in its
+    notebook. If one fails, only the runs that depend on it are not started.
 
     \b
     Exit status:
-      0      everything is done and ok
-      1      a run failed or could not start, or the file is not right
-      2      an option is not right
-      3      every run ended, but in some of them calls failed
-      4      the ceiling of --max-cost is reached
-      128+n  stopped by signal n
+      0    everything is done
+      1    a run failed or could not start, or the file is not right
+      2    an option is not right
+      3    every run ended, but in some of them calls failed
+      130  stopped by Ctrl-C
     """
     from selfeval.sweep import run_file
 
@@ -156,11 +133,11 @@ def _study(command):
 
 @main.command()
 @click.argument("texts", required=False, type=_Path(exists=True), metavar="[TEXTS]")
-@click.option("--models", required=True, type=_Ids(), metavar="ID,ID,...", help="Models, split by commas.")
+@click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, split by commas.")
 @click.option(
     "--authors",
     multiple=True,
-    type=_Authors(),
+    type=_authors,
     metavar="AUTHOR=ID",
     help="Who wrote as AUTHOR in TEXTS, or without TEXTS is called so in replies; no ID: somebody else. Repeatable.",
 )
@@ -202,7 +179,7 @@ main.add_command(click.Command("recognize", hidden=True, callback=recognise.call
 
 @main.command()
 @click.option("--models", "--agent", "agent", required=True, metavar="ID", help="Who answers in people's place.")
-@click.option("--jurors", required=True, type=_Ids(), metavar="ID,ID,...", help="Who judges; one takes all personas.")
+@click.option("--jurors", required=True, type=ids, metavar="ID,ID,...", help="Who judges; one takes all personas.")
 @click.option("--people", default=20, show_default=True, type=COUNT, help="Chats between people, each with a twin.")
 @_study
 def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
@@ -223,24 +200,23 @@ NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
 
 def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bool, max_cost: float | None) -> None:
-    """Run a ready study after a question, then print one table, and the paths of its figure and of its report.
+    """Run a ready study after a question, then print its table, and the paths of its figure and of its report.
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
     from selfeval import face
     from selfeval import models as registry
     from selfeval.asking.client import require
-    from selfeval.report import build
     from selfeval.sweep import load, run_file
-    from selfeval.sweep.show import main_figure
+    from selfeval.sweep.report import build
 
     for model in ids:
         require(registry.get(model))
     file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", out.absolute()
-    how = {"out": out, "engine": "forked", "variables": variables, "max_cost": max_cost}
+    how = {"out": out, "variables": variables, "max_cost": max_cost}
     if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
         sys.exit(1)
-    status = run_file(file, pointers=False, **how)
+    status = run_file(file, **how)
     if status in (0, 3):
         analysis = load(file, out, variables).runs[-1].folder
         [result] = face.read_results(analysis)
@@ -248,18 +224,10 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
         lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
         wanted = [*SHOWN[result.kind], *lacking["statistic"].unique()]
         shown = face.table(rows, [one for one in wanted if one in set(rows["statistic"])])
-        click.echo(visible(_said_by(analysis / "notebook.ipynb")), nl=False)
         click.echo(f"\n{visible(shown.to_string(index=False, line_width=WIDTH))}\n")
-        click.echo(f"figure: {main_figure(analysis.glob('*.png'))}")
+        click.echo(f"figure: {next(iter(sorted(analysis.glob('*.png'))), 'none')}")
         click.echo(f"report: {build([out], out / 'report')}")
     sys.exit(status)
-
-
-def _said_by(notebook: Path) -> str:
-    """Return what `measure_recognition` printed in a notebook: what reading left out, and where answers are few."""
-    cells = json.loads(notebook.read_text("utf-8"))["cells"]
-    outputs = [out for cell in cells if "se.measure_recognition(" in "".join(cell["source"]) for out in cell["outputs"]]
-    return "".join(line for out in outputs if out.get("name") == "stdout" for line in out["text"])
 
 
 def _confirm(calls: int) -> None:
@@ -270,22 +238,11 @@ def _confirm(calls: int) -> None:
 @click.option("--ready", "only_ready", is_flag=True, help="Only those that can be asked now.")
 def models(only_ready: bool) -> None:
     """List the registry, models that can be asked now first."""
-    from selfeval import models as registry
-    from selfeval.asking.client import require
-    from selfeval.errors import ProviderError
+    from selfeval.face import list_models
 
-    head, rows = ("ID", "NAME", "PROVIDER", "USD PER MILLION IN/OUT", "READY"), []
-    for model in registry.models().values():
-        provider, ready = model.provider, "yes"
-        try:
-            require(model)
-        except ProviderError:
-            ready = f"no: set {provider.keys[0]}" if provider.keys else "no: see `selfeval doctor`"
-        free = bool(provider.embedded) or provider.name == "sim"
-        price = "0" if free else "{input:g}/{output:g}".format(**model.price) if model.price else "?"
-        rows.append((model.id, model.display, provider.name, price, ready))
-    rows.sort(key=lambda row: row[-1] != "yes")
-    click.echo(columns([head, *(row for row in rows if row[-1] == "yes" or not only_ready)]))
+    listed = list_models()
+    listed = listed[listed["needs"] == ""] if only_ready else listed
+    click.echo(columns([[name.upper() for name in listed], *listed.fillna("?").itertuples(index=False)]))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
@@ -356,7 +313,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 
 @main.command()
 @click.argument("config", required=False, type=_Path())
-@click.option("--models", "--model", "ids", multiple=True, required=True, type=_Ids(), metavar="ID,ID,...")
+@click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
 @click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that scores, too; of a CONFIG with --scoring judge.")
@@ -415,8 +372,8 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
     with dryrun.counting() as counts:
         asyncio.run(results())
-        calls = dryrun.read_calls(counts)
-    if (to_buy := print_calls(calls, max_cost) if calls else 0) and not yes:
+        rows = dryrun.prices(counts)
+    if (to_buy := print_calls(rows)) and not yes:
         _confirm(to_buy)
     with Ceiling.shared(max_cost):
         found = asyncio.run(results(verbose=True))
@@ -425,34 +382,15 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
 
 @main.command()
-@click.argument("paths", nargs=-1, required=True, type=_Path())
-def scan(paths: tuple[Path, ...]) -> None:
-    """Find API keys in files and folders.
-
-    Those of this environment are found by value, well-known ones by their shape. Left out are .git, .venv, the
-    project's .env, and what is compressed.
-
-    Exit status 0: clean; 1: keys found; 2: something could not be read.
-    """
-    from selfeval import keys, models
-
-    models.providers()  # which reads their keys
-    report = keys.scan(paths)
-    lines = [*report.found, *(f"cannot be read: {each}" for each in report.unreadable)]
-    click.echo("\n".join(map(visible, [*lines, f"{len(report.found)} keys in {report.files} files"])))
-    sys.exit(1 if report.found else 2 if report.unreadable else 0)
-
-
-@main.command()
 @click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
-    """Write HTML pages about FOLDER, such as data/runs/mine.
+    """Write HTML pages of the executed notebooks of FOLDER, such as data/runs/mine, and one that lists them.
 
-    They hold figures and estimates, notebooks and records; without FOLDER, of all sweeps of data/runs, or the committed
-    results where there is none. They open from disk and load nothing; keys and paths of this machine are taken out.
+    Without FOLDER, of all sweeps of data/runs. They open from disk and load nothing; keys and paths of this machine are
+    taken out.
     """
-    from selfeval.report import build
+    from selfeval.sweep.report import build
 
     click.echo(str(build(folders, out)))
 
@@ -507,12 +445,12 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
-@click.option("--personas", default="linguist,psychologist,manager", type=_Ids(), help="Of jurors; see data/roleplay/.")
+@click.option("--personas", default="linguist,psychologist,manager", type=ids, help="Of jurors; see data/roleplay/.")
 @click.option("--scope", default="turn", help="What is judged: a turn, the prefix up to it, or the conversation.")
 @click.option("--context", default="rolling", help="Shown with a turn: all so far (rolling), or itself (isolated).")
 @click.option("--blind", is_flag=True, help="A debate ends with one more round whose votes nobody sees.")
 @click.option("--aggregation", default="mean", help="Of the last round: mean or majority.")
-@click.option("--dimensions", default="", type=_Ids(), help="Further scores of data/roleplay/rubrics.yaml.")
+@click.option("--dimensions", default="", type=ids, help="Further scores of data/roleplay/rubrics.yaml.")
 @click.option("--judge", default="", metavar="ID", help="A model that decides after the jury.")
 @SEED
 @IN_FLIGHT

@@ -18,6 +18,7 @@ from selfeval.identity import report as identity_report
 from selfeval.identity.run import by_all_scorers, run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
+from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, likelihood, simulated_evaluators, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import leaks
@@ -234,7 +235,7 @@ def measure_recognition(
     `InputError` for answers that name nobody known. The frame's `tables` also have what `compare` shows, and `changes`:
     what reading changed.
     """
-    frame, changes = answers.rescore(records.read_predictions(predictions, columns, authors), reread)
+    frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
     _tell(several_endpoints(frame))
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(tables.reading(frame, changes, names))
@@ -265,7 +266,7 @@ def measure_implicit(
     seed: of the bootstrap over prompts. `condition` says the reading; `tables["gaps"]` and `compare(result,
     by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
     """
-    answered, _ = answers.rescore(records.read_predictions(predictions))
+    answered, _ = answers.rescore(read_predictions(predictions))
     weighed = likelihood.implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
     parts = [weighed, stats.readings.as_readings(answered)]
     if len(texts):
@@ -612,16 +613,6 @@ def hearings(result: Estimates, limit: int = 1) -> None:
         display(render(one, statements, result.names))
 
 
-# --- simulated tables -------------------------------------------------------------------------------------------------
-
-
-def measure_validation(coverage: pd.DataFrame, power: pd.DataFrame) -> Estimates:
-    """Return coverage of intervals and power of the test of J (`make bench`) as a result to draw and to save."""
-    found = Estimates(coverage)
-    found.kind, found.tables, found.records = "validation", {"coverage": coverage, "power": power}, Records()
-    return found
-
-
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
@@ -681,7 +672,8 @@ def save(result: Estimates, out: str | Path) -> Path:
     """
     folder = records.data_path(out)
     if result.kind in ("identity", "existence"):
-        records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
+        rows = result.records.astype(object).where(result.records.notna(), None)  # what is missing is null
+        records.write_jsonl(folder / f"{result.kind}.jsonl", rows.to_dict("records"))
     for name in KINDS[result.kind]:
         if name in result.tables:
             records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])
@@ -721,8 +713,6 @@ def _read_result(kind: str, folder: Path) -> Estimates:
             except ValueError as error:
                 raise InputError(f"{file} cannot be read ({error}); run the notebook again that wrote it.") from error
             read[name] = table.fillna(dict.fromkeys(TEXT & {*table}, ""))
-    if kind == "validation":
-        return measure_validation(**read)
     names = registry.display_names([*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()])
     rows = read[kind]
     if kind == "identity":  # beside the estimates over all templates, the file has families and conditions
@@ -736,8 +726,6 @@ def runs(folder: str | Path) -> pd.DataFrame:
     """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
     parts = []
     for kind, csv in _results(folder):
-        if kind == "validation":
-            continue
         file = csv.with_name("parameters.yaml")
         given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
         frame = stats.default_rows(_read_result(kind, csv.parent).tables[kind])
@@ -758,23 +746,24 @@ def list_roles() -> pd.DataFrame:
 
 
 def list_models() -> pd.DataFrame:
-    """Return the models of the registry: id, name, provider, whether it can be asked now, price per million tokens."""
-    rows = [
-        {
-            "model": model.id,
-            "name": model.display,
-            "provider": model.provider.name,
-            "ready": _is_ready(model),
-            **{f"usd_{side}": (model.price or {}).get(side) for side in ("input", "output")},
-        }
-        for model in registry.models().values()
-    ]
-    return pd.DataFrame(rows).sort_values("ready", ascending=False, kind="stable", ignore_index=True)
+    """Return the models of the registry: id, name, provider, price per million tokens, and what it still needs.
+
+    Those that need nothing can be asked now and come first.
+    """
+    rows = []
+    for model in registry.models().values():
+        free = model.provider.embedded or model.provider.name == "sim"
+        price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
+        row = {"model": model.id, "name": model.display, "provider": model.provider.name}
+        rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
+    listed = pd.DataFrame(rows).assign(ready=lambda table: table["needs"] == "")
+    return listed.sort_values("ready", ascending=False, kind="stable", ignore_index=True)
 
 
-def _is_ready(model: Model) -> bool:
+def _needs(model: Model) -> str:
+    """Return what is missing before a model can be asked."""
     try:
         require(model)
     except ProviderError:
-        return False
-    return True
+        return f"set {model.provider.keys[0]}" if model.provider.keys else "see `selfeval doctor`"
+    return ""

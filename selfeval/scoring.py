@@ -18,12 +18,14 @@ from selfeval.errors import InputError
 
 DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
 
-# places of a pair
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
+# a place among several: 2, "(b)", "Response A", "first text"; -2 is none
 _PLACE = re.compile(
-    rf"[\s(\['\"]*(?:{KIND}[\s_(:-]*)?(?:(1|a|first|left)|2|b|second|right)(?:[\s_]+{KIND})?[\s)\]'\".]*", re.I
+    rf"(?!\W*[-+]\d)\W*(?:(?:author|model|choice|{KIND})[\s_:(-]*)?(?:(\d{{1,3}}|first|left|second|right)|([a-z]))"
+    rf"([\s_]+{KIND})?\W*",
+    re.I,
 )
-_LETTER = re.compile(rf"\W*(?:(?:author|model|option|choice|{KIND})[\s_:(-]*)?([a-z])\W*", re.I)
+_SIDES = {"first": 1, "left": 1, "second": 2, "right": 2}
 _NAME = re.compile(r"(?:answer:)?\W*(\w[\w .:/+()-]{0,40})")
 # "written by ChatGPT", "the author is most likely ChatGPT", "I think this is ChatGPT"
 _CREDITED = re.compile(
@@ -67,7 +69,6 @@ _CHOSEN = re.compile(
 _ENTRY = re.compile(
     rf"\W{{0,4}}(?:(?:{KIND}\W{{0,2}})?(\d{{1,3}})\b|{KIND} ?\(?([a-z])\b|([a-z])(?= ?[:.)=-]|\]))\W{{1,4}}(.*)"
 )
-_PLACE_OF_MANY = re.compile(rf"\W*(?:{KIND}[\s_(:-]*)?(\d{{1,3}}|[a-z])\W*", re.I)
 _LIKELY = re.compile(
     r"\W{0,4}(?:(?:the )?(?:probability|likelihood|confidence)(?: is| of)?\W{0,3})?"
     r"(\d{1,3}(?:\.\d{1,6})?) ?(?:%|percent|/ ?100)?\W{0,3}"
@@ -243,20 +244,30 @@ def plain_answer(reply: str | None) -> str:
     return text
 
 
-def place(value) -> int | None:
-    """Return 1 or 2 for one of two places as files write it: 2, "2.0", "A", "(b)", "Response A"; else None."""
-    return (found := _PLACE.fullmatch(str(value).strip().removesuffix(".0"))) and (1 if found[1] else 2)
+def place(value, most: int = 2) -> int | None:
+    """Return a place, from 1 to most, as files write it: 2, "2.0", "A", "(b)", "Response A", "first"; else None."""
+    found = _PLACE.fullmatch(str(value).strip().removesuffix(".0"))
+    if not found:
+        return None
+    at = ord(found[2].lower()) - 96 if found[2] else _SIDES.get(found[1].lower()) or int(found[1])
+    return at if 1 <= at <= most else None
 
 
-def place_of_many(value) -> int | None:
-    """Return the place in a lineup, from 1, as files write it: 3, "3.0", "C", "(c)", "Text C"; else None."""
-    found = _PLACE_OF_MANY.fullmatch(str(value).strip().removesuffix(".0"))
-    return found and (int(found[1]) if found[1].isdecimal() else ord(found[1].lower()) - 96)
+def place_of_lineup(value) -> int | None:
+    """Return the place of a text in a lineup, as `place`."""
+    return place(value, 999)
 
 
-def letter(value) -> str | None:
-    """Return the letter of one of several places as files write it: "b", "(B)", "Option B"; else None."""
-    return (found := _LETTER.fullmatch(str(value))) and found[1].upper()
+def letter(value) -> int | None:
+    """Return the place that a letter alone stands for, from 1: "b", "(B)", "Option B"; else None."""
+    found = _PLACE.fullmatch(str(value))
+    return ord(found[2].lower()) - 96 if found and found[2] and not found[3] else None
+
+
+def at_letter(value, shown: Sequence[str]) -> str | None:
+    """Return which of those shown a letter alone stands for; None where it is no letter, or one beyond them."""
+    at = letter(value)
+    return shown[at - 1] if at and at <= len(shown) else None
 
 
 def bare_name(reply) -> str | None:
@@ -377,7 +388,7 @@ def parse_yes_no(reply: str | None) -> bool | None:
     return _only(_kept(text, found, end) if found else _claims(text))
 
 
-def lineup_entry(reply: str | None, place: int) -> str:
+def lineup_entry(reply: str | None, at: int) -> str:
     """Return what a reply to a lineup says of the text at a place: "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}.
 
     Letters are places where no number is one. Empty where nothing is said of it; where it is named on several lines,
@@ -390,7 +401,7 @@ def lineup_entry(reply: str | None, place: int) -> str:
         said = [(entry[1] or entry[2] or entry[3], entry[4]) for entry in entries]
     numbered = any(key[-1].isdecimal() for key, _ in said)
     said = [(key, what) for key, what in said if key[-1].isdecimal() == numbered]
-    return "\n".join(what for key, what in said if place_of_many(key) == place)
+    return "\n".join(what for key, what in said if place_of_lineup(key) == at)
 
 
 def parse_likelihood(reply: str | None) -> float | None:

@@ -1,21 +1,21 @@
-"""A Dask cluster of three hosts on this one: a worker and a store each, on loopback alone."""
+"""A Dask cluster of three workers on this host, on loopback alone."""
 
 import contextlib
 from pathlib import Path
 
 
 @contextlib.contextmanager
-def three_hosts(folder: Path, threads: int = 1):
-    """Yield the cluster; each of its workers executes so many notebooks at a time, and keeps its store in `folder`."""
+def three_hosts(folder: Path, threads: int = 1, numbers=(1, 2, 3)):
+    """Yield the cluster; each of its workers executes so many notebooks at a time; their store is in `folder`."""
     import distributed
 
     def nanny(host):
         options = {"host": host, "nthreads": threads, "dashboard_address": f"{host}:0", "local_directory": str(folder)}
-        options |= {"memory_limit": 0, "env": {"SELFEVAL_STORE": str(folder / host / "store.sqlite")}}
+        options |= {"memory_limit": 0, "env": {"SELFEVAL_STORE": str(folder / "store.sqlite")}}
         return {"cls": distributed.Nanny, "options": options}
 
     options = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": distributed.Scheduler, "options": options}
-    workers = {f"worker-{i}": nanny(f"127.0.0.{i}") for i in (1, 2, 3)}
+    workers = {f"worker-{i}": nanny(f"127.0.0.{i}") for i in numbers}
     with distributed.SpecCluster(workers, scheduler, silence_logs=50) as cluster:
         yield cluster

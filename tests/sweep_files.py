@@ -20,9 +20,6 @@ REPORT = """import json, os, pathlib
 pathlib.Path(os.environ["SELFEVAL_PROGRESS"]).write_text(json.dumps(
     dict(label="a", done=4, total=4, calls=3, stored=1, failed=0, tokens=50, cost=0.5)))"""
 SAVE = 'pathlib.Path(out, "rows.csv").write_text(str(models))'
-CORPUS = """corpus = pathlib.Path(out, "..", "..", "corpus.jsonl").resolve()
-corpus.write_text("{}")
-pathlib.Path(os.environ["SELFEVAL_WRITTEN"]).write_text(f"{corpus}\\n")"""
 READ = 'import pathlib\nassert all(pathlib.Path(t, "rows.csv").exists() for t in tables)'
 
 
@@ -47,11 +44,3 @@ def check(folder, text):
         sweep.load(path, folder / "out")
     path.unlink()  # it may hold what looks like a key
     return str(caught.value)
-
-
-def reasons(path, out):
-    """Return why each run of a sweep is to be executed now, "" where it is not."""
-    loaded = sweep.load(path, out)
-    for run in loaded.runs:
-        loaded.decide(run, ())
-    return [run.reason for run in loaded.runs]

@@ -17,8 +17,8 @@ from selfeval.figures.cards import card
 from selfeval.figures.frames import Records
 from selfeval.keys import visible
 from selfeval.models import Provider
-from selfeval.records import read_jsonl, read_predictions, read_texts
-from selfeval.roleplay.transcripts import read_conversations
+from selfeval.predictions import read_predictions
+from selfeval.records import read_texts
 from selfeval.sweep.kernels import KernelManager
 
 HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x onerror=alert(2)> $x^2$ \ud800 \x00"
@@ -37,7 +37,7 @@ def test_importing_is_light(module):
 
 def test_completion_offers_the_handful_and_all_of_it_is_there():
     offered = [name for name in dir(selfeval) if not name.startswith("_")]
-    assert offered == sorted(selfeval.__all__) and len(offered) <= 37
+    assert offered == sorted(selfeval.__all__) and len(offered) <= 36
     assert all(inspect.getdoc(getattr(selfeval, name)) for name in offered)
     assert all(re.search(rf"\b{name}\b", selfeval.__doc__) for name in offered)
     with pytest.raises(AttributeError, match=r"no attribute 'plto'; it has .*plot"):
@@ -65,22 +65,13 @@ def identity_record(reply="I'm GPT-4."):
 
 
 RECORDS = {
-    "text": (lambda: read_texts("sample")[0], ["author display: SmolLM2", "prompt", "AI and humanity"]),
-    "prediction": (
-        lambda: read_jsonl(selfeval.DATA / "predictions/sample/predictions_exact_model.jsonl")[0],
-        ["evaluator model: local/smollm2-135m", "is correct: yes", '"author": "SmolLM2"', "answer=constrained"],
-    ),
-    "row of a table": (
-        lambda: read_predictions("predictions/sample/predictions_binary_self.jsonl").iloc[0],
-        ["binary_self", "predicted self: yes", '"answer": "YES"'],
-    ),
     "identity": (
         identity_record,
         ["truth: Claude", "system: You are GPT-4.", "I'm GPT-4.", "usage: prompt=3", "served by: Acme"],
     ),
-    "conversation": (
-        lambda: read_conversations("conversations/sample/conversations.jsonl")[0],
-        ["local/smollm2-135m support", "interrogator, length", "I'm sure it's a chatbot."],
+    "prediction": (
+        lambda: read_predictions("predictions/sample/predictions_binary_self.jsonl").iloc[0],
+        ["binary_self", "predicted self: yes", '"answer": "YES"'],
     ),
 }
 

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
 import psutil
@@ -11,7 +13,7 @@ import pytest
 from conftest import PAPERMILL, wait_for
 
 from selfeval.sweep import kernels
-from selfeval.sweep.execute import Notebooks
+from selfeval.sweep.execute import execute
 from selfeval.sweep.runs import Run
 
 pytestmark = pytest.mark.skipif(not kernels.FORKS, reason="kernels are forked on Linux alone")
@@ -46,26 +48,24 @@ def make(path, *cells, kernel="python3"):
 
 @pytest.fixture
 def start(tmp_path):
-    """A function that starts a notebook of these cells as a sweep does; it returns the thread and what can end it."""
-    launchers = []
+    """A function that starts a notebook of these cells as a sweep does; it returns its future and what can end it."""
+    stops, pool = [], ThreadPoolExecutor(3)
 
     def start(name, *cells, forked=True, **variables):
         make(tmp_path / f"{name}.ipynb", *cells)
-        (tmp_path / name).mkdir(exist_ok=True)
-        variables = {"IPYTHONDIR": str(tmp_path / "ipython")} | variables
-        launcher = Notebooks(forked)
-        launcher.start(run := Run("", tmp_path / f"{name}.ipynb", tmp_path / name, {}, "", variables=variables))
-        launchers.append((launcher, run))
-        return launcher.threads[run.name], lambda: launcher.end([run])
+        variables, stop = {"IPYTHONDIR": str(tmp_path / "ipython")} | variables, threading.Event()
+        stops.append(stop)
+        run = Run("", tmp_path / f"{name}.ipynb", tmp_path / name, {})
+        return pool.submit(execute, run, variables, forked, stop.is_set), stop.set
 
     yield start
-    for launcher, run in launchers:
-        launcher.end([run])
+    for stop in stops:
+        stop.set()
+    pool.shutdown()
 
 
-def status(folder, name, thread):
-    thread.join(60)
-    return thread.status, (folder / name / "log.txt").read_text()
+def status(folder, name, future):
+    return future.result(60)["status"], (folder / name / "log.txt").read_text()
 
 
 def result(file):
@@ -90,35 +90,29 @@ def test_results_are_those_of_an_ordinary_kernel(start, tmp_path):
         "await __import__('asyncio').sleep(0, 'awaited')",
     ]
     runs = {name: start(name, *cells, forked=name == "forked")[0] for name in ("ordinary", "forked")}
-    assert [status(tmp_path, *each)[0] for each in runs.items()] == [0, 0]
+    assert [status(tmp_path, *each)[0] for each in runs.items()] == ["ok", "ok"]
     ordinary, forked = (result(tmp_path / name / "notebook.ipynb") for name in runs)
     assert "image/png" in forked["cells"][3]["outputs"][0]["data"]
     assert forked == ordinary
 
 
 def test_nothing_of_one_run_reaches_another(start, tmp_path):
-    assert status(tmp_path, "leave", start("leave", LEAVE)[0])[0] == 0, (tmp_path / "leave" / "log.txt").read_text()
+    assert status(tmp_path, "leave", start("leave", LEAVE)[0])[0] == "ok", (tmp_path / "leave" / "log.txt").read_text()
     for name in ("first", "second"):
-        assert status(tmp_path, name, start(name, LOOK)[0])[0] == 0
+        assert status(tmp_path, name, start(name, LOOK)[0])[0] == "ok"
     (files, draws), (_, others) = (texts(tmp_path / name / "notebook.ipynb") for name in ("first", "second"))
     assert files.split() == [str(tmp_path / "first" / "log.txt")] * 2
     assert not {*draws.split()} & {*others.split()}, "two runs draw the same numbers"
 
 
-def test_failures_end_the_log_and_a_kernel_that_dies_at_its_start_is_started_once_more(start, tmp_path):
-    startup = tmp_path / "once" / "profile_default" / "startup"
-    startup.mkdir(parents=True)
-    die = f"import os, pathlib\nflag = pathlib.Path({str(tmp_path / 'flag')!r})\n"
-    (startup / "00.py").write_text(die + "if not flag.exists(): flag.touch(); os.kill(os.getpid(), 9)")
+def test_failures_end_the_log(start, tmp_path):
     runs = {
         "dead": start("dead", "import os\nos.kill(os.getpid(), 9)"),
         "raises": start("raises", "print(1)\n1 / 0", "2"),
-        "once": start("once", "1", IPYTHONDIR=str(tmp_path / "once")),
     }
-    ended = {name: status(tmp_path, name, thread) for name, (thread, _) in runs.items()}
-    assert {name: code for name, (code, _) in ended.items()} == {"dead": 1, "raises": 1, "once": 0}
+    ended = {name: status(tmp_path, name, future) for name, (future, _) in runs.items()}
+    assert {name: code for name, (code, _) in ended.items()} == {"dead": "failed", "raises": "failed"}
     assert ended["dead"][1].endswith("DeadKernelError: Kernel died\n") and "ZeroDivisionError" in ended["raises"][1]
-    assert (tmp_path / "flag").exists()
     cells = result(tmp_path / "raises" / "notebook.ipynb")["cells"]
     assert cells[-1]["execution_count"] is None and cells[-2]["outputs"][-1]["ename"] == "ZeroDivisionError"
 
@@ -142,24 +136,24 @@ def command_line(process):
 
 def test_a_kernel_and_its_children_end_with_their_run(start, tmp_path):
     before = psutil.Process().children(recursive=True)
-    thread, end = start("long", SLEEP, LONG)
+    future, end = start("long", SLEEP, LONG)
     family = [
         each for each in sleeping(os.getpid()) if each not in before and "multiprocessing" not in command_line(each)
     ]
     assert family
     end()
     psutil.wait_procs(family)
-    assert status(tmp_path, "long", thread)[0] == 1
+    assert status(tmp_path, "long", future)[0] == "failed"
 
 
 def test_when_the_fork_server_is_killed_its_runs_fail_and_the_next_has_another(start, tmp_path):
-    thread, _ = start("long", SLEEP, LONG)
+    future, _ = start("long", SLEEP, LONG)
     family = sleeping(os.getpid())
     [child] = [each for each in family if LONG in command_line(each)]
     child.parent().parent().kill()
-    assert status(tmp_path, "long", thread)[0] == 1
+    assert status(tmp_path, "long", future)[0] == "failed"
     psutil.wait_procs([child])
-    assert status(tmp_path, "next", start("next", "1")[0])[0] == 0
+    assert status(tmp_path, "next", start("next", "1")[0])[0] == "ok"
 
 
 def test_everything_ends_with_whoever_is_killed(tmp_path):

@@ -166,7 +166,10 @@ REFUSED = {
     "texts for answers": (lambda c: se.measure_recognition(c.texts), "evaluator_model"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "forest"),
-    "an unknown statistic": (lambda c: se.measure_recognition(c.answers, statistics=["kapa"], n_resamples=9), "kappa"),
+    "an unknown statistic": (
+        lambda c: se.measure_recognition(c.answers, statistics=["advantag"], n_resamples=9),
+        "advantage",
+    ),
     "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
 }
 CHAT = {"conversation_id": "c", "turns": [{"speaker": "q", "text": "Hi?"}, {"speaker": "agent", "text": "Yes."}]}

@@ -220,21 +220,6 @@ def test_means_by_turn_have_t_intervals_and_one_turn_is_not_drawn(capsys):
     assert capsys.readouterr().out == "This result has nothing to draw as 'turns'.\n"
 
 
-def test_coverage_has_every_scenario_and_power_stands_on_its_plan():
-    covered = pd.DataFrame({"scenario": ["a", "b"] * 2, "prompts": [20, 20, 50, 50], "coverage": [0.9, 0.91, 1, 0.96]})
-    covered = covered.assign(statistic="discrimination", method="default", mc_error=0.01)
-    covered = pd.concat([covered.assign(method="BCa", coverage=0.5).iloc[::2], covered])
-    power = pd.DataFrame({"difference": [0, 0.2] * 2, "prompts": [20, 20, 50, 50], "power": [0.05, 0.5, 0.04, 0.8],
-                          "mc_error": 0.01, "planned_sd": [0.05, 0.4, 0.05, 0.7]})  # fmt: skip
-    result = se.measure_validation(covered, power)
-    few, more = se.plot(result).axes
-    assert labels(few) == ["default (n 2)", "BCa (n 1)"] and more.get_title() == "50 prompts"
-    strokes = marks(few)["one simulated scenario"].get_offsets()
-    assert sorted(x for x, _ in strokes) == pytest.approx([0.5, 0.9, 0.91])
-    points, plan = se.plot(result, "power").axes[0].lines
-    assert [*points.get_ydata()] == [0.05, 0.5] and [*plan.get_ydata()] == [0.05, 0.4]
-
-
 # with 3 and with 40 models: no text on another, none cut off ----------------------------------------------------------
 
 
@@ -319,8 +304,6 @@ def test_a_result_read_again_is_what_was_saved(found, tmp_path):
 
 
 def test_the_committed_results_are_small_and_of_every_kind():
-    found = (
-        se.read_results("results/families") + se.read_results("results/demo") + se.read_results("results/validation")
-    )
+    found = se.read_results("results/families") + se.read_results("results/demo")
     assert {one.kind for one in found} == {*KINDS} and all(len(one) for one in found)
     assert sum(path.stat().st_size for path in (se.DATA / "results").rglob("*.csv")) < 8_000_000

@@ -248,7 +248,7 @@ def test_a_pair_of_two_texts_of_the_evaluator_is_refused(tmp_path):
     frame = chosen(lambda own, other, place, right: own if right else other)
     frame.loc[2, ["other_model", "predicted_model"]] = frame.loc[2, "evaluator_model"]
     for source in forms(frame, tmp_path):
-        assert "record 3: its evaluator 'GPT' wrote both texts of a pair" in refused(source)
+        assert "record 3: the evaluator 'GPT' wrote both texts of a pair" in refused(source)
 
 
 def test_a_frame_may_hold_the_texts_of_numpy(truth):
@@ -556,7 +556,7 @@ def test_a_place_that_is_none_is_refused(tmp_path):
     for position in ("last", "Text", None):
         path = tmp_path / "lineup.jsonl"
         path.write_text(json.dumps(row | {"position": position}), encoding="utf-8")
-        with pytest.raises(InputError, match=r"record 1: `position` is .* must be the place of the text in the lineup"):
+        with pytest.raises(InputError, match=r"record 1: `position` is .* must be the text's place in the lineup"):
             measured(path, {})
 
 

@@ -24,7 +24,8 @@ from written_files import run_command, run_notebook  # noqa: E402
 from selfeval.asking.store import KEY, canonical, key_of, read_lines  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
 from selfeval.identity.run import rescore  # noqa: E402
-from selfeval.records import read_jsonl, read_predictions, read_texts  # noqa: E402
+from selfeval.predictions import read_predictions  # noqa: E402
+from selfeval.records import read_jsonl, read_texts  # noqa: E402
 from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 
 KEYS = json.loads((GOLDEN / "keys.json").read_text(encoding="utf-8"))

@@ -12,8 +12,9 @@ import pytest
 from selfeval import ROOT, records, stats
 from selfeval.errors import InputError
 from selfeval.figures import tables
+from selfeval.predictions import read_predictions
 from selfeval.recognition import answers
-from selfeval.records import read_jsonl, read_predictions, read_prompts, read_texts
+from selfeval.records import read_jsonl, read_prompts, read_texts
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
 HIT, FALSE = 0.7, 0.3  # J = .4

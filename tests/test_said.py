@@ -12,11 +12,12 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.run import rescore, run_suite
+from selfeval.predictions import read_predictions
 from selfeval.recognition import answers
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import generate_texts, paraphrase
-from selfeval.records import as_published, read_predictions, read_texts, write_jsonl
+from selfeval.records import as_published, read_texts, write_jsonl
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.jury import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
@@ -122,9 +123,6 @@ def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts
     assert row["asked_again"] == ["empty"] and len(row["messages"]) == 1
     write_jsonl(tmp_path / "verdicts.jsonl", [row])
     assert read_verdicts(tmp_path / "verdicts.jsonl")[0] == [row]
-    write_jsonl(tmp_path / "verdicts.jsonl", [{k: v for k, v in row.items() if k not in CALL}])
-    [old] = read_verdicts(tmp_path / "verdicts.jsonl")[0]
-    assert old["served_model"] is None and {*old} == {*row} - {*CALL[1:]}
 
 
 # effort ---------------------------------------------------------------------------------------------------------------
@@ -174,16 +172,10 @@ def test_the_published_form_has_the_ten_fields_then_reply_question_and_reasoning
     assert row["text_full"].startswith(records[0]["text_preview"]) and len(row["text_full"]) > 100
     assert row["evaluation_prompt"] == records[0]["messages"][0]["content"] and row["returned_reasoning"] == "Style."
     assert row["text_full"] in row["evaluation_prompt"]
-    old = as_published([{name: value for name, value in records[0].items() if name not in CALL}])[0]
-    assert old["text_preview"] == records[0]["text_preview"] and "text_full" not in old
-    assert old["evaluation_prompt"] is old["returned_reasoning"] is None
 
 
-@pytest.mark.parametrize("condition", [Condition(), Condition(labels="anonymous")], ids=["plain", "anonymous"])
-def test_what_is_written_in_the_published_form_is_read_with_the_same_answers(condition, store, tmp_path):
-    fleet = [models.get(f"sim/{name}") for name in ("good", "first", "no-answer")]
-    tasks = [task for task in TASKS if (condition.labels, task) != ("anonymous", "pairwise_self")]
-    rows = asked(store, texts_by(store, *fleet), condition, fleet, tasks, repeats=2)
+def test_what_is_written_in_the_published_form_is_read_with_the_same_answers(records, tmp_path):
+    rows = records
     rows[3] |= {"status": "length", "predicted_model": None, "predicted_self": None, "is_correct": None}  # cut off
     frame, changes = answers.rescore(read_predictions(published(rows, tmp_path)))
     for name in ("predicted_model", "predicted_self", "is_correct"):
@@ -198,12 +190,3 @@ def test_what_was_sent_is_left_out_and_published_files_beside_the_predictions_co
         assert len(frame) == len(records) and not {"messages", "evaluation_prompt"} & {*frame}
         assert frame["reasoning"][0] == "Style."
     assert read_predictions(tmp_path)["served_model"].notna().all()
-
-
-def test_records_from_before_and_after_are_read_as_one_design(records, tmp_path):
-    new = [row for row in records if row["task_type"] == "binary_self"]
-    old = [{k: v for k, v in row.items() if k not in (*CALL, "text_served_model")} for row in new[: len(new) // 2]]
-    write_jsonl(tmp_path / "predictions_old.jsonl", old)
-    write_jsonl(tmp_path / "predictions_new.jsonl", new)
-    frame = read_predictions(tmp_path)
-    assert len(frame) == len(new) and "count once" in frame.attrs["notes"][0]

@@ -66,13 +66,13 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     status, said, figures = dry(path, capsys)
     assert (status, figures, server.ledger) == (0, (0, 3 * 2 + 3 * 2 * 2), [])
     assert files(folder) == before, "nothing is written, not even a store"
-    assert re.search(r"openai:a +0 +9 +\S+ +\S+ +0\.\d+-0\.\d+\n", said)
-    assert re.search(r"all +0 +18 .+ and \?\n", said) and said.count("to do ") == 3
+    assert re.search(r"openai:a +0 +9( +\d+){4} +0\.\d+ +0\.\d+\n", said)
+    assert re.search(r"openai:b +0 +9.+ \? +\?\n", said) and said.count("to do ") == 3
 
     assert sweep.run_file(path, 2, folder / "out", "forked") == 1, "the analysis divides by zero"
     assert len(server.ledger) == 18
     status, said, figures = dry(path, capsys)
-    assert (status, figures) == (0, (0, 0)) and said.count("skipped ") == 2 and "(failed)" in said
+    assert (status, figures) == (0, (0, 0)) and len(re.findall("^done  ", said, re.M)) == 2
 
 
 def test_what_a_notebook_writes_lies_in_the_shadow_alone(tmp_path, capsys, server):
@@ -92,4 +92,4 @@ def test_a_notebook_that_fails_already_is_named(tmp_path, capsys):
     path = write(tmp_path, {"notebook": "rows"}, {"notebook": "rows", "name": "later"})
     status, said, _ = dry(path, capsys, only=["rows"])
     assert status == 1 and "ValueError: no corpus" in said
-    assert re.search(r"to do +rows/\w+  \(new\)\nleft out +later/", said)
+    assert re.search(r"to do +rows/\w+\nleft out +later/", said)

@@ -1,6 +1,4 @@
-"""Tables for a reader, and the p of an area in them."""
-
-import itertools
+"""Tables for a reader, and what stands in them where there is little or nothing to say."""
 
 import numpy as np
 import pandas as pd
@@ -89,50 +87,6 @@ def test_an_evaluator_whose_every_call_failed_has_no_numbers():
     assert (failed.loc[failed["statistic"] == "no_answer_rate", "estimate"] == 1).all()
     frame.loc[frame["evaluator_model"] == "c", "status"] = "refusal"
     pd.testing.assert_frame_equal(stats.recognition_table(frame, n_resamples=100), table)  # nor are refusals answers
-
-
-# p of areas -----------------------------------------------------------------------------------------------------------
-
-
-def by_hand(frame):
-    """Return p of AUC over every choice of who is "own" on each prompt."""
-    rank = sps.rankdata(frame["score"]) - (len(frame) + 1) / 2
-    sums = frame.assign(rank=rank).groupby(["prompt_id", "true_model"])["rank"].sum().unstack()
-    totals = np.array([sum(one) for one in itertools.product(*sums.to_numpy())])
-    distance = np.abs(totals - sums.mean(axis=1).sum())
-    return (distance >= abs(sums["a"].sum() - sums.mean(axis=1).sum()) - 1e-9).mean()
-
-
-def test_p_permutation_of_auc_exchanges_the_authors_of_a_prompt_and_is_empty_with_several_rows_of_one():
-    rng = np.random.default_rng(3)
-    frame = records({("a", t): [(None, s) for s in rng.random(6)] for t in "abc"}, "binary_self")
-    samples = [frame.assign(text_id=frame["text_id"] + str(k), score=(frame["score"] + 0.01 * k).clip(0, 1))
-               for k in range(3)]  # fmt: skip
-    repeats = [frame.assign(repeat=k) for k in range(5)]
-    area = default(stats.recognition_table(frame, n_resamples=1), "auc")
-    assert area["p_permutation"] == pytest.approx(by_hand(frame)) and area["p_holm"] == area["p"]
-    for each in (pd.concat(samples), pd.concat(repeats)):
-        table = stats.recognition_table(each, n_resamples=1)
-        assert table["p_permutation"].isna().all() and default(table, "auc")["p"] > 0.05
-
-
-def ranked(apart, says=lambda score: score > 0.9):
-    """An evaluator that says yes above .9 alone, and whose scores of own texts are `apart` higher on average."""
-    rng = np.random.default_rng(4)
-    own, others = (np.clip(0.5 + shift + 0.15 * rng.normal(size=40), 0, 0.89) for shift in (apart, 0.0))
-    return {("a", who): [(says(s), s) for s in scores] for who, scores in (("a", own), ("b", others))}
-
-
-# tables ---------------------------------------------------------------------------------------------------------------
-
-
-def test_the_draws_of_p_follow_the_seed_of_the_table():
-    frame = records(ranked(0.03), "binary_self")
-    first, again, other = (
-        default(stats.recognition_table(frame, seed=s, n_resamples=1), "auc")["p_permutation"] for s in (1, 1, 2)
-    )
-    assert first == again != other and abs(first - other) < 0.05
-    assert (first * 10_000) % 1 == pytest.approx(0, abs=1e-6)  # (1 + count) / (1 + 9,999)
 
 
 def test_the_jurys_auc_is_tested_by_its_interval():

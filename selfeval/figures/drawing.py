@@ -234,26 +234,6 @@ def of_names(label: str, *statistics: str, **how) -> Callable:
     return form
 
 
-def coverage(tables: Tables, names: Names) -> Drawing | None:
-    """Draw how often each interval of J contains the truth, a stroke per scenario."""
-    rows = tables["coverage"].query("statistic == 'discrimination' and prompts <= 50")
-    scenarios = rows.groupby("method")["scenario"].transform("nunique").astype(str)
-    rows = rows.assign(line=rows["method"] + " (n " + scenarios + ")", side="scenario")
-    rows = rows.assign(panel=rows["prompts"].map("{} prompts".format), estimate=rows["coverage"], low=None, high=None)
-    label, limits = "share of simulated tables whose 95 % interval of J contains the true J", (0.4, 1.02)
-    return dots(
-        rows.sort_values("method", key=lambda m: m != "default", kind="stable"), label, null=0.95, limits=limits
-    )
-
-
-def power(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the power of the test of J in simulation (points) on what was planned for it (lines)."""
-    rows, error = tables["power"].sort_values(["prompts", "difference"]), 1.96 * tables["power"]["mc_error"]
-    rows = rows.assign(x=rows["difference"], y=rows["power"], low=rows["power"] - error, high=rows["power"] + error)
-    rows = rows.assign(panel=rows["prompts"].map("{} prompts".format), plan=rows["planned_sd"])
-    return steps(rows, "true discrimination J (simulated)", "share of tables with p ≤ .05", drawn=".")
-
-
 KINDS = {  # figures of each kind of result, the main one first
     "recognition": {f.__name__: f for f in (advantage, forest, claimed, matrix, predictions, roc, contrasts)},
     "implicit": {"readings": readings, "gaps": gaps},
@@ -269,5 +249,4 @@ KINDS = {  # figures of each kind of result, the main one first
         "discrimination": of_names("score of real − of invented names", "discrimination"),
         "scores": of_names("mean score: 0 does not exist, 1 exists", "score_real", "score_invented", null=None),
     },
-    "validation": {"coverage": coverage, "power": power},
 }

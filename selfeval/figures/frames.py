@@ -20,12 +20,11 @@ KINDS = {  # kind of a result: its tables, first that of its estimates
     "identity": ("identity", "paired"),
     "jury": ("jury", "verdicts"),
     "existence": ("existence",),
-    "validation": ("coverage", "power"),
 }
 CSV = {"recognition": "self_recognition", "verdicts": "verdict_scores"}  # tables whose file has another name
 TEXT = {  # columns that hold text, empty where there is nothing to say
     *"evaluator author task condition policy statistic method cluster_unit note conclusion field first second".split(),
-    *"predicted source arm conversation_id agent scenario".split(),
+    *"predicted source arm conversation_id agent".split(),
 }
 ESTIMATES = {*BOUNDS, "statistic", "evaluator", "p", "p_holm", "n", "clusters"}
 
@@ -104,8 +103,6 @@ class Estimates(pd.DataFrame):
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
         if not self.tables:
             return {self.kind: pd.DataFrame(self)}
-        if self.kind == "validation":
-            return dict(self.tables)
         (main, table), *_ = self.tables.items()
         keys = ["evaluator"] if self.kind == "identity" else ["evaluator", "task", "condition"]  # families are drawn
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))

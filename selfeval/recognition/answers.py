@@ -14,6 +14,7 @@ import pandas as pd
 from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
+from selfeval.predictions import file_labels, unread
 from selfeval.records import condition_of
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
@@ -200,7 +201,7 @@ def _numbered(match: re.Match[str]) -> str:
 def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
     reply = record["reply"]
     if record["task_type"] == "lineup":
-        reply = scoring.lineup_entry(reply, scoring.place_of_many(record["position"]))
+        reply = scoring.lineup_entry(reply, scoring.place_of_lineup(record["position"]))
     elif condition_of(record.get("condition")).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
         reply = f"Author {reply}"
     return scoring.parse_choice(reply, names) or _lettered(record, reply)
@@ -208,10 +209,10 @@ def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
 
 def _lettered(record: Mapping, reply: str) -> str | None:
     """Return the candidate at the place that a reply to a list with letters gives; our own lists have none."""
-    shown, said = record["candidates"], scoring.letter(scoring.plain_answer(reply))
-    if said is None or isinstance(shown, frozenset) or "labels" in condition_of(record.get("condition")):
+    shown = record["candidates"]
+    if isinstance(shown, frozenset) or "labels" in condition_of(record.get("condition")):
         return None
-    return shown[ord(said) - 65] if ord(said) - 65 < len(shown) else None
+    return scoring.at_letter(scoring.plain_answer(reply), shown)
 
 
 def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -243,7 +244,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
     old["status"] = frame["status"].where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
-    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *records.unread(frame)]
+    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *unread(frame)]
     frame["recorded"] = before.where(taken, None)
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}
@@ -342,7 +343,7 @@ def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:
 
 def _labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: further names}: the file's label, if it is no name of another author too, and what is said."""
-    of = {author: names[-1] for author, names in records.labels(frame).items()}
+    of = {author: names[-1] for author, names in file_labels(frame).items()}
     authors = candidate_names(frame["true_model"].unique())
     names = Counter(scoring.name_key(name) for author, known in authors.items() for name in {author, *known})
     names += Counter(scoring.name_key(label) for author, label in of.items() if label not in {author, *authors[author]})

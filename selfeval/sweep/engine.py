@@ -9,18 +9,14 @@ from selfeval.sweep.kernels import KernelManager
 
 
 class ForkedEngine(NBClientEngine):
-    """Papermill's own engine, but for how the kernel is started; one that dies before its first cell, once more."""
+    """Papermill's own engine, but for how the kernel is started."""
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, kernel_manager_class=KernelManager, **kwargs):
         """Execute a notebook."""
-        execute = super().execute_managed_notebook
-        try:
-            return execute(nb_man, kernel_name, kernel_manager_class=kernel_manager_class, **kwargs)
-        except RuntimeError as error:
-            if "died before replying" not in str(error):  # of a notebook on its way
-                raise
-            return execute(nb_man, kernel_name, kernel_manager_class=kernel_manager_class, **kwargs)
+        return super().execute_managed_notebook(
+            nb_man, kernel_name, kernel_manager_class=kernel_manager_class, **kwargs
+        )
 
 
 papermill_engines.register("forked", ForkedEngine)  # also where the package was installed before it had this engine

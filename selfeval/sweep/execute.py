@@ -1,213 +1,205 @@
-"""Execute a sweep: start what is to do once what it needs has ended, and stop cleanly.
+"""Execute a sweep: submit each run, once what it depends on has ended, to this machine or to a Dask cluster.
 
-Runs are started by a launcher: `start(run)` returns at once, or raises `OSError`; `poll(run)` returns an exit status,
-None while it is at work; `end(runs)` ends runs with their kernels within five seconds; `close()`; `places()` says how
-many may run at a time. Here it is `Notebooks`, for other hosts `cluster.Cluster`.
+Both are a function that takes a run and returns a `concurrent.futures.Future` of its manifest. Here a thread executes
+it, with a kernel of its own; on a cluster a thread of a worker does the same.
 """
 
 import contextlib
 import fcntl
 import logging
 import os
-import signal
+import sys
 import threading
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
 
 from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, HOME
-from selfeval.sweep.kernels import KernelManager
-from selfeval.sweep.runs import COUNTS, relative
-from selfeval.sweep.show import Line, report
+from selfeval.sweep.file import Sweep, load
+from selfeval.sweep.kernels import KernelManager, end_when
+from selfeval.sweep.runs import Run, plain, relative
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
-FAILED, INCOMPLETE, CEILING = 1, 3, 4  # exit statuses; 2 is click's, for a command line that it does not understand
-GRACE = 1.0  # seconds between TERM and KILL
+SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, for a format that no notebook has
+FAILED, UNANSWERED = 1, 3  # exit statuses; 2 is click's, for a command line that it does not understand
+PATIENCE = 10  # seconds to wait for a scheduler
+Submit = Callable[[Run], Future]
 
 
-def run(sweep, workers, launcher, *, only=(), max_cost=None, pointers=True):
-    """Execute what is missing, `workers` notebooks at a time (None: as many as there are places); return exit status.
+def run_file(path, workers=None, out=None, engine="forked", *, variables=None, scheduler=None, **options) -> int:
+    """Execute the sweep file at `path` and return the exit status; the other options are those of `run`.
 
-    0: all ok. 1: a run failed or could not start. 3: calls failed, in runs that ended. 4: `max_cost`, in US dollars, is
-    reached. 128 + n: stopped by signal n. launcher: what makes one. only: patterns of runs, as in `selfeval sweep
-    --help`. pointers: end with where figure and pages are.
+    workers: runs at a time on this machine, by default 2. out: a folder that replaces `data/runs/<name>`. engine: how
+    kernels start, `forked` from one process that has the imports done, or `ordinary`. variables: {name: value} of the
+    file's. scheduler: the address of a Dask scheduler whose workers execute the runs.
     """
+    sys.modules.setdefault(SLOW, None)
+    read = partial(load, path, variables=variables)
+    local = partial(threads, workers or 2, engine == "forked")
+    return run(read, out, local, partial(cluster, scheduler, engine == "forked") if scheduler else local, **options)
+
+
+def run(read, out, local, where, *, only=(), max_cost=None, dry_run=False, confirm=None) -> int:
+    """Execute what is to do of the sweep that `read(out)` returns; return the exit status.
+
+    0: all is done. 1: a run failed or could not start. 3: every run ended, but in some of them calls failed.
+
+    only: patterns of runs, STAGE or STAGE/RUN. max_cost: US dollars for all runs together. dry_run: only print what
+    would be done and cost, and call `confirm` with the number of calls where there are any to buy.
+    """
+    from selfeval.sweep.dryrun import count
+
     if max_cost is not None:
         check_at_least("max_cost", max_cost, 0)
+    sweep = read(out)
     chosen = choose(sweep, only)
+    if dry_run:
+        return count(sweep, read, local, chosen, confirm)
     try:
         sweep.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
     began = time.monotonic()
-    with lock(sweep.folder), contextlib.closing(launcher()) as launch, signals() as stop:
-        work = Work(sweep, launch, chosen, workers or launch.places(), max_cost)
-        work.execute(stop, Line(sweep, max_cost))
-    report(sweep, time.monotonic() - began, stop, work, pointers)
-    statuses = {run.status for run in sweep.runs}
-    if stop:
-        return 128 + stop[0]
-    if work.halted:
-        return CEILING
-    if statuses & {"failed", "not started", "stopped", "waiting"}:
-        return FAILED
-    return INCOMPLETE if "incomplete" in statuses else 0
+    with lock(sweep.folder), where(max_cost) as submit:
+        work(sweep, submit, chosen)
+    return summary(sweep, time.monotonic() - began)
 
 
-def choose(sweep, only=()):
+def choose(sweep: Sweep, only=()) -> set[str]:
     """Return the names of the runs that the patterns ask for; raise `InputError` for a pattern that names none."""
-
-    def matches(run, pattern):
-        return fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)
-
-    stages = [stage.name for stage in sweep.stages]
+    found = {run.name for run in sweep.runs} if not only else set()
     for pattern in only:
-        if not any(matches(run, pattern) for run in sweep.runs):
-            raise InputError(
-                f"--only {pattern!r} names no run; it is a stage ({', '.join(stages)}), or STAGE/RUN with * and ? as "
-                "wild cards"
-            )
-    return {run.name for run in sweep.runs if not only or any(matches(run, pattern) for pattern in only)}
+        these = {run.name for run in sweep.runs if fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)}
+        if not these:
+            stages = ", ".join(stage.name for stage in sweep.stages)
+            raise InputError(f"--only {pattern!r} names no run; it is a stage ({stages}), or STAGE/RUN with * and ?")
+        found |= these
+    return found
 
 
-class Work:
-    """The runs of a sweep on their way."""
-
-    def __init__(self, sweep, launch, chosen, workers, max_cost=None):
-        self.sweep, self.launch, self.chosen, self.workers = sweep, launch, chosen, workers
-        self.max_cost, self.variables = max_cost, {}
-        if max_cost is not None:  # a purse that every client in the runs takes from
-            self.variables = {"SELFEVAL_BUDGET": f"sweep-{os.getpid()}-{uuid.uuid4().hex[:8]}:{max_cost}"}
-        self.halted = False  # by the ceiling: nothing more is started
-        self.running, self.waiting = [], sweep.runs
-        self.open = Counter(run.stage for run in sweep.runs)  # runs of a stage that have not settled
-
-    def execute(self, stop, line):
-        """Run everything to its end, or until `stop` holds a signal."""
-        try:
-            while (self.waiting or self.running) and not stop:
-                self.look()
-                self.start()
-                line.show()
-                time.sleep(0.1 if self.running else 0)
-        finally:
-            self.launch.end(self.running)
-            for run in self.running:
-                run.ended(stopped=f"interrupted by {signal.Signals(stop[0]).name if stop else 'an error'}")
-            line.close()
-
-    def start(self):
-        """Start waiting runs whose earlier stages have settled, in order, while there is a place."""
-        for run in self.waiting:
-            if len(self.running) == self.workers:
-                break
-            if self.halted and run.name not in self.chosen:
-                run.status = "left out"
-            elif self.halted:
-                run.status, run.cause = "not started", "not started because the cost ceiling is reached"
-            elif not any(self.open[stage] for stage in run.needs):
-                self.sweep.decide(run, self.chosen)
-                if run.status == "waiting":
-                    self.start_one(run)
-            if run.status not in ("waiting", "running"):
-                self.open[run.stage] -= 1
-        self.waiting = [run for run in self.waiting if run.status == "waiting"]
-
-    def start_one(self, run):
-        """Start a run, which fails where its folder cannot be written."""
-        run.variables |= self.variables
-        try:
-            run.started()
-            self.launch.start(run)
-            self.running.append(run)
-        except (OSError, InputError) as error:
-            run.manifest |= {"status": "failed", "counts": dict.fromkeys(COUNTS, 0)}
-            run.status, run.cause = "failed", f"cannot start in {relative(run.folder)}: {error}"
-
-    def look(self):
-        """Settle the runs that have ended, and what follows from their end for the others."""
-        for run in [*self.running]:
-            if (code := self.launch.poll(run)) is None:
-                continue
-            self.running.remove(run)
-            run.ended(code)
-            self.open[run.stage] -= 1
-            self.halted |= run.status == "stopped"  # by a signal it is ended elsewhere
+def work(sweep: Sweep, submit: Submit, chosen: set[str], tell=print) -> None:
+    """Execute what is to do, each run once all runs that it depends on have ended, and tell of each how it ended."""
+    waiting, flying = sweep.runs, {}
+    while waiting or flying:
+        at_work = {run.stage for run in (*waiting, *flying.values())}
+        ready = [run for run in waiting if not at_work & run.needs]
+        waiting = [run for run in waiting if at_work & run.needs]
+        flying |= {submit(run): run for run in ready if sweep.is_to_do(run, chosen)}
+        ended = wait(flying, return_when=FIRST_COMPLETED).done
+        told = [run for run in ready if run.status == "not started"]
+        for run in (*told, *(_ended(flying.pop(future), future) for future in ended)):
+            where = f" (see {relative(run.folder)})" if run.status == "failed" else ""
+            tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}", flush=True)
 
 
-class Notebook(threading.Thread):
-    """A run on its way: papermill in this thread, its kernel in a process. `status`: None until it has ended."""
-
-    def __init__(self, run, forked):
-        super().__init__(daemon=True)
-        self.execution, self.forked, self.kernel, self.status = run, forked, None, None
-        told = {"PROGRESS": "progress.json", "WRITTEN": "written.txt", "READ": "read.txt"}
-        env = os.environ | {f"SELFEVAL_{name}": str(run.folder / file) for name, file in told.items()}
-        env |= {"TQDM_DISABLE": "1", "SELFEVAL_DATA": str(DATA)} | run.variables
-        self.options = {"env": env, "cwd": HOME}
-
-    def run(self):
-        """Execute the notebook; the log ends with what went wrong."""
-        folder, manager, status = self.execution.folder, type("Manager", (KernelManager,), {"owner": self}), 1
-        with contextlib.suppress(OSError), (folder / "log.txt").open("w", encoding="utf-8") as log:  # of a full disk
-            self.options |= {"stdout": log, "stderr": log}
-            try:
-                import papermill  # takes seconds
-
-                papermill.execute_notebook(
-                    *(self.execution.notebook, folder / "notebook.ipynb", self.execution.parameters),
-                    engine_name="forked", kernel_name="python3", progress_bar=False, kernel_manager_class=manager,
-                )  # fmt: skip
-                status = 0
-            except Exception as error:  # papermill, Jupyter and the system raise many kinds
-                log.write(f"{error}\n{type(error).__name__}: {error}\n")
-        self.status = status
-
-    def signal(self, number):
-        """Signal the kernel and what it started, if it is there."""
-        if pid := self.kernel and self.kernel.provisioner and self.kernel.provisioner.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, number)
+def _ended(run: Run, future: Future) -> Run:
+    """Settle a run that was executed."""
+    try:
+        run.manifest = future.result()
+    except Exception as error:  # of a worker that died, or of an ended scheduler
+        run.manifest = {"status": "failed", "cause": plain(f"{type(error).__name__}: {error}")}
+    run.status, run.cause = run.manifest["status"], run.manifest["cause"]
+    return run
 
 
-class Notebooks:
-    """A launcher of runs on this machine. forked: whether from one process that has the imports done."""
+def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
+    """Return the variable that has all clients in the runs spend at most so much together, and say how exact that is.
 
-    def __init__(self, forked):
-        self.forked, self.threads = forked, {}
+    Every host has a store of its own, and with it a part of the sum.
+    """
+    if max_cost is None:
+        return {}
+    each = f" ({max_cost / hosts:g} on each of {hosts} hosts)" if hosts > 1 else ""
+    print(f"at most {max_cost:g} USD{each}, and beyond it no more than what is in flight when they are spent")
+    return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
 
-    def places(self):
-        """Return how many notebooks run at a time."""
-        return 2
 
-    def start(self, run):
-        """Start a run and return at once."""
-        self.threads[run.name] = Notebook(run, self.forked)
-        self.threads[run.name].start()
-
-    def poll(self, run):
-        """Return 0 for a notebook that ended well and 1 for another, None while it is at work."""
-        return self.threads[run.name].status
-
-    def end(self, runs):
-        """End the kernels of these runs, with what they started, and wait for their papermill.
-
-        What a notebook started in a session of its own, like the shared server of the embedded model, stays.
-        """
-        left, began = [self.threads[run.name] for run in runs], time.monotonic()
-        while (left := [thread for thread in left if thread.is_alive()]) and time.monotonic() < began + 4 * GRACE:
-            for thread in left:  # again and again: a kernel may only now have come up
-                thread.signal(signal.SIGTERM if time.monotonic() < began + GRACE else signal.SIGKILL)
-            time.sleep(0.05)
-
-    def close(self):
-        """Free what the launcher holds: nothing; the fork server is ready for the next sweep of this process."""
+# where runs are executed ----------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def lock(folder):
+def threads(workers: int, forked: bool, max_cost: float | None = None, variables=None) -> Iterator[Submit]:
+    """Yield what submits a run to this machine, of which so many run at a time; at the end their kernels end."""
+    stop, variables = threading.Event(), ceiling(max_cost) | (variables or {})
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            yield lambda run: pool.submit(execute, run, variables, forked, stop.is_set)
+        finally:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Submit]:
+    """Yield what submits a run to the workers of a Dask scheduler; kernels end with the client, however that ends."""
+    try:
+        from distributed import Client
+
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except Exception as error:  # Dask is not there, or those of sockets, of Tornado, and of an address that is none
+        why = f"{error or type(error).__name__}; Dask comes with pip install -e '.[cluster]'"
+        raise InputError(f"no Dask scheduler answers at {address!r}: {why}") from None
+    with client:
+        stores = client.run(os.environ.get, "SELFEVAL_STORE")
+        hosts = {worker.rpartition("://")[2].rpartition(":")[0] for worker in stores}
+        if not stores:
+            raise InputError(f"the cluster at {address} has no worker: start one with `dask worker {address}`")
+        if len(hosts) > 1 and not all(stores.values()):
+            raise InputError(
+                f"the workers stand on {len(hosts)} hosts: start each with SELFEVAL_STORE, the path of a file on a "
+                "disk of its own, since a store must not lie on a drive that hosts share"
+            )
+        same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
+        variables = ceiling(max_cost, len(hosts)) | same
+        executor = client.get_executor(pure=False)
+        yield lambda run: executor.submit(execute_there, run, variables, forked)
+
+
+def execute_there(run: Run, variables: dict[str, str], forked: bool) -> dict:
+    """Execute a run in a thread of a Dask worker, as long as its sweep is there."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key, tasks = worker.get_current_task(), worker.state.tasks
+    return execute(run, variables, forked, lambda: getattr(tasks.get(key), "state", "cancelled") == "cancelled")
+
+
+def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable[[], bool]) -> dict:
+    """Execute a run's notebook, until `stopped()` is true at most; return its manifest. The log ends with the cause."""
+    import papermill  # takes seconds
+
+    started, ended, managers, error = datetime.now(UTC), threading.Event(), [], None
+    env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
+    threading.Thread(target=end_when, args=(stopped, ended, managers), daemon=True).start()
+    try:
+        run.begin()
+        with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
+            options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
+            made = {"forked": forked, "options": options, "started": managers}
+            how = {"engine_name": "forked", "kernel_name": "python3", "progress_bar": False}
+            how["kernel_manager_class"] = type("Manager", (KernelManager,), made)
+            try:
+                papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
+            except Exception as failure:  # papermill, Jupyter and the system raise many kinds
+                error = failure
+                log.write(f"{error}\n{type(error).__name__}: {error}\n")
+    except (OSError, InputError) as full:
+        error = error or full
+    finally:
+        ended.set()
+    return run.settle(started, error)
+
+
+@contextlib.contextmanager
+def lock(folder: Path) -> Iterator[None]:
     """Hold the sweep's folder; the kernels of a sweep that was killed end within a second."""
     with (folder / "lock").open("a+") as file:
         try:
@@ -217,15 +209,24 @@ def lock(folder):
         yield
 
 
-@contextlib.contextmanager
-def signals():
-    """Collect Ctrl-C, TERM and a closed terminal in a list instead of breaking off at any line."""
-    stop, before = [], {}
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup stays nohup
-            before[number] = signal.signal(number, lambda number, frame: stop.append(number))
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+# the end --------------------------------------------------------------------------------------------------------------
+
+
+def summary(sweep: Sweep, seconds: float) -> int:
+    """Print what became of the runs, what they took and how to go on; return the exit status."""
+    for stage in sweep.stages:
+        found = Counter(run.status for run in stage.runs)
+        print(f"{stage.name}: {', '.join(f'{number} {status}' for status, number in found.items())}")
+    total, found = Counter(), {run.status for run in sweep.runs}
+    for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
+        total.update(run.manifest.get("counts", {}))
+    money = f"{total['cost']:.4f} USD{' or more' if total['unpriced'] else ''}"
+    replies = f"{total['simulated']} simulated, {total['stored']} from the store"
+    print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}; {seconds:.0f} s")
+    unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
+    if unanswered or "failed" in found:
+        print("run the same command again to resume: what is done stays, and stored replies are free")
+    if "done" in found:
+        print("done before: to execute a run again, delete its folder")
+    print(f"outputs: {relative(sweep.folder)}")
+    return FAILED if found & {"failed", "not started"} else UNANSWERED if unanswered else 0

@@ -9,7 +9,7 @@ stages:
   parameters: {corpus: demo, answer: free}
   grid: {evaluators: [sim/perfect, sim/chance], told: [true, false]}  # four runs; `zip` pairs equally long lists
 - notebook: 07_existence
-  list: [{evaluators: sim/perfect, names: 3}, {evaluators: sim/chance}]   # two runs, each as it is written
+  zip: {evaluators: [sim/perfect, sim/chance], names: [3, 9]}             # two runs
   after: []                              # waits for no other stage
 - notebook: 03_self_recognition
   name: analysis                         # the notebook's stem unless given
@@ -17,15 +17,13 @@ stages:
 
 Runs of one notebook write apart: each has a folder of its own as `out` where that is not given. A run waits for all
 stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
-stages that its parameters refer to as "{stage}" it waits in any case. `replaces_samples: true` beside `name` lets its
-runs replace committed samples (`selfeval.files.keep_samples`).
+stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
 import hashlib
 import itertools
 import json
 import keyword
-import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,15 +37,12 @@ from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import SECRET_VALUE, is_secret_name
 from selfeval.models import STRANGERS, decode
 from selfeval.paths import DATA, ROOT
-from selfeval.sweep.runs import USABLE, Run, Sweep
+from selfeval.sweep.runs import USABLE, Run
 
-MAX_RUNS = 10_000  # of one stage
 MAX_VALUES = 1_000_000  # of one file
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
-Names = list[str]
 Lists = dict[str, Annotated[list, MinLen(1)]]
-Sets = Annotated[list[dict], MinLen(1)]
 
 
 @dataclass
@@ -59,21 +54,18 @@ class Entry:
     parameters: dict | None = None
     grid: Lists | None = None
     zip: Lists | None = None
-    list: Sets | None = None
-    after: Names | None = None
+    after: list[str] | None = None
     __pydantic_config__ = STRANGERS
 
-    def sets(self):
+    def sets(self) -> list[dict]:
         """Return the parameters that vary, run by run."""
-        if [self.grid, self.zip, self.list].count(None) < 2:
-            raise InputError("of grid, zip and list there is one")
+        if self.grid and self.zip:
+            raise InputError("of grid and zip there is one")
         if self.zip and len({len(values) for values in self.zip.values()}) > 1:
             raise InputError("the lists of `zip` differ in length")
-        if self.grid and (count := math.prod(map(len, self.grid.values()))) > MAX_RUNS:
-            raise InputError(f"the grid has {count} runs; at most {MAX_RUNS} are possible in a stage")
         varying = self.grid or self.zip or {}
         rows = zip(*varying.values(), strict=True) if self.zip else itertools.product(*varying.values())
-        return self.list or [dict(zip(varying, row, strict=True)) for row in rows]
+        return [dict(zip(varying, row, strict=True)) for row in rows]
 
 
 @dataclass
@@ -81,19 +73,77 @@ class File:
     """A sweep file."""
 
     name: str
-    stages: Sets
+    stages: Annotated[list[dict], MinLen(1)]
     variables: dict | None = None
-    replaces_samples: object = False
     __pydantic_config__ = STRANGERS
 
-    def __post_init__(self):
-        _check_name(self.name)
-        if not isinstance(self.replaces_samples, bool):
-            wrong = json.dumps(self.replaces_samples, default=str)
-            raise InputError(f"`replaces_samples` is {wrong:.40}, but must be bool")
+
+@dataclass
+class Stage:
+    """The runs of one notebook."""
+
+    name: str
+    runs: list[Run] = field(default_factory=list)
+
+    @cached_property
+    def ended(self) -> str:
+        """Return when the last of its settled runs ended; of one that is still to come, what no time comes after."""
+        return max((run.manifest.get("ended", "to come") for run in self.runs), default="")
+
+    @cached_property
+    def lost(self) -> Run | None:
+        """Return the first of its settled runs on which later stages cannot run, None where they can."""
+        return next((run for run in self.runs if run.status not in USABLE), None)
 
 
-def load(path, out=None, variables=None):
+@dataclass
+class Sweep:
+    """The stages of a sweep file, in order, and the folder of their outputs."""
+
+    folder: Path
+    stages: list[Stage] = field(default_factory=list)
+
+    @property
+    def runs(self) -> list[Run]:
+        """Return the runs of all stages in order."""
+        return [run for stage in self.stages for run in stage.runs]
+
+    def is_to_do(self, run: Run, chosen: set[str]) -> bool:
+        """Settle a run whose needs have ended, or tell that it is to be executed. chosen: names of runs to execute."""
+        needed = [stage for stage in self.stages if stage.name in run.needs]
+        run.look(max((stage.ended for stage in needed), default=""))
+        if run.status == "done":
+            return False
+        lost = next((stage.lost for stage in needed if stage.lost), None)
+        if run.name not in chosen:
+            run.status = "left out"
+        elif lost:
+            run.status, run.cause = "not started", f"it depends on {lost.name}, which has not finished ({lost.status})"
+        return run.status == "waiting"
+
+    def add(self, entry: Entry, base: Path) -> None:
+        """Add the runs of an entry of a file in the folder `base`, as far as nothing is wrong."""
+        notebook, known = _find_notebook(entry.notebook, base), {stage.name: stage for stage in self.stages}
+        stage = Stage(_checked_name(entry.name or notebook.stem))
+        if stage.name.lower() in map(str.lower, known):
+            raise InputError("the name is used twice; give one of them another `name`")
+        after = [*known] if entry.after is None else entry.after
+        if wrong := [name for name in after if name not in known]:
+            raise InputError(f"`after` names {wrong[0]!r}, which is no stage before this one")
+        declared, fixed = declared_parameters(notebook), entry.parameters or {}
+        for varying in entry.sets():
+            if both := fixed.keys() & varying.keys():
+                raise InputError(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
+            for name, value in (fixed | varying).items():
+                check_parameter(name, value, declared)
+            run = Run(stage.name, notebook, self.folder / stage.name, fixed | varying, needs={*after})
+            stage.runs.append(_placed(run, varying, known, declared))
+        if len({run.folder.name.lower() for run in stage.runs}) < len(stage.runs):
+            raise InputError("the same parameters stand there twice")
+        self.stages.append(stage)
+
+
+def load(path, out=None, variables=None) -> Sweep:
     """Read a sweep file, expand its runs and check them all; raise `InputError` with the first problem.
 
     out: a folder that replaces `data/runs/<name>`. variables: {name: value} that replace those of the file.
@@ -103,22 +153,19 @@ def load(path, out=None, variables=None):
     known = given.variables or {}
     if unknown := [name for name in variables or {} if name not in known]:
         raise InputError(f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
-    given.stages = _filled(given.stages, known | (variables or {}))
-    sweep = Sweep(given.name, Path(out or DATA / "runs" / given.name).absolute(), [])
-    environment = {"SELFEVAL_REPLACE_SAMPLES": "1"} if given.replaces_samples else {}
-    for number, entry in enumerate(given.stages, 1):
-        stage = Stage(str(entry.get("name", number)), {stage.name: stage for stage in sweep.stages})
-        sweep.stages.append(stage)
+    folder = DATA / "runs" / _checked_name(given.name)
+    sweep = Sweep(Path(out or folder).absolute())
+    for number, entry in enumerate(_filled(given.stages, known | (variables or {})), 1):
         try:
-            stage.check(decode(Entry, entry, "its entry"), path.parent)
-            stage.expand(sweep.folder, environment)
+            sweep.add(decode(Entry, entry, "its entry"), path.parent)
             _check_places(sweep.runs)
         except InputError as error:
-            raise InputError(f"{path}: stage {stage.name!r}: {error}") from None
+            name = entry.get("name") or entry.get("notebook") or number
+            raise InputError(f"{path}: stage {str(name)!r}: {error}") from None
     return sweep
 
 
-def _filled(value, variables):
+def _filled(value, variables: dict):
     """Return a part of a file with the values of "{variable}" in it."""
     if isinstance(value, dict):
         return {name: _filled(part, variables) for name, part in value.items()}
@@ -128,86 +175,37 @@ def _filled(value, variables):
     return variables.get(match[1], value) if match else value
 
 
-@dataclass
-class Stage:
-    """The runs of one notebook; of a file, with its entry there and the stages before it."""
-
-    name: str
-    known: dict[str, "Stage"]
-    runs: list[Run] = field(default_factory=list)
-    entry: Entry | None = None
-    notebook: Path | None = None
-    declared: dict = field(default_factory=dict)  # parameter: (annotation, default as it stands in the notebook)
-    after: list[str] = field(default_factory=list)
-
-    @cached_property
-    def digest(self):
-        """Return a digest of the executions of its settled runs: another one when one of them was executed again."""
-        usable = [run for run in self.runs if run.status in USABLE and run.status != "to do"]
-        made = [(run.name, run.manifest.get("started")) for run in usable]
-        return hashlib.sha256(json.dumps(made).encode()).hexdigest()[:16]
-
-    @cached_property
-    def lost(self):
-        """Return the first of its settled runs on which later stages cannot run, None where they can."""
-        return next((run for run in self.runs if run.status not in USABLE), None)
-
-    def check(self, entry, base):
-        """Take in an entry of a file in the folder `base`: notebook, name, and the stages that it waits for."""
-        self.entry, self.notebook = entry, _find_notebook(entry.notebook, base)
-        self.name = entry.name or self.notebook.stem
-        _check_name(self.name)
-        if self.name.lower() in map(str.lower, self.known):
-            raise InputError("the name is used twice; give one of them another `name`")
-        self.declared = declared_parameters(self.notebook)
-        self.after = [*self.known] if entry.after is None else entry.after
-        if wrong := [name for name in self.after if name not in self.known]:
-            raise InputError(f"`after` names {wrong[0]!r}, which is no stage before this one")
-
-    def expand(self, folder, variables):
-        """Make the runs, as far as nothing is wrong; folder: of the sweep."""
-        fixed = self.entry.parameters or {}
-        for row in self.entry.sets():
-            if both := fixed.keys() & row.keys():
-                raise InputError(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
-            self.runs.append(self._run(fixed | row, row, folder, variables))
-        if len({run.folder.name.lower() for run in self.runs}) < len(self.runs):
-            raise InputError("the same parameters stand there twice")
-
-    def _run(self, given, varying, folder, variables):
-        """Return the run of one set of parameters, with stage references and `out` filled in."""
-        portable, actual, needs = dict(given), dict(given), dict.fromkeys(self.after)
-        for name, value in given.items():
-            check_parameter(name, value, self.declared)
-            if names := self._referenced(name, value):
-                needs |= dict.fromkeys(names)
-                runs = [run for stage in names for run in self.known[stage].runs]
-                portable[name], actual[name] = [run.name for run in runs], [str(run.folder) for run in runs]
-                if self.declared[name][0] == "str" and len(runs) == 1:
-                    actual[name] = actual[name][0]
-        key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
-        place = folder / self.name / _slug(varying, key)
-        if not place.resolve().is_relative_to(folder.resolve()):
-            raise InputError(f"the folder {place} leads out of {folder}")
-        target = TARGETS.get(self.notebook.stem, "out")
-        if target in self.declared:
-            actual.setdefault(target, str(place) if target == "out" else self.declared[target][1])
-        seeds = {name: default for name, (_, default) in self.declared.items()} | actual
-        seeds = {name: value for name, value in seeds.items() if name == "seed" or name.endswith("_seed")}
-        return Run(self.name, self.notebook, place, actual, key, tuple(needs), seeds, {**variables})
-
-    def _referenced(self, name, value):
-        """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
-        parts = value if isinstance(value, list) else [value]
-        names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
-        if unknown := [each for each in names if each not in self.known]:
-            raise InputError(f"`{name}` refers to {unknown[0]!r}, which is no stage before this one")
-        if names and len(names) < len(parts):
-            raise InputError(f"`{name}` refers to stages and other values in one list")
-        return names
+def _placed(run: Run, varying: dict, known: dict[str, Stage], declared: dict) -> Run:
+    """Fill in what the parameters of a run refer to, its folder below that of the stage, and where it writes."""
+    portable, base = dict(run.parameters), run.folder.parent
+    for name, value in portable.items():
+        if names := _referenced(name, value, known):
+            run.needs |= {*names}
+            runs = [other for stage in names for other in known[stage].runs]
+            portable[name], folders = [other.name for other in runs], [str(other.folder) for other in runs]
+            run.parameters[name] = folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
+    run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
+    run.folder /= _slug(varying, run.key)
+    if not run.folder.resolve().is_relative_to(base.resolve()):
+        raise InputError(f"the folder {run.folder} leads out of {base}")
+    target = TARGETS.get(run.notebook.stem, "out")
+    if target in declared:
+        run.parameters.setdefault(target, str(run.folder) if target == "out" else declared[target][1])
+    return run
 
 
-def _read_yaml(path):
+def _referenced(name: str, value, known: dict[str, Stage]) -> list[str]:
+    """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
+    parts = value if isinstance(value, list) else [value]
+    names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
+    if unknown := [each for each in names if each not in known]:
+        raise InputError(f"`{name}` refers to {unknown[0]!r}, which is no stage before this one")
+    if names and len(names) < len(parts):
+        raise InputError(f"`{name}` refers to stages and other values in one list")
+    return names
+
+
+def _read_yaml(path: Path):
     """Read YAML without tags that make objects, and without keys that silently win over an earlier one."""
 
     class Loader(yaml.SafeLoader):
@@ -244,12 +242,13 @@ def _leaves(name, value):
         yield name, value
 
 
-def _check_name(text):
+def _checked_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII):
         raise InputError(f"the name {text!r} must be letters, digits, dots, dashes or underscores; give another `name`")
+    return text
 
 
-def _check_places(runs):
+def _check_places(runs: list[Run]) -> None:
     """Refuse two runs of one notebook that would write to one place: the later one would replace what is there."""
     found = {}
     for run in runs:
@@ -260,7 +259,7 @@ def _check_places(runs):
             raise InputError(f"{other.name} and {run.name} write to one `{name}`, {place!r}: {remedy}")
 
 
-def _find_notebook(given, base):
+def _find_notebook(given: str, base: Path) -> Path:
     folder, stem = ROOT / "notebooks", given.removesuffix(".ipynb")
     for file in (folder / f"{stem}.ipynb", base / given, base / f"{given}.ipynb"):
         if file.is_file():
@@ -269,7 +268,7 @@ def _find_notebook(given, base):
     raise InputError(f"there is no notebook {given!r}{did_you_mean(stem, known)}")
 
 
-def declared_parameters(notebook):
+def declared_parameters(notebook: Path) -> dict[str, tuple]:
     """Return {parameter: (annotation, default as it stands there)} of a notebook, as papermill sees them."""
     from papermill import inspect_notebook  # takes two seconds
 
@@ -277,22 +276,18 @@ def declared_parameters(notebook):
     return {name: (each["inferred_type_name"], yaml.safe_load(each["default"])) for name, each in found.items()}
 
 
-def check_parameter(name, value, declared):
+def check_parameter(name, value, declared: dict) -> None:
     """Refuse what must not be passed on: papermill injects names as code and stores values three times."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise InputError(f"{str(name)[:60]!r} is no parameter name")
-    leaves = [*_leaves(name, value)]
+    leaves = _leaves(name, value)
     if any(is_secret_name(key) or (isinstance(leaf, str) and SECRET_VALUE.search(leaf)) for key, leaf in leaves):
         raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
     if name not in declared:
         raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}")
-    for key, leaf in leaves:
-        finite = not isinstance(leaf, float) or math.isfinite(leaf)
-        if not isinstance(key, str) or not isinstance(leaf, str | int | float | None) or not finite:
-            raise InputError(f"`{name}` has {leaf or key!s:.40}, which is no plain literal; quote it if text is meant")
 
 
-def _slug(varying, key):
+def _slug(varying: dict, key: str) -> str:
     """Return a folder name that shows what varies; the hash keeps apart what looks alike, also in letter case."""
     parts = []
     for name, value in varying.items():

@@ -15,6 +15,8 @@ import signal
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver
 from pathlib import Path
@@ -30,17 +32,18 @@ WARM = (
 )  # fmt: skip
 FRESH = ("selfeval", "tqdm")  # imported anew: edited between runs; chooses its bar by where it is imported
 INLINE = "module://matplotlib_inline.backend_inline"
+GRACE = 1.0  # seconds between TERM and KILL
 FORKS = sys.platform == "linux"  # elsewhere system libraries do not survive a fork
 
 
 class KernelManager(AsyncKernelManager):
     """A manager of one kernel, which talks over Unix sockets: another program may take a TCP port before it is bound.
 
-    owner: has `forked`, whether the kernel is forked if that is possible here; `options` of its process (`env`, `cwd`,
-    `stdout`, `stderr`) as `subprocess.Popen` takes them; and is told the manager as its `kernel`.
+    forked: whether the kernel is forked where that is possible. options: of its process (`env`, `cwd`, `stdout`,
+    `stderr`) as `subprocess.Popen` takes them. started: a list that gets this manager.
     """
 
-    owner = None
+    forked, options, started = True, None, None
 
     def __init__(self, **traits):
         if FORKS:  # in Linux's abstract namespace: no file to leave behind
@@ -48,12 +51,29 @@ class KernelManager(AsyncKernelManager):
         super().__init__(**traits)
 
     async def _async_pre_start_kernel(self, **kw):
-        if self.owner:
-            self.owner.kernel, kw = self, kw | self.owner.options
+        if self.options:
+            kw |= self.options
+            self.started.append(self)
             self.kernel_spec.argv[0] = sys.executable  # whatever environment the kernel `python3` is registered for
-        if FORKS and (self.owner is None or self.owner.forked) and _is_ours(self.format_kernel_cmd()):
+        if FORKS and self.forked and _is_ours(self.format_kernel_cmd()):
             self.provisioner = ForkedProvisioner(kernel_spec=self.kernel_spec, parent=self)
         return await super()._async_pre_start_kernel(**kw)
+
+
+def end_when(stopped: Callable[[], bool], ended: threading.Event, managers: list[KernelManager]) -> None:
+    """End kernels, with what they started, as soon as `stopped()` is true; return when `ended` is set.
+
+    What a notebook started in a session of its own, like the shared server of the embedded model, stays.
+    """
+    since = None
+    while not ended.wait(0.1):
+        if not stopped():
+            continue
+        since = since or time.monotonic()
+        for manager in managers:  # again and again: a kernel may only now have come up
+            if pid := manager.provisioner and manager.provisioner.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGTERM if time.monotonic() < since + GRACE else signal.SIGKILL)
 
 
 def _is_ours(command: list[str]) -> bool:
