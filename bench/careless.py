@@ -16,10 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {  # the tests that are run first
     "asking": "client again limits store said served likelihood models options",
-    "stats": "stats intervals contrasts pairs identity_stats jury_stats agreement readings existence foreign",
+    "stats": "stats intervals contrasts pairs identity_stats jury_stats readings existence foreign",
     "recognition": "recognition authors existence scoring simulated style likelihood foreign",
     "identity": "identity identity_suite identity_claims identity_stats",
-    "roleplay": "roleplay jury roleplay_commands served_people",
+    "roleplay": "roleplay jury roleplay_commands",
     "figures": "figures tables display cards",
     "sweep": "sweep sweep_dry engine studies",
     "report": "report",
@@ -27,11 +27,12 @@ ROOMS = {  # the tests that are run first
 }
 FILES = {  # and those before them
     "asking/store": "store", "asking/sharing": "limits", "asking/dryrun": "sweep_dry face", "asking/": "client",
-    "stats/engine": "intervals stats", "stats/contrasts": "contrasts", "stats/agreement": "agreement",
+    "stats/engine": "intervals stats", "stats/contrasts": "contrasts",
     "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", 
     "stats/": "stats", "recognition/likelihood": "likelihood", "recognition/existence": "existence",
     "recognition/": "recognition", "identity/suite": "identity_suite",
-    "identity/claims": "identity_claims", "identity/": "identity", "roleplay/jury": "jury", "roleplay/": "roleplay",
+    "identity/claims": "identity_claims", "identity/": "identity",
+    "roleplay/hearing": "jury golden", "roleplay/": "roleplay",
     "figures/drawing": "figures", "figures/": "tables", "sweep/": "sweep", "scoring": "recognition",
     "records": "records", "keys": "faults_secrets", "files": "records",
 }  # fmt: skip
@@ -89,7 +90,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "return of_each.mean(self.wrote, axis=-2)",
     ),
     ("stats/contrasts.py", "squares @ [1, 1, -1]", "squares @ [1, 1, 0]"),
-    ("stats/agreement.py", "1 - observed * (n - 1) / (2", "1 - observed * n / (2"),
+    ("stats/votes.py", "1 - observed * (n - 1) / (2", "1 - observed * n / (2"),
     ("stats/jury.py", "return super().interval(ndtri(2 * ndtr(z) - 1))", "return super().interval(z)"),
     ("stats/votes.py", "known.sum(1, keepdims=True) - known)", "known.sum(1, keepdims=True))"),
     ("stats/survival.py", "np.logical_or.accumulate(flipped, axis=1)[:, :-1]", "flipped[:, :-1]"),
@@ -141,12 +142,12 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     # role-play
     (
-        "roleplay/jury.py",
+        "roleplay/hearing.py",
         'latin_row(len(seats), "order", index, turn - 1, self.seed)',
         'latin_row(len(seats), "order", 0, 0, self.seed)',
     ),
     (
-        "roleplay/jury.py",
+        "roleplay/hearing.py",
         "for other in order[place + 1 :] + order[:place] if turns[other]",
         "for other in order[place:] + order[:place] if turns[other]",
     ),

@@ -11,7 +11,7 @@ Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity, compare_scorers, reader_errors, failures
 Published    EvalRunner runs a configuration of the published form; save_results
-Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings, jury_costs
+Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
 Existence    ask_existence, measure_existence
 Results      plot, table, compare, save, show; more in `stats` and `figures`
 Runs         read_results, runs
@@ -39,8 +39,7 @@ _FACE = (
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
-    "exchanges": ("roleplay.report", ""),
-    "jury_costs": ("roleplay.report", "costs"),
+    "exchanges": ("roleplay.transcripts", ""),
     "failures": ("identity.report", ""),
     "reader_errors": ("identity.report", ""),
     "save_results": ("identity", ""),

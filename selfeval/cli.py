@@ -436,31 +436,22 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @main.command(context_settings={"show_default": True})
 @click.option("--out", "--output_file_path", "--output-file-path", "out", required=True, type=_Path(), help="A file.")
 @click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
-@click.option("--interrogator-llm-model", default="openai/gpt-4o")
-@click.option("--jury-llm-models", "jury", default=JURY, help="Split by commas; k times takes k seats.")
+@click.option("--interrogator-llm-model", default="openai/gpt-4o", help="Who asks.")
+@click.option("--jury-llm-models", default=JURY, type=ids, help="Split by commas; k times takes k seats.")
 @click.option("--max-turns", default=7, type=COUNT)
 @click.option("--debate-rounds", default=2, type=COUNT)
 @click.option("--agent-persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
 @click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
-@click.option("--feedback", is_flag=True, help="The interrogator is told each verdict before it goes on.")
-@click.option("--personas", default="linguist,psychologist,manager", type=ids, help="Of jurors; see data/roleplay/.")
-@click.option("--scope", default="turn", help="What is judged: a turn, the prefix up to it, or the conversation.")
-@click.option("--context", default="rolling", help="Shown with a turn: all so far (rolling), or itself (isolated).")
-@click.option("--blind", is_flag=True, help="A debate ends with one more round whose votes nobody sees.")
-@click.option("--aggregation", default="mean", help="Of the last round: mean or majority.")
-@click.option("--dimensions", default="", type=ids, help="Further scores of data/roleplay/rubrics.yaml.")
-@click.option("--judge", default="", metavar="ID", help="A model that decides after the jury.")
 @SEED
 @IN_FLIGHT
 @CEILING
-@click.option("--force", is_flag=True, help="Overwrite an output file of another set-up.")
 def roleplay(**options) -> None:
     """Let an agent pass for a human, and have a jury debate it.
 
-    The jury hears every answer to an interrogator. Run it again to go on where it was stopped. The persona or the
-    strategy `person` lets you type that side.
+    The jury judges every answer to an interrogator. Run the same command again to resume. The persona or the strategy
+    `person` lets you type that side. For other juries, use `selfeval.judge` in Python.
     """
     _play(("debate",), **options)
 
@@ -471,33 +462,30 @@ def _compare(**options) -> None:
 
 
 OTHERS = {"role_play_llm_model": SMALL, "interrogator_llm_model": SMALL, "max_turns": 3}
-OTHERS["jury"] = JURY.replace("openai/chatgpt-4o-latest", SMALL)
+OTHERS["jury_llm_models"] = JURY.replace("openai/chatgpt-4o-latest", SMALL)
 COMPARED = {"show_default": True, "default_map": OTHERS}  # the published commands have other defaults
 main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
-def _play(arms: tuple[str, ...], *, out: Path, jury: str, concurrency: int, max_cost, force: bool, **config) -> None:
+def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
     import asyncio
 
     from selfeval.asking.client import Client
     from selfeval.roleplay import commands
-    from selfeval.roleplay.jury import Jury, warnings
-
-    jurors = [name.strip() for name in jury.split(",") if name.strip()]
-    judging = {name: config.pop(name) for name in commands.JUDGING}
-    judges = Jury(jurors, rounds=config["debate_rounds"], seed=config["seed"], **judging)
-    play = commands.Play(out, judges, arms, config | {"jury_llm_models": jurors}, force)
-    for warning in warnings(jurors, [play.agent.id], arms):
-        click.echo(f"selfeval: {warning}", err=True)
+    from selfeval.roleplay.hearing import warnings
+    from selfeval.roleplay.transcripts import render
 
     async def run() -> tuple:
         async with Client(concurrency, max_cost=max_cost) as client:
-            return await commands.run(client, play, click.echo), client.tally
+            return *await commands.run(client, out, arms, config), client.tally
 
-    held, tally = asyncio.run(run())
+    held, said, tally = asyncio.run(run())
+    click.echo(visible(str(render(held, said))))
+    for warning in warnings(config["jury_llm_models"], [held.agent_model], arms):
+        click.echo(f"selfeval: {warning}", err=True)
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
     if held.status != "ok":
         last = held.turns[-1]
         why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")
-        click.echo(f"selfeval: the conversation ended early ({why}); run again to try on.", err=True)
+        click.echo(f"selfeval: the conversation ended early ({why}); run the same command again to resume.", err=True)
         sys.exit(1)

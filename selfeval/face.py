@@ -22,9 +22,9 @@ from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, likelihood, simulated_evaluators, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import leaks
-from selfeval.roleplay import cast, conversation, humans, jury
-from selfeval.roleplay import report as jury_report
+from selfeval.roleplay import cast, conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
+from selfeval.roleplay.verdicts import verdict_scores
 from selfeval.stats import serving
 from selfeval.stats.readings import predict_authors, read_for_authors
 
@@ -483,9 +483,9 @@ def converse(
             parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
             held = await conversation.converse(client, asker, played, **parts, **how)
         if not replay:
-            chats = humans.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
-            twins = await humans.forced_context(client, played, chats, **how)
-            twins += await humans.forced_context(client, played, given, persona=persona, **how)
+            chats = conversation.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
+            twins = await conversation.forced_context(client, played, chats, **how)
+            twins += await conversation.forced_context(client, played, given, persona=persona, **how)
         found = together(held, given, chats, twins)
         if out and not dryrun.is_counting():
             write_conversations(Path(out) / "conversations.jsonl", found)
@@ -510,12 +510,11 @@ def judge(
     limit: int = 0,
     max_turns: int = 0,
     out: str = "",
-    personas: Sequence[str] = jury.PUBLISHED,
+    personas: Sequence[str] = hearing.PUBLISHED,
     rounds: int = 2,
     scope: str = "turn",
     context: str = "rolling",
     blind: bool = False,
-    aggregation: str = "mean",
     dimensions: Sequence[str] = (),
     judge: str | Model = "",
     temperature: float = 0.0,
@@ -533,74 +532,58 @@ def judge(
 
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
     verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
-    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. aggregation: `mean`
-    or `majority` of the last round. dimensions: further scores of data/roleplay/rubrics.yaml. judge: a model that
-    decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
+    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further
+    scores of data/roleplay/rubrics.yaml. judge: a model that decides after the jury. temperature: of the jurors. seed:
+    of who plays whom, and of the speaking order.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
     if out:
-        jury_report.check_not_read(out, conversations, controls, verdicts)
+        transcripts.check_not_read(out, conversations, controls, verdicts)
     how = {"personas": personas, "rounds": rounds, "scope": scope, "context": context, "blind": blind}
-    how |= {"aggregation": aggregation, "dimensions": dimensions, "judge": judge}
-    how |= {"temperature": temperature, "seed": seed}
+    how |= {"dimensions": dimensions, "judge": judge, "temperature": temperature, "seed": seed}
 
     async def work(client: Client) -> Records:
-        settings = {}
         if records.is_file(verdicts) or len(verdicts):
             given = {"controls": controls, "limit": limit, "max_turns": max_turns}
-            cases, said = jury_report.existing(verdicts, conversations, **given)
-            _tell(jury_report.doubts_of(said))
+            cases, said = transcripts.read_judgements(verdicts, conversations, **given)
+            voted = [row for row in said if row["role"] == "juror"]
+            about = [list(dict.fromkeys(row[name] for row in voted)) for name in ("juror", "agent", "arm")]
+            _tell(hearing.warnings(*about))
         else:
             seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
-            panel, chosen = jury.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
+            panel, chosen = hearing.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
             given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
             cases = [one.first(max_turns) for one in given]
-            _tell(jury_report.doubts(panel, chosen, cases))
-            said = await jury.hold(client, panel, cases, chosen)
-            settings = {name: getattr(panel, name) for name in ("scope", "context", "temperature", "aggregation")}
+            _tell(hearing.warnings([model.id for model in panel.jurors], [one.agent_model for one in cases], chosen))
+            said = await hearing.hold(client, panel, cases, chosen)
         if out and not dryrun.is_counting():
             records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
             write_conversations(Path(out) / "conversations.jsonl", cases)
         frame = Records(said)
-        frame.conversations, frame.settings = _talks(cases), settings
+        frame.conversations = _talks(cases)
         return frame
 
     return ask(work, asking)
 
 
-def measure_jury(
-    verdicts: Rows,
-    *,
-    statistics: Sequence[str] = (),
-    aggregation: str = "",
-    n_resamples: int = 10_000,
-    seed: int = 0,
-) -> Estimates:
+def measure_jury(verdicts: Rows, *, statistics: Sequence[str] = (), aggregation: str = "mean") -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
-    verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round;
-    by default what `judge` was told, or the mean. n_resamples, seed: of the bootstrap over conversations. With the
-    conversations, which `judge` returns along with the verdicts and keeps beside their file, there are also two
-    content-blind baselines: `length` and `character n-grams`. The frame's `first_attempts` shows the means without the
-    statements that were asked for again (`again`), if these are more than 2 % of a juror's.
+    verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round, in
+    `tables["verdicts"]`; the statistics are of means. With the conversations, which `judge` returns along with the
+    verdicts and keeps beside their file, there are also two content-blind baselines: `length` and `character n-grams`.
     """
-    cases, said = jury_report.existing(verdicts, getattr(verdicts, "conversations", ()))
-    frame, how = pd.DataFrame(said), {"n_resamples": n_resamples, "seed": seed}
-    told = getattr(verdicts, "settings", None) or {}
-    aggregation = aggregation or told.get("aggregation", "mean")
     check_one_of("aggregation", aggregation, ("mean", "majority"))
-    several = jury_report.served(frame, cases)
-    table = stats.jury_table(frame, several=several, **how)
-    base = jury_report.baselines(cases, frame["scope"].iloc[0], **how)
-    names = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
-    names, more = serving.marked(names, several), {"verdicts": jury_report.verdicts(frame, aggregation)}
-    whole = pd.concat([table, base], ignore_index=True)
-    found = _estimates("jury", whole, more, frame, names, statistics, author=None)
-    found.endpoints, found.conversations = serving.sentences(names, several), cases
-    found.first_attempts = jury_report.first_attempts(frame, table, several=several, **how)
-    settings = jury_report.settings(frame, aggregation=aggregation, seed=seed)
-    found.settings = settings | told | {"aggregation": aggregation}
+    cases, said = transcripts.read_judgements(verdicts, getattr(verdicts, "conversations", ()))
+    frame = pd.DataFrame(said)
+    table = pd.concat([stats.jury_table(frame), hearing.baselines(cases, frame["scope"].iloc[0])])
+    models = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
+    seats = [(seat, model, seat.removeprefix(model)) for seat in table["evaluator"].unique() for model in models]
+    names = models | {seat: models[model] + rest for seat, model, rest in seats if rest.startswith((" (", " #"))}
+    more = {"verdicts": verdict_scores(frame, aggregation)}
+    found = _estimates("jury", table.reset_index(drop=True), more, frame, names, statistics, author=None)
+    found.conversations = cases
     return found
 
 

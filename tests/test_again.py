@@ -8,12 +8,12 @@ from test_client import ask, within
 
 from selfeval import models
 from selfeval.asking.client import Client
+from selfeval.asking.dryrun import price, read_calls
 from selfeval.asking.request import Request, choice_format, user
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss
 from selfeval.recognition.texts import generate_texts
 from selfeval.records import data_path, read_prompts
-from selfeval.sweep.dryrun import price, read_calls
 
 ALL = "empty,filtered,length"
 

@@ -62,7 +62,7 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_a_figure_and_files
     unknown = se.ask_existence("sim/always-itself", names=2, templates=1)
     measured = [
         se.measure_identity(replies, n_resamples=50),
-        se.measure_jury(verdicts, n_resamples=50),
+        se.measure_jury(verdicts),
         se.measure_existence(unknown),
     ]
     assert talks["source"].value_counts().to_dict() == {"model": 3, "human": 2}

@@ -4,18 +4,25 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
-from planted_jury import CONFORMITY, TO_STRANGERS, conversations, judge, planted_records
+from simulate_jury import CONFORMITY, TO_STRANGERS, planted_records
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
-from selfeval.roleplay.simulated import SILENT
-from selfeval.stats import conversations_needed, jury_table
-from selfeval.stats.inference import inverted_p
-from selfeval.stats.jury import conformity, differences
-from selfeval.stats.votes import read_votes
+from selfeval.stats import jury_table
+from selfeval.stats.jury import conformity
+from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha, read_votes
 
-FAST = {"n_resamples": 200}
+NAN = np.nan
+# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part E: four observers, twelve units.
+KRIPPENDORFF = np.array([
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+    [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+]).T  # fmt: skip
+# Shrout and Fleiss 1979, table 2: four judges' ratings of six targets.
+SHROUT = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
 Z = sps.norm.ppf(0.975)
 
 
@@ -52,7 +59,7 @@ def both_sources(people, models) -> pd.DataFrame:
 
 
 def test_means_and_no_answers_by_hand():
-    table = jury_table(votes({"a": [0.2, 0.4, None, 0.6], "b": [0.4, None, None, 0.8]}), **FAST)
+    table = jury_table(votes({"a": [0.2, 0.4, None, 0.6], "b": [0.4, None, None, 0.8]}))
     mean = found(table, "mean_score")
     assert (mean["estimate"], mean["clusters"], mean["author"]) == (pytest.approx((0.3 + 0.4 + 0.7) / 3), 3, "model")
     assert "no_verdict=1" in mean["note"] and mean["cluster_unit"] == "conversation"
@@ -62,7 +69,7 @@ def test_means_and_no_answers_by_hand():
     assert found(table, "mean_score_if_1")["estimate"] == pytest.approx((0.3 + 0.7 + 1 + 0.7) / 4)
     frame = votes({"a": [0.1, 0.5]})  # the turns of a conversation weigh together
     frame = pd.concat([frame, frame[frame["conversation_id"] == "0"].assign(turn=2, score=0.3)])
-    mean = found(jury_table(frame, **FAST), "mean_score")
+    mean = found(jury_table(frame), "mean_score")
     assert (mean["estimate"], mean["n"], mean["clusters"]) == (pytest.approx((0.2 + 0.5) / 2), 3, 2)
 
 
@@ -73,7 +80,7 @@ def test_differences_are_t_tests_over_conversations():
         votes({j: base + shift + rng.normal(0, 0.05, 12) for j in "abc"}, arm)
         for arm, shift in (("debate", 0.03), ("reask", 0.0))
     )
-    table = jury_table(frame, **FAST)
+    table = jury_table(frame)
     wide = frame.groupby(["arm", "conversation_id"])["score"].mean().unstack(0)
     row, same = found(table, "difference", "debate - reask"), found(table, "equivalence", "debate - reask")
     reference = sps.ttest_1samp(wide["debate"] - wide["reask"], 0)
@@ -88,9 +95,9 @@ def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
     """Else its leniency would look like an effect of the arm, or that of the answers like its leniency."""
     one = votes({"a": [0.2, 0.3, 0.4], "b": [0.9, 0.9, None], "c": [0.9, 0.9, 0.9]}, "debate")
     other = votes({"a": [0.1, 0.2, 0.3], "b": [0.8, None, 0.7]}, "reask")
-    row = found(jury_table(pd.concat([one, other]), **FAST), "difference")
+    row = found(jury_table(pd.concat([one, other])), "difference")
     assert (row["estimate"], row["n"]) == (pytest.approx(0.1), 4)
-    table = jury_table(votes({"a": [0.6, 0.9], "b": [0.5, None], "c": [0.1, 0.4]}), **FAST)
+    table = jury_table(votes({"a": [0.6, 0.9], "b": [0.5, None], "c": [0.1, 0.4]}))
     assert found(table, "leniency", evaluator="a")["estimate"] == pytest.approx((0.3 + 0.5) / 2)
     assert found(table, "leniency", evaluator="c")["estimate"] == pytest.approx((-0.45 - 0.5) / 2)
 
@@ -98,26 +105,23 @@ def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
 def test_areas_and_calibration_match_scikit_learn():
     frame = planted_records(1, conversations=15, wanted=("personas",))
     frame.loc[np.random.default_rng(0).random(len(frame)) < 0.05, "score"] = None
-    table = jury_table(frame, **FAST)
+    table = jury_table(frame)
     verdict = frame.groupby(["conversation_id", "source", "turn", "pair"])["score"].mean().reset_index().dropna()
     human = verdict["source"] == "human"
     assert found(table, "auc")["estimate"] == pytest.approx(roc_auc_score(human, verdict["score"]))
     skill = 1 - brier_score_loss(human, verdict["score"]) / brier_score_loss(human, np.full(len(human), human.mean()))
     assert found(table, "brier_skill")["estimate"] == pytest.approx(skill)
     assert found(table, "calibration_slope")["estimate"] == pytest.approx(np.polyfit(verdict["score"], human, 1)[0])
-    stern = frame[frame["juror"] == "stern"].dropna(subset="score")
-    area = roc_auc_score(stern["source"] == "human", stern["score"])
-    assert found(table, "auc", evaluator="stern")["estimate"] == pytest.approx(area)
 
 
 def test_paired_accuracy_by_hand():
     """Ids are numbers in one file and text in the other, and those of pairs floats: models' have them alone."""
     human = votes({"a": [0.9, 0.4, 0.5, 0.7]}, source="human")
     model = votes({"a": [0.1, 0.6, 0.5, None]}).assign(conversation_id=[6, 7, 8, 9], pair=[0, 1, 2, 3])
-    row = found(jury_table(pd.concat([human, model]), **FAST), "paired_accuracy")
+    row = found(jury_table(pd.concat([human, model])), "paired_accuracy")
     assert (row["estimate"], row["n"], row["clusters"]) == (0.5, 3, 3)
     assert 0 < row["low"] < 0.5 < row["high"] < 1
-    loose = jury_table(pd.concat([human, model.drop(columns="pair")]), **FAST)  # no pairs: the area alone
+    loose = jury_table(pd.concat([human, model.drop(columns="pair")]))  # no pairs: the area alone
     assert found(loose, "paired_accuracy")["note"] == "not_estimable; no_pairs" and found(loose, "auc")["low"] > 0
 
 
@@ -125,7 +129,7 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
     """DeLong's variance and Welch's test by hand; three people among fifty models are three."""
     rng = np.random.default_rng(3)
     people, models = rng.normal(0.6, 0.1, 4), rng.normal(0.5, 0.1, 16)
-    table = jury_table(both_sources({"a": people}, {"a": models}), **FAST)
+    table = jury_table(both_sources({"a": people}, {"a": models}))
     wins = people[:, None] > models
     variance = wins.mean(1).var(ddof=1) / 4, wins.mean(0).var(ddof=1) / 16
     df = sum(variance) ** 2 / (variance[0] ** 2 / 3 + variance[1] ** 2 / 15)
@@ -135,9 +139,9 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
     assert (area["low"], area["high"]) == pytest.approx(tuple(1 / (1 + np.exp(-logits))))
     gap, welch = found(table, "discrimination"), sps.ttest_ind(people, models, equal_var=False)
     assert (gap["p"], gap["low"]) == pytest.approx((welch.pvalue, welch.confidence_interval().low))
-    few = found(jury_table(both_sources({"a": [0.8, 0.9, 0.7]}, {"a": [0.1] * 25 + [0.2] * 25}), **FAST), "auc")
+    few = found(jury_table(both_sources({"a": [0.8, 0.9, 0.7]}, {"a": [0.1] * 25 + [0.2] * 25})), "auc")
     assert few["estimate"] == few["high"] == 1 and few["low"] == pytest.approx(3 / (3 + Z**2))
-    one = jury_table(both_sources({"a": [0.8]}, {"a": [0.1, 0.3, 0.9]}), **FAST)
+    one = jury_table(both_sources({"a": [0.8]}, {"a": [0.1, 0.3, 0.9]}))
     assert all("no_interval" in found(one, name)["note"] for name in ("auc", "discrimination"))
 
 
@@ -158,14 +162,14 @@ def test_conformity_is_the_slope_on_what_a_juror_has_heard(arm, shown, heard):
     distance = np.array([*heard, *([0.3] * 3 if shown else (0.4, 0.3, 0.2))]) - [*first, 0.1, 0.3, 0.5]
     change = np.array([*(last - first), 0.1, 0, -0.1])
     known = ~np.isnan(change)
-    row = found(jury_table(pd.concat([frame, other]), **FAST), "conformity")
+    row = found(jury_table(pd.concat([frame, other])), "conformity")
     assert (row["estimate"], row["n"]) == (pytest.approx(np.polyfit(distance[known], change[known], 1)[0]), 5)
 
 
 def test_shift_crossing_and_the_kind_of_agreement_by_hand():
     one = rounds("simultaneous", [[0.2, 0.4, 0.9], [0.3, 0.6, 0.7]])
     other = rounds("simultaneous", [[0.1, 0.3, 0.5], [0.1, 0.4, 0.2]], conversation_id="1")
-    table = jury_table(pd.concat([one, other]), **FAST)
+    table = jury_table(pd.concat([one, other]))
     shift = found(table, "shift")
     assert (shift["estimate"], shift["condition"]) == (pytest.approx((0.1 / 3 - 0.2 / 3) / 2), "round=2")
     assert found(table, "absolute_shift")["estimate"] == pytest.approx((0.5 / 3 + 0.4 / 3) / 2)
@@ -174,61 +178,21 @@ def test_shift_crossing_and_the_kind_of_agreement_by_hand():
     assert "consensus" in found(table, "alpha", condition="round=2")["note"]
 
 
-def test_what_a_verdict_takes():
-    scores, seconds = [[0.1, 0.2, 0.3], [0.2, 0.3, 0.4]], [2, 2, 5, 3, 1, 1]
-    for arm, expected in (("debate", 14), ("simultaneous", 8), ("reask", 6)):
-        table = jury_table(rounds(arm, scores).assign(latency=seconds), **FAST)
-        assert found(table, "critical_seconds_per_verdict")["estimate"] == expected
-    used = rounds("debate", scores).assign(usage=[{"prompt": 10}] * 6, cost=[0.5] * 5 + [None])
-    table = jury_table(used, **FAST)
-    assert found(table, "prompt_tokens_per_verdict")["estimate"] == 60
-    assert not table["statistic"].str.startswith("cost").any()  # one unknown: unknown
-
-
 def test_one_model_in_several_personas_has_as_many_seats():
     rng = np.random.default_rng(0)
     frames = [
         votes({"m": rng.random(6)}, arm, persona=name, round=r)
         for name in "xyz" for arm, r in (("personas", 1), ("debate", 1), ("debate", 2))
     ]  # fmt: skip
-    table = jury_table(pd.concat([votes({"m": rng.random(6)}), *frames]), **FAST)
+    table = jury_table(pd.concat([votes({"m": rng.random(6)}), *frames]))
     assert {"m (x)", "m (y)", "m (z)"} < set(table["evaluator"])
     assert found(table, "icc_a1", "personas")["n"] == 18
     assert found(table, "difference", "debate - independent")["n"] == 6
     assert np.isnan(found(table, "icc_a1", "independent")["estimate"])
 
 
-def test_a_slope_counts_the_conversations_in_which_there_is_something_to_see():
-    """Two of six conversations have distances ten times as large: (2 * 100 + 4)² / (2 * 100² + 4) = 2.08 count."""
-    rng = np.random.default_rng(0)
-    own = np.where(np.arange(6) < 2, 0.4, 0.04)
-    frame = pd.concat(
-        rounds("simultaneous", [[0.5, 0.5 + x, 0.5 - x], 0.5 + rng.normal(0, 0.05, 3)], conversation_id=str(c),
-               peer_mean=0.5)
-        for c, x in enumerate(own)
-    )  # fmt: skip
-    row = found(jury_table(frame, n_resamples=1), "conformity")
-    df = (2 * 100 + 4) ** 2 / (2 * 100**2 + 4) - 1
-    t = sps.t.ppf(1 - row["p"] / 2, df)  # which the p-value used
-    assert (row["high"] - row["low"]) / 2 == pytest.approx(abs(row["estimate"]) / t * sps.t.ppf(0.975, df))
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Known truths
-
-
-def test_known_conformity_is_covered_and_none_is_no_effect():
-    """Within three standard errors of the level, over fixed seeds."""
-    covered, rejected, seeds = [], [], 40
-    deaf = {name: (lenient, 0, 0) for name, lenient in (("a", 0.1), ("b", -0.1), ("c", 0))}
-    for seed in range(seeds):
-        [slope] = conformity(read_votes(planted_records(seed, wanted=("debate",))))
-        low, high = slope.of.interval(Z)
-        covered.append(low <= CONFORMITY <= high)
-        still = read_votes(planted_records(seed, jurors=deaf, wanted=("reask", "debate")))
-        rejected.append(inverted_p(next(differences(still)).of, 0, Z) < 0.05)
-    error = 3 * np.sqrt(0.95 * 0.05 / seeds)
-    assert abs(np.mean(covered) - 0.95) <= error and np.mean(rejected) <= 0.05 + error
 
 
 def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
@@ -239,36 +203,42 @@ def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
         slopes.append([m.of.value for m in conformity(read_votes(records)) if m.labels["task"] == "debate"])
     apparent, corrected = np.mean(slopes, 0)
     assert apparent > 0.25 and abs(corrected) < 0.05
-    records = planted_records(0)
-    table = jury_table(records, **FAST)
-    sham, beyond = found(table, "conformity", "sham"), found(table, "conformity_minus_sham")
-    for row, truth in ((sham, TO_STRANGERS), (beyond, CONFORMITY - TO_STRANGERS)):
-        assert row["low"] <= truth <= row["high"] and row["high"] - row["low"] < 0.15
-    unknown = found(jury_table(records.drop(columns="peer_mean"), **FAST), "conformity_minus_sham")
+    table = jury_table(planted_records(0))
+    beyond = found(table, "conformity_minus_sham")
+    assert beyond["low"] <= CONFORMITY - TO_STRANGERS <= beyond["high"]
+    unknown = found(jury_table(planted_records(0).drop(columns="peer_mean")), "conformity_minus_sham")
     assert unknown["note"].startswith("not_estimable; peers_unknown")
 
 
-def test_sizes():
-    assert [conversations_needed(0.05, sd) for sd in (0.10, 0.15, 0.20)] == [32, 71, 126]
+# ---------------------------------------------------------------------------------------------------------------
+# Agreement
 
 
-def test_simulated_jurors_in_the_real_engine(registry):
-    """A silent one stays silent when it is asked again."""
-    traits = {"sim/mild": (0.12, 0.05, 0), "sim/stern": (-0.1, 0.25, 0), "sim/mute": (0.0, 0.0, 0.3)}
-    rates = "conformity: 0.5, leniency: %s, discrimination: %s, no_answer: %s"
-    of = f"{{id: %s, display: %s, simulation: {{role: roleplay, {rates}}}}}"
-    registry(f"models: [{', '.join(of % (name, name, *values) for name, values in traits.items())}]")
-    records = judge([*traits], conversations(20), ("personas", "sham", "debate", "simultaneous"))
-    mute = records["juror"] == "sim/mute"
-    assert records.loc[mute, "repair_reply"].dropna().eq(SILENT).all() and records.loc[~mute, "score"].notna().all()
-    assert 0.1 < records.loc[mute, "score"].isna().mean() < 0.5
-    table = jury_table(records, **FAST)
-    rows = [(found(table, "conformity", arm), 0.5) for arm in ("debate", "simultaneous", "sham")]
-    rows += [(found(table, "discrimination", "personas", name), tells) for name, (_, tells, _) in traits.items()]
-    assert sum(row["low"] <= truth <= row["high"] for row, truth in rows) >= 5  # of 6
-    lenient = [found(table, "leniency", "personas", name)["estimate"] for name in traits]
-    assert lenient[1] < lenient[2] < lenient[0]
-    assert found(table, "conformity_minus_sham", "debate")["low"] < 0 < found(table, "conformity_minus_sham")["high"]
+def test_published_coefficients():
+    """Krippendorff's .849; Shrout and Fleiss' ICC(2,1) = .29 and ICC(3,1) = .71, from units that all have rated."""
+    ratings = np.vstack([SHROUT, [NAN, 1, 2, 3]])
+    assert round(float(krippendorff_alpha(KRIPPENDORFF).value), 3) == 0.849
+    assert [round(float(icc(ratings, kind).value), 2) for kind in "AC"] == [0.29, 0.71]
+    shifted = SHROUT[:, :1] + np.array([0, 1, 2, 3])  # leniency counts against absolute agreement alone
+    assert icc(shifted, "C").value == pytest.approx(1) and icc(shifted, "A").value < 0.9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("statistic", [
+    krippendorff_alpha([[1, NAN], [NAN, 2]]), krippendorff_alpha(np.full((5, 3), 0.1)),
+    krippendorff_alpha(np.empty((0, 3))), icc(np.full((5, 3), 0.1)), icc([[0.1], [0.2]]), icc([[0.1, 0.2]]),
+    effective_votes([[0.1, 0.2]]),
+])  # fmt: skip
+def test_what_is_not_defined_is_nan(statistic):
+    """No two ratings, constant ones, no unit, one rater, a single complete unit."""
+    assert np.isnan([statistic.value, *statistic.interval(Z)]).all()
+
+
+@pytest.mark.parametrize("build", [krippendorff_alpha, icc])
+def test_agreement_that_hangs_on_one_answer_has_no_interval(build):
+    """Without the third answer all ratings are .1: rounding made that a coefficient, and an interval."""
+    found = build([[0.1, 0.1], [0.1, 0.1], [0.1, 0.9]])
+    assert found.value == pytest.approx(0, abs=1e-9) and np.isnan(found.interval(Z)).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -280,23 +250,18 @@ DEGENERATE = {
     "constant": FOUR.assign(score=0.1),
     "all null": FOUR.assign(score=None),
     "people only": FOUR.query("source == 'human'"),
-    "few columns": FOUR.query("arm == 'independent' and turn == 0")[["conversation_id", "arm", "juror", "score"]],
-    "half the arms' conversations": pd.concat(
-        [FOUR.query("arm == 'debate' and pair < 2"), FOUR.query("arm == 'reask' and pair > 1")]
-    ),
 }
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_records_give_notes_and_no_exception(name):
-    table = jury_table(DEGENERATE[name], **FAST)
+    table = jury_table(DEGENERATE[name])
     known, bounded, note = table["estimate"].notna(), table["low"].notna(), table["note"]
     assert ((~known) == note.str.contains("not_estimable")).all()
     assert ((known & ~bounded) == note.str.contains("no_interval")).all()
-    inside = table[bounded & ~table["method"].isin(["percentile", "bca"])]
+    inside = table[bounded]
     assert (inside["low"] <= inside["estimate"] + 1e-9).all() and (inside["estimate"] <= inside["high"] + 1e-9).all()
-    assert ((table["low"] == table["high"])[bounded] == note[bounded].str.contains("constant")).all()
     if name == "people only":
         alone = [found(table, name)["note"] for name in ("auc", "discrimination", "brier_skill", "calibration_slope")]
         assert set(alone) == {"not_estimable; one_source"} and found(table, "difference")["low"] < 1
@@ -309,19 +274,12 @@ def test_degenerate_records_give_notes_and_no_exception(name):
     ("change", "message"),
     [
         (lambda f: f.drop(columns="juror"), "no column `juror`"),
-        (lambda f: f.assign(juror=[None, "a"]), "`juror` must not be null, but row 0 is"),
-        (lambda f: f.assign(arm="vote"), "`arm` must be one of independent, .*, got 'vote'"),
-        (lambda f: f.assign(score=85), "`score` must hold numbers from 0 to 1 or null, got 85"),
-        (lambda f: f.assign(role="judge"), "no verdict records"),
-        (lambda f: pd.concat([f, f]), "juror a, arm independent, round 1.0, conversation_id 0, turn 1 twice"),
+        (lambda f: f.assign(juror=[None, "a"]), "`juror`"),
+        (lambda f: f.assign(arm="vote"), "`arm`"),
+        (lambda f: f.assign(score=85), "`score`"),
+        (lambda f: pd.concat([f, f]), "juror a, .* twice"),
     ],
 )
 def test_wrong_records(change, message):
     with pytest.raises(InputError, match=message):
         jury_table(change(votes({"a": [0.1, 0.2]})))
-
-
-def test_the_order_of_rows_changes_nothing():
-    frame = planted_records(0, conversations=5, turns=1)
-    tables = [jury_table(rows, **FAST) for rows in (frame, frame.sample(frac=1, random_state=0))]
-    pd.testing.assert_frame_equal(*tables)

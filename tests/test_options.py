@@ -86,7 +86,7 @@ class World(SimpleNamespace):
         self.exist = se.ask_existence("sim/chance", names=3, templates=1)
         self.result = se.measure_recognition(self.answers, n_resamples=20)
         self.identity = se.measure_identity(self.said, n_resamples=20)
-        self.jury = se.measure_jury(self.verdicts, n_resamples=20)
+        self.jury = se.measure_jury(self.verdicts)
         self.likely, self.own = se.likelihoods(self.texts), se.collect_predictions(self.texts)
         (folder / "swapped").mkdir()
         for half, other in (("development", "held_out"), ("held_out", "development")):
@@ -193,7 +193,7 @@ def verbs(w):
         "judge": ({"conversations": w.talks.head(2), "jurors": ["my/a", "my/b", "my/c"]}, {
             "arms": "reask", "controls": w.talks.tail(1), "verdicts": w.verdicts, "limit": 1, "max_turns": 1,
             "out": OUT, "personas": ["linguist"], "rounds": 3, "scope": "conversation", "context": "isolated",
-            "blind": True, "aggregation": ({"judge": "my/d"}, "majority"), "dimensions": ["identity"], "judge": "my/d",
+            "blind": True, "dimensions": ["identity"], "judge": "my/d",
             "temperature": 0.4, "seed": 1,
         }),
         "ask_existence": ({"models": "my/a", "names": 2, "templates": 1}, {
@@ -210,9 +210,7 @@ def verbs(w):
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {
             "statistics": ["accept_true"], "n_resamples": 30, "seed": 1,
         }),
-        "measure_jury": ({"verdicts": w.verdicts, "n_resamples": 20}, {
-            "statistics": ["auc"], "aggregation": "majority", "n_resamples": 30, "seed": 1,
-        }),
+        "measure_jury": ({"verdicts": w.verdicts}, {"statistics": ["auc"], "aggregation": "majority"}),
         "measure_existence": ({"answers": w.exist}, {"statistics": ["no_answer_rate"]}),
         "plot": ({"result": w.result}, {"kind": "forest"}),
         "table": ({"result": w.result, "statistics": ["neutral_rate"]}, {
@@ -343,15 +341,11 @@ COMMANDS = {  # command, and how: (its arguments, {option: what is added}, or (w
     "report": (["report", "{world}/one", *FOLDER], {"out": ELSEWHERE}),
     "roleplay": (["roleplay", *ROLEPLAY, "--max-turns", "2", *FILE], {
         "out": ELSEWHERE, "role_play_llm_model": ["--role-play-llm-model", "my/c"],
-        "interrogator_llm_model": ["--interrogator-llm-model", "my/c"], "jury": ["--jury-llm-models", "my/b,my/c"],
-        "max_turns": ["--max-turns", "1"], "debate_rounds": ["--debate-rounds", "3"],
+        "interrogator_llm_model": ["--interrogator-llm-model", "my/c"], "max_turns": ["--max-turns", "1"],
+        "jury_llm_models": ["--jury-llm-models", "my/b,my/c"], "debate_rounds": ["--debate-rounds", "3"],
         "agent_persona": ["--agent-persona", "terse"], "strategy": ["--strategy", "customer"],
-        "max_tokens": ["--max-tokens", "5"], "temperature": ["--temperature", "0.1"], "feedback": ["--feedback"],
-        "personas": ["--personas", "linguist"], "scope": ["--scope", "conversation"],
-        "context": ["--context", "isolated"], "blind": ["--blind"], "aggregation": ["--aggregation", "majority"],
-        "dimensions": ["--dimensions", "identity"], "judge": ["--judge", "my/d"], "seed": ["--seed", "1"],
-        "concurrency": ["--concurrency", "1"], "max_cost": ["--max-cost", "0"],
-        "force": (["--out", "{folder}/other.json"], ["--force"]),
+        "max_tokens": ["--max-tokens", "5"], "temperature": ["--temperature", "0.1"],
+        "seed": ["--seed", "1"], "concurrency": ["--concurrency", "1"], "max_cost": ["--max-cost", "0"],
     }),
 }  # fmt: skip
 COMMANDS["compare"] = (["compare", *COMMANDS["roleplay"][0][1:]], COMMANDS["roleplay"][1])
@@ -375,7 +369,6 @@ def run(world, arguments):
         if given[0] == "store":
             (folder / "store").mkdir()
             shutil.copy(world.stored, folder / "store" / "replies.sqlite")
-        shutil.copy(world.folder / "other.json", folder)
         result = CliRunner().invoke(cli.main, given)
         assert isinstance(result.exception, SystemExit | None), result.exc_info
         file = folder / "out.json"
@@ -388,13 +381,12 @@ def run(world, arguments):
 
 @pytest.fixture(scope="module")
 def studio(world):
-    """What commands take: a sweep file, prompts, a store with replies of two models, and the file of another set-up."""
+    """What commands take: a sweep file, prompts, and a store with replies of two models."""
     make_notebook(world.folder / "rows.ipynb", "1")
     stage = {"notebook": "rows", "grid": {"name": ["a", "b", "c"]}, "parameters": {"limit": "{limit}"}}
     file = write(world.folder, stage)
     file.write_text(json.dumps(json.loads(file.read_text()) | {"variables": {"limit": 2}}))
     (world.folder / "prompts.csv").write_text("prompt_id,prompt\np,Write about a stone.\n")
-    CliRunner().invoke(cli.main, ["roleplay", *ROLEPLAY, "--max-turns", "1", "--out", str(world.folder / "other.json")])
     world.seen(lambda folder: se.generate_texts(["my/a", "my/b"], 1))
     world.stored = world.folder / f"{world.count}" / "store" / "replies.sqlite"
     world.patch.setattr(sweep, "run_file", told)

@@ -1,18 +1,17 @@
 """`selfeval roleplay` and `selfeval compare`: the files they write, and what a failure or a bad name leaves.
 
-The files themselves are frozen in `tests/golden/roleplay`.
+The file of `compare` is frozen in `tests/golden/roleplay`.
 """
 
 import hashlib
-import itertools
 import json
-import os
 
 import pytest
 from click.testing import CliRunner
 
+import selfeval as se
 from selfeval import cli
-from selfeval.roleplay.transcripts import read_conversations
+from selfeval.roleplay.transcripts import read_conversations, read_verdicts
 
 JURY = "openai:j1,openai:j2,openai:j3"
 
@@ -22,10 +21,10 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
 
 
-def selfeval(name, out, *flags, typed=None, **options):
+def selfeval(name, out, typed=None, **options):
     named = {"role_play_llm_model": "openai:a", "interrogator_llm_model": "openai:q", "jury_llm_models": JURY} | options
     parts = [str(part) for key, value in named.items() for part in (f"--{key.replace('_', '-')}", value)]
-    return CliRunner().invoke(cli.main, [name, "--output_file_path", str(out), *parts, *flags], input=typed)
+    return CliRunner().invoke(cli.main, [name, "--output_file_path", str(out), *parts], input=typed)
 
 
 def written(path):
@@ -50,10 +49,23 @@ def test_the_file_holds_the_last_round_and_a_second_run_costs_nothing(server, tm
         last = {statement["juror"]: statement["score"] for statement in row["rounds"][-1]}
         assert row["jury_scores"] == [last[model] for model in found["jury"]] and len(row["rounds"]) == 2
         assert row["avg_human_score"] == pytest.approx(sum(row["jury_scores"]) / 3)
-    assert "turn 3  chateval_debate_one_by_one" in result.output and "24 model calls" in result.output
     assert "jury on answer 3, debate: " in result.output and len(fake.ledger) == 3 * (2 + 2 * 3)
     assert selfeval("roleplay", out, max_turns=3).exit_code == 0
     assert out.read_bytes() == before and len(fake.ledger) == 24
+
+
+def test_what_a_command_wrote_is_analysed_without_a_call(server, tmp_path):
+    fake, files = server(reply=reply), [tmp_path / "play.json", tmp_path / "both.txt"]
+    assert selfeval("roleplay", files[0], max_turns=2).exit_code == 0
+    assert selfeval("compare", files[1], max_turns=2, seed=1).exit_code == 0
+    calls = len(fake.ledger)
+    talks = se.converse("sim/talker", transcripts=files, replay=True)
+    assert len(talks) == 2 and len(se.exchanges(talks)) == 4
+    result = se.measure_jury(files)
+    debate = [turn["avg_human_score"] for turn in written(files[0])["interaction"]]
+    debate += [turn["new_eval"]["avg_human_score"] for turn in written(files[1])["turns"]]
+    scores = result.tables["verdicts"].query("arm == 'debate'")["score"]
+    assert sorted(scores) == pytest.approx(sorted(debate)) and len(fake.ledger) == calls
 
 
 def test_the_defaults_are_the_published_ones(monkeypatch, tmp_path):
@@ -66,147 +78,80 @@ def test_the_defaults_are_the_published_ones(monkeypatch, tmp_path):
         ("deepseek/deepseek-v3.2", "openai/gpt-4o", 7, 2),
         ("meta-llama/llama-3.1-8b-instruct", "meta-llama/llama-3.1-8b-instruct", 3, 2),
     ]
-    assert "openai/chatgpt-4o-latest" in seen[0]["jury"] and [options["jury"].count(",") for options in seen] == [2, 2]
+    assert [len(options["jury_llm_models"]) for options in seen] == [3, 3]
 
 
-def test_a_jury_without_any_score_has_no_average(server, tmp_path):
+def test_a_jury_of_one_without_any_score_has_no_average_and_is_warned_of(server, tmp_path):
     server(reply=lambda body: "no" if "response_format" in body else reply(body))
-    result = selfeval("compare", tmp_path / "d.json", max_turns=1, jury_llm_models="openai:k")
+    result = selfeval("compare", tmp_path / "d.json", max_turns=1, jury_llm_models="openai:a")
     found = written(tmp_path / "d.json")
     assert result.exit_code == 0 and found["summary"] == dict.fromkeys(found["summary"], None)
     assert found["turns"][0]["new_eval"]["per_juror_scores"] == [None] * 3
-
-
-def test_one_juror_takes_three_personas_and_is_warned_of_as_are_relatives(server, tmp_path):
-    server(reply=reply)
-    result = selfeval("roleplay", tmp_path / "r.json", max_turns=1, jury_llm_models="openai:a")
-    found = written(tmp_path / "r.json")
-    assert result.exit_code == 0 and found["jury"] == ["openai:a"] and len(found["interaction"][0]["jury_scores"]) == 3
-    assert [seat["persona"] for seat in found["seats"]] == ["linguist", "psychologist", "manager"]
+    assert found["seats"]["chateval_debate_one_by_one"][0]["persona"] == "linguist"
     assert "one model with itself" in result.stderr and "judged by its own family" in result.stderr
 
 
 def test_a_model_named_three_times_takes_three_seats(server, tmp_path):
     """Its votes are samples of their own: three calls, not one reply three times."""
-    replies = itertools.count()
-
-    def numbered(body):
-        score = {"reason": "So.", "human_score": f"{next(replies) % 10 / 10:.2f}"}
-        return json.dumps(score) if "response_format" in body else reply(body)
-
-    server(reply=numbered)
+    fake = server(reply=reply)
     result = selfeval("compare", tmp_path / "c.json", max_turns=1, jury_llm_models=",".join(["openai:j1"] * 3))
     assert "One model, openai:j1, takes 3 of 3 seats: its votes are samples of one opinion" in result.stderr
-    found, names = written(tmp_path / "c.json"), ["openai:j1", "openai:j1 #2", "openai:j1 #3"]
-    assert [seat["juror"] for seat in found["seats"]["independent"]] == names
-    [turn] = found["turns"]
-    assert len(set(turn["old_eval"]["per_juror_scores"])) == 3
-    assert sorted(row["juror"] for row in turn["new_eval"]["rounds"][1]) == names
+    rows, _ = read_verdicts(tmp_path / "c.json")
+    assert {row["juror"] for row in rows} == {"openai:j1", "openai:j1 #2", "openai:j1 #3"}
+    assert len(fake.ledger) == 2 + 3 + 6
 
 
-def test_an_answer_without_text_has_null_scores_and_costs_no_jury(server, tmp_path):
-    def strikes(i, body):
-        return "empty-content" if body["model"] == "a" and len(body["messages"]) == 2 else None
-
-    fake = server(reply=reply, faults=strikes)
+def test_an_answer_without_text_costs_no_jury_and_a_failed_one_is_tried_again(server, tmp_path):
+    fake = server(reply=reply, faults=lambda i, body: "empty-content" if body["model"] == "a" and i < 2 else None)
     assert selfeval("roleplay", tmp_path / "r.json", max_turns=2).exit_code == 0
     first, second = written(tmp_path / "r.json")["interaction"]
     assert (first["status"], first["answer"], first["rounds"]) == ("empty", "", [])
-    assert first["jury_scores"] == [None] * 3 and first["avg_human_score"] is None
-    assert len(second["jury_scores"]) == 3 and len(fake.ledger) == 4 + 6
-
-
-def test_a_conversation_that_cannot_go_on_is_kept_told_and_tried_again(server, tmp_path):
-    def strikes(i, body):
-        return "400" if body["model"] == "q" and len(body["messages"]) > 2 else None
-
-    fake = server(reply=reply, faults=strikes)
-    result, calls = selfeval("roleplay", tmp_path / "r.json", max_turns=2), len(fake.ledger)
-    found = written(tmp_path / "r.json")
+    assert first["jury_scores"] == [None] * 3 and first["avg_human_score"] is None and len(second["jury_scores"]) == 3
+    fake.faults = lambda i, body: "400" if body["model"] == "q" and len(body["messages"]) > 2 else None
+    result, calls = selfeval("roleplay", tmp_path / "s.json", max_turns=2, strategy="customer"), len(fake.ledger)
     assert result.exit_code == 1 and "the interrogator's message is error: HTTP 400" in result.stderr
-    assert found["status"] == "error" and [len(row["jury_scores"]) for row in found["interaction"]] == [3]
+    assert written(tmp_path / "s.json")["status"] == "error"
     fake.faults = ()
-    assert selfeval("roleplay", tmp_path / "r.json", max_turns=2).exit_code == 0
-    assert len(written(tmp_path / "r.json")["interaction"]) == 2 and len(fake.ledger) == calls + 8
+    assert selfeval("roleplay", tmp_path / "s.json", max_turns=2, strategy="customer").exit_code == 0
+    assert len(written(tmp_path / "s.json")["interaction"]) == 2 and len(fake.ledger) == calls + 8
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"agent_persona": "suport"}, "`agent-persona` 'suport' is unknown; did you mean 'support'?"),
-        ({"jury_llm_models": " , "}, "must name at least one, got []"),
-        ({"jury_llm_models": "openai:a,anthropic:b"}, "set ANTHROPIC_API_KEY"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_and_costs_nothing(server, tmp_path, options, sentence):
-    fake = server(reply=reply)
-    result = selfeval("compare", tmp_path / "c.json", **options)
-    assert result.exit_code == 1 and sentence in result.output and "Traceback" not in result.output
+def test_what_is_wrong_is_one_sentence_and_costs_nothing(server, tmp_path):
+    fake, wrong = server(reply=reply), {"`agent-persona` 'suport' is unknown; did you": {"agent_persona": "suport"}}
+    wrong |= {"`jurors` must name": {"jury_llm_models": " , "}}
+    wrong |= {"set ANTHROPIC_API_KEY": {"jury_llm_models": "openai:a,anthropic:b"}}
+    for sentence, options in wrong.items():
+        result = selfeval("compare", tmp_path / "c.json", **options)
+        assert result.exit_code == 1 and sentence in result.output and "Traceback" not in result.output
     assert fake.ledger == [] and not (tmp_path / "c.json").exists()
-
-
-def test_a_script_needs_no_model_and_feedback_reaches_the_interrogator_alone(server, tmp_path):
-    fake = server(reply=reply)
-    assert selfeval("roleplay", tmp_path / "r.json", "--feedback", agent_persona="eliza", max_turns=2).exit_code == 0
-    found = written(tmp_path / "r.json")
-    assert found["role_play_llm_model"] == "script/eliza"
-    asked = [entry["body"]["messages"][-1]["content"] for entry in fake.ledger if entry["body"]["model"] == "q"]
-    score = found["interaction"][0]["avg_human_score"]
-    assert len(asked) == 2 and f"gave the last answer {score:.2f}" in asked[1]
-    assert sum("gave the last answer" in json.dumps(entry["body"]) for entry in fake.ledger) == 1
 
 
 # files that are there -------------------------------------------------------------------------------------------------
 
 
-def test_what_a_person_typed_is_not_asked_for_again_and_never_lost(server, tmp_path, monkeypatch):
-    fake, out = server(reply=reply), tmp_path / "r.json"
-    options = {"agent_persona": "person", "max_turns": 3}
+def test_what_a_person_typed_is_not_asked_for_again_and_never_lost(server, tmp_path):
+    fake, out, options = server(reply=reply), tmp_path / "r.json", {"agent_persona": "person", "max_turns": 3}
     stopped = selfeval("roleplay", out, **options, typed="one\ntwo\n")
     assert stopped.exit_code == 1 and "the agent's message is error: the input ended" in stopped.stderr
-    before, store = out.read_bytes(), os.environ["SELFEVAL_STORE"]
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "another.sqlite"))
-    fake.faults = lambda i, body: "400" if body["model"] == "q" and len(body["messages"]) > 2 else None
-    assert selfeval("roleplay", out, **options, typed="").exit_code == 1  # it does not come as far
-    assert out.read_bytes() == before
-    monkeypatch.setenv("SELFEVAL_STORE", store)
-    fake.faults, calls = (), len(fake.ledger)
+    before, calls = out.read_bytes(), len(fake.ledger)
     assert selfeval("roleplay", out, **options, typed="three\n").exit_code == 0
     assert [row["answer"] for row in written(out)["interaction"]] == ["one", "two", "three"]
-    assert len(fake.ledger) == calls + 6
+    assert len(fake.ledger) == calls + 6 and before != out.read_bytes()
     [talk] = read_conversations(out)
     assert (talk.source, talk.agent_model) == ("human", "human")  # who types is no model
-    assert written(out)["interaction"][0]["rounds"][0][0]["agent"] == "human"
 
 
-def test_a_file_of_another_set_up_is_overwritten_with_force_alone(server, tmp_path):
-    fake, out = server(reply=reply), tmp_path / "r.json"
-    assert selfeval("roleplay", out, max_turns=1).exit_code == 0
+@pytest.mark.parametrize("content", ["mine", "[]", '{"messages": 5}', "[" * 10_000, None])
+def test_no_other_file_is_ever_overwritten(server, tmp_path, content):
+    """Somebody else's, one of another set-up, and a folder."""
+    fake, out = server(reply=reply), tmp_path / "notes.txt"
+    if content is None:
+        assert selfeval("roleplay", out, max_turns=1).exit_code == 0
+    else:
+        out.write_text(content)
     before, calls = out.read_bytes(), len(fake.ledger)
-    for other, change, said in (
-        ("roleplay", {"seed": 7}, "`seed` 0 there and 7 here"),
-        ("roleplay", {"role_play_llm_model": "openai:b"}, "`role_play_llm_model` 'openai:a' there and 'openai:b' here"),
-        ("compare", {}, "the other command"),
-    ):
-        result = selfeval(other, out, **{"max_turns": 1} | change)
-        assert result.exit_code == 1 and said in result.output and "add --force to overwrite it" in result.output
+    for name in ("roleplay", "compare"):
+        result = selfeval(name, out, max_turns=1, seed=7)
+        assert result.exit_code == 1 and "is no output of this command with these options" in result.output
+    assert "cannot be written" in selfeval("roleplay", tmp_path).output
     assert out.read_bytes() == before and len(fake.ledger) == calls
-    assert selfeval("compare", out, "--force", max_turns=1).exit_code == 0 and "old_eval" in out.read_text()
-
-
-@pytest.mark.parametrize("content", ["mine", "[]", '{"messages": 5}', "[" * 10_000])
-def test_a_file_of_somebody_elses_is_never_overwritten(server, tmp_path, content):
-    fake, notes = server(reply=reply), tmp_path / "notes.txt"
-    notes.write_text(content)
-    other = selfeval("roleplay", notes, "--force")
-    assert other.exit_code == 1 and "no file of this command" in other.output
-    assert notes.read_text() == content and fake.ledger == []
-
-
-def test_an_output_that_cannot_be_written_is_said_before_anything_is_asked(server, tmp_path):
-    fake = server(reply=reply)
-    (tmp_path / "file").touch()
-    for out in (tmp_path, tmp_path / "file" / "r.json", tmp_path / ("x" * 250)):
-        result = selfeval("roleplay", out)
-        assert result.exit_code == 1 and "cannot be written" in result.output and "Traceback" not in result.output
-    assert fake.ledger == []

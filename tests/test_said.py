@@ -19,7 +19,7 @@ from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import generate_texts, paraphrase
 from selfeval.records import as_published, read_texts, write_jsonl
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.jury import Jury, hold
+from selfeval.roleplay.hearing import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
 from selfeval.stats.tallies import condition_label
 

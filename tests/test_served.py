@@ -1,13 +1,11 @@
-"""Who served a model: in the records, in one printed sentence, and in the dry run of a sweep."""
+"""Who served a model: in the records, and in one printed sentence."""
 
 import pandas as pd
 import pytest
 from fake_server import completion
-from sweep_files import write
 from written_files import run_notebook
 
 import selfeval as se
-from selfeval import sweep
 from selfeval.asking.client import several_endpoints
 from selfeval.errors import ProviderError
 
@@ -57,14 +55,3 @@ def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_
     said[0] = "A text."
     printed = run_notebook("01_generate_texts", **asked, again="empty")
     assert "2 of them asked again" in printed and "no text: 0 of 2" in printed
-
-
-def test_a_dry_run_names_models_that_openrouter_may_have_served_by_anybody(tmp_path, registry, monkeypatch, capsys):
-    pins = {"free": "{}", "one": "{only: [x]}", "two": "{only: [x, y]}", "first": "{order: [x]}"}
-    lines = [f"{{id: r/{name}, display: {name}, parameters: {{provider: {pin}}}}}" for name, pin in pins.items()]
-    registry("\n  - ".join(["models:", *lines]))
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    parameters = {"models": [f"r/{name}" for name in pins], "limit": 1, "corpus": str(tmp_path / "corpus")}
-    path = write(tmp_path, {"notebook": "01_generate_texts", "parameters": parameters})
-    assert sweep.run_file(path, 1, tmp_path / "out", "forked", dry_run=True) == 0
-    assert "OpenRouter may have r/first, r/free, r/two served by any endpoint" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from IPython.display import display
 
 from selfeval import ROOT
 from selfeval.cli import main
-from selfeval.roleplay.humans import human_conversations
+from selfeval.roleplay.conversation import human_conversations
 from selfeval.roleplay.transcripts import write_conversations
 
 AUTHORS = ["sim/good", "sim/no-answer", "sim/first"]
@@ -74,7 +74,7 @@ def run_notebooks(out):
     run_notebook("05_role_play", **play, n_conversations=1, out=str(out / "conversations" / "sim"))
     talks = [str(out / "conversations" / "sim" / "conversations.jsonl")]
     jury = {"conversations": talks, "agent": "sim/talker", "jurors": JURORS, "judge": "sim/juror-blind"}
-    run_notebook("06_jury", **jury, humans=0, rounds=2, n_resamples=20, out=str(results / "jury"))
+    run_notebook("06_jury", **jury, humans=0, rounds=2, out=str(results / "jury"))
     run_notebook("07_existence", evaluators=["sim/chance"], out=str(results / "existence"))
     run_notebook("08_validation", out=str(results / "validation"))
     run_notebook("09_paper_figures", out=str(out / "figures"))
@@ -90,10 +90,8 @@ def run_command(*arguments):
 def run_commands(out):
     """Run the commands that write a file."""
     parts = ["--role-play-llm-model", "sim/talker", "--interrogator-llm-model", "sim/talker", "--max-turns", 2]
-    parts += ["--jury-llm-models", ",".join(JURORS), "--personas", "linguist,manager", "--scope", "prefix", "--blind"]
-    parts += ["--context", "isolated", "--aggregation", "majority", "--dimensions", "identity"]
-    parts += ["--judge", "sim/juror-blind"]
-    run_command("roleplay", "--output_file_path", out / "play.json", *parts, "--feedback")
+    parts += ["--jury-llm-models", ",".join(JURORS)]
+    run_command("roleplay", "--output_file_path", out / "play.json", *parts)
     run_command("compare", "--output_file_path", out / "both.json", *parts)
     run_command("identity", "data/identity/published.json", "--model", "sim/identity-correct", "--output",
                 out / "published.json")  # fmt: skip

@@ -433,15 +433,11 @@ def checked(where: Path | str, key: str, request: str, response: str) -> tuple[s
     return key, request, response
 
 
-def files_of(folder: Path) -> list[Path]:
-    """Return the files of recorded replies in a folder."""
-    return [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
-
-
 def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
     """Return the lines of a folder's recorded replies by their keys; each is checked when it is served."""
     found = {}
-    for line in (line for file in files_of(folder) for line in read_lines(file)):
+    files = [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
+    for line in (line for file in files for line in read_lines(file)):
         begins = KEY.match(line[2])
         found[begins[1].decode() if begins else read_line(*line)[0]] = line
     return found

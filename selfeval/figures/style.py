@@ -10,6 +10,7 @@ import PIL.Image
 import seaborn as sns
 from matplotlib import font_manager
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from selfeval.files import write_whole
@@ -139,9 +140,9 @@ def finish(fig: Drawing, x: str = "", y: str = "") -> Drawing:
         shown = dict(sorted(shown.items(), key=lambda one: one[0][:11] in FACES))
         if shown:
             columns = max(1, min(len(shown), int(wide * 19 / (8 + max(map(len, shown))))))
-            marks = fig.legend(shown.values(), shown, loc="outside upper center", ncols=columns, frameon=False)
-            for mark, face in zip(marks.legend_handles, [FACES.get(label[:11]) for label in shown], strict=True):
-                mark.set(**{"edgecolor": "0.25", "facecolor": face} if face else {})
+            for label in [label for label in shown if label[:11] in FACES]:  # the same mark, whatever has these faces
+                shown[label] = Line2D([], [], linewidth=0, marker="o", ms=4, mec="0.25", mfc=FACES[label[:11]])
+            fig.legend(shown.values(), shown, loc="outside upper center", ncols=columns, frameon=False)
         for text in fig.findobj(Text):
             text.set_parse_math(False)
             text.set_text(visible(text.get_text()))

@@ -4,15 +4,14 @@ An interrogator asks, an agent answers in a persona, and jurors say turn by turn
 in a debate (ChatEval, arXiv 2308.07201). Conversations between people are the reference; without them a score says
 nothing.
 
-  transcripts    Conversation, its exchanges, files of them, the published output files; how one is shown
-  conversation   who asks and who answers: models, scripts, people; many conversations at once
-  cast           the entries of data/roleplay/, a person who types, the scripted floor
-  humans         conversations between people, and the same ones with a model in one person's place
-  jury, prompts  who sits on the jury in which order, what it is asked, one verdict and many
-  verdicts       what jurors' replies say, and what they come to
-  report         what the notebooks show
-  commands       what `selfeval roleplay` and `selfeval compare` do
-  simulated      jurors and talkers whose traits are known
+  transcripts        Conversation, its exchanges, files of them, the published output files; how one is shown
+  conversation       who asks and who answers, many at once; chats between people, and a model in one person's place
+  cast               the entries of data/roleplay/, a person who types, the scripted floor
+  hearing            who sits on the jury in which order, one verdict and many; judges that read nothing
+  jury_prompts       what a juror is asked
+  verdicts           what jurors' replies say, and what they come to
+  commands           what `selfeval roleplay` and `selfeval compare` do
+  simulated_jurors   jurors and talkers whose traits are known
 """
 
-from selfeval.roleplay import simulated as simulated  # so that simulated people can be asked
+from selfeval.roleplay import simulated_jurors as simulated_jurors  # so that simulated people can be asked

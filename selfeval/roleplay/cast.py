@@ -134,7 +134,7 @@ def person(read: Callable[[str], str] | None = None) -> Model:
     return from_callable(type_, "person", "Person at the keyboard")
 
 
-def numbered(names: Sequence[str]) -> list[str]:
+def seat_names(names: Sequence[str]) -> list[str]:
     """Return jurors' ids with a number where one is named again: "m", "m #2", "m #3"."""
     return [f"{name} #{again}" if (again := names[: k + 1].count(name)) > 1 else name for k, name in enumerate(names)]
 

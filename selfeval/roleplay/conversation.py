@@ -6,19 +6,22 @@ the conversation goes on. Where an answer failed (no reply from the provider), o
 the conversation ends with that status. What was said until then is kept, and the other conversations go on.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from selfeval.asking.client import Client, Progress, gather, require
 from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model
+from selfeval.records import chats
 from selfeval.roleplay import cast
 from selfeval.roleplay.transcripts import Conversation, Turn
 from selfeval.scoring import THOUGHT
 
 OPENING = "(The chat is open. Write your first message.)"
 NO_REPLY = "(no reply)"
+SPEAKERS = {"A": "person A", "B": "person B"}  # of a chat between people
 KEPT = (
     "usage", "cost", "latency", "finish_reason", "served_model", "served_by", "request_id", "reasoning", "adapted",
     "error",
@@ -43,8 +46,7 @@ class Side:
 def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
     """Return a conversation as one of its speakers sees it; what it said is "assistant", all else "user".
 
-    Messages in a row of one role are joined by line breaks, since many chat templates take no two of them. A note that
-    is only for this speaker (`feedback`) follows the message that it is about.
+    Messages in a row of one role are joined by line breaks, since many chat templates take no two of them.
     """
     found = [{"role": "system", "content": system}] if system else []
     if not turns or turns[0].speaker == me:
@@ -52,8 +54,6 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
     for turn in turns:
         role = "assistant" if turn.speaker == me else "user"
         text = turn.text if turn.text.strip() else NO_REPLY
-        if role == "user" and turn.more.get("feedback"):
-            text = f"{text}\n\n({turn.more['feedback']})"
         if found and found[-1]["role"] == role:
             found[-1] = {"role": role, "content": f"{found[-1]['content']}\n{text}"}
         else:
@@ -61,7 +61,7 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
     return found
 
 
-def said(speaker: str, response: Response) -> Turn:
+def as_turn(speaker: str, response: Response) -> Turn:
     """Return a reply as a turn: its text without reasoning, with its status and what it cost."""
     # not `without_thinking`, which also takes what stands before a lone </think>: requests would have other keys
     text = THOUGHT.sub("", response.text).strip() if response.status != "error" else ""
@@ -87,7 +87,6 @@ async def converse(
     tokens: int = 0,
     seed: int = 0,
     on_exchange: Callable[[Conversation], None] = lambda conversation: None,
-    feedback: Callable[[Conversation], Awaitable[str]] | None = None,
     also: Sequence[Model] = (),
     label: str | None = "turns",
 ) -> list[Conversation]:
@@ -95,60 +94,65 @@ async def converse(
 
     strategy, persona: names in data/roleplay/; where one needs no model, its side's model may be None. conversations:
     so many with the same parts, or none; they differ by their sample number. tokens: most tokens of a message, 0 = the
-    provider's `answer_tokens`. on_exchange: told of the conversation so far as soon as an answer exists, so that a jury
-    can start. feedback: awaited after every exchange; its text goes to the interrogator alone, behind the answer, and
-    the next turn waits for it. also: models that will be asked besides, checked with the two before the first call.
+    provider's `answer_tokens`. on_exchange: told of the conversation so far as soon as an answer exists, so that
+    it can be kept. also: models that will be asked besides, checked with the two before the first call.
 
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
-    check_whole("turns", turns, 1)
-    check_whole("conversations", conversations)
     asks, answers = cast.role(strategy, cast.strategies(), "strategy"), cast.role(persona, cast.personas(), "persona")
-    if asks.questions and turns > len(asks.questions):
-        raise InputError(
-            f"The strategy {strategy!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
-            "data/roleplay/interrogators.yaml or ask for fewer turns."
-        )
-    if conversations > 1 and (asks.typed or answers.typed):
-        raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
-    sides = [
-        side("interrogator", asks, interrogator, temperature, tokens, seed),
-        side("agent", answers, agent, temperature, tokens, seed),
-    ]
+    _check_sizes(asks, answers, turns, conversations)
+    how = (temperature, tokens, seed)
+    sides = [side("interrogator", asks, interrogator, *how), side("agent", answers, agent, *how)]
     models = [one.model for one in sides]
     if conversations:
         check_models(client, sides[0].request([], 0, seed), [*models, *also])
     meta = {"agent_model": models[1].id, "interrogator_model": models[0].id, "persona": persona}
     meta |= {"strategy": strategy, "seed": seed}
-
-    async def talk(number: int, progress: Progress) -> Conversation:
-        name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}.{number}"
-        log, status = [], "ok"
-
-        def so_far() -> Conversation:
-            return Conversation(name, [*log], cast.source(persona), "agent", status, meta | {"sample": number})
-
-        for place in range(2 * turns):
-            speaks = sides[place % 2]
-            [response] = await client.chat_all([speaks.request(log, number, seed)], label=None)
-            log.append(said(speaks.label, response))
-            answered = place % 2 == 1
-            if log[-1].status == "error" or not (answered or log[-1].text):
-                status = log[-1].status
-            if answered:
-                progress.step()
-                on_exchange(so_far())
-            if status != "ok":
-                break
-            if answered and feedback and place < 2 * turns - 1:
-                note = await feedback(so_far())
-                log[-1] = replace(log[-1], more=log[-1].more | {"feedback": note})
-        return so_far()
-
+    name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}"
+    begun = [
+        Conversation(f"{name}.{number}", [], cast.source(persona), meta=meta | {"sample": number})
+        for number in range(conversations)
+    ]
     total = turns * conversations
     with Progress(label if conversations else None, total, total) as progress:
-        return await gather(talk(number, progress) for number in range(conversations))
+
+        def heard(so_far: Conversation) -> None:
+            progress.step()
+            on_exchange(so_far)
+
+        return await gather(_talk(client, sides, turns, one, heard) for one in begun)
+
+
+def _check_sizes(asks: cast.Role, answers: cast.Role, turns: int, conversations: int) -> None:
+    """Raise `InputError` for numbers of turns and conversations that these parts cannot have."""
+    check_whole("turns", turns, 1)
+    check_whole("conversations", conversations)
+    if asks.questions and turns > len(asks.questions):
+        raise InputError(
+            f"The strategy {asks.name!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
+            "data/roleplay/interrogators.yaml or ask for fewer turns."
+        )
+    if conversations > 1 and (asks.typed or answers.typed):
+        raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
+
+
+async def _talk(
+    client: Client, sides: Sequence[Side], turns: int, begun: Conversation, heard: Callable[[Conversation], None]
+) -> Conversation:
+    """Have two sides talk for so many turns, or until no reply comes or nothing is asked; tell of every exchange."""
+    log, number, seed = [], begun.meta["sample"], begun.meta["seed"]
+    for place in range(2 * turns):
+        speaks, answers = sides[place % 2], place % 2 == 1
+        [response] = await client.chat_all([speaks.request(log, number, seed)], label=None)
+        log.append(as_turn(speaks.label, response))
+        ended = log[-1].status == "error" or not (answers or log[-1].text)
+        so_far = replace(begun, turns=[*log], status=log[-1].status if ended else "ok")
+        if answers:
+            heard(so_far)
+        if ended:
+            break
+    return so_far
 
 
 def side(label: str, part: cast.Role, model: Model | None, temperature: float, tokens: int, seed: int) -> Side:
@@ -169,3 +173,76 @@ def check_models(client: Client, first: Request, models: Sequence[Model]) -> Non
         return
     for model in models:
         require(model)
+
+
+# people ---------------------------------------------------------------------------------------------------------------
+
+
+def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Conversation]:
+    """Return a seeded sample of n chats between people (`records.chats`), each cut after so many exchanges.
+
+    A larger n begins with the smaller one's chats. Person A spoke first and asks, person B is the one under judgement.
+    `exchanges` is also the least that a chat must have; 4 of them are 8 turns.
+    """
+    check_whole("exchanges", exchanges, 1)
+    turns = 2 * exchanges
+    long = [chat for chat in chats() if len(chat["turns"]) >= turns]
+    if n > len(long):
+        raise InputError(f"{len(long)} chats have {turns} turns or more, and {n} were asked for; ask for fewer.")
+    found = []
+    for chat in random.Random(f"chats {seed}").sample(long, len(long))[:n]:
+        said = [
+            Turn(SPEAKERS[turn["speaker"]], turn["text"], more={"timestamp": turn["timestamp"]})
+            for turn in chat["turns"][:turns]
+        ]
+        meta = {"topic": chat["topic"]}
+        found.append(Conversation(f"chitchat {chat['chat_id']}", said, "human", SPEAKERS["B"], meta=meta))
+    return found
+
+
+async def forced_context(
+    client: Client,
+    agent: Model | None,
+    conversations: Sequence[Conversation],
+    *,
+    persona: str = "stranger",
+    temperature: float = 0.7,
+    tokens: int = 0,
+    seed: int = 0,
+) -> list[Conversation]:
+    """Have a model answer in the place of the speaker under judgement; return one conversation for each given.
+
+    At every turn it reads the conversation as it was, with the answers that the person had given, and writes its own;
+    so the questions of a pair are equal, and only the answers differ. The turn keeps the person's as `instead_of`
+    (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer waits for another;
+    one that fails is recorded as such. Your own transcripts are replayed in the same way.
+    """
+    part = cast.role(persona, cast.personas(), "persona")
+    if not conversations:
+        return []
+    answering = side("agent", part, agent, temperature, tokens, seed)
+    places = [(one, i, e) for one in conversations for i, e in zip(_last_before(one), one.exchanges(), strict=True)]
+    requests = []
+    for one, place, _ in places:
+        topic = one.meta.get("topic")
+        system = f"{answering.system} The topic proposed for the chat: {topic}" if topic else answering.system
+        requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place], 0, seed))
+    if requests:
+        check_models(client, requests[0], [answering.model])
+    responses = await client.chat_all(requests, "answers")
+    twins = {}
+    for one in conversations:
+        meta = {"agent_model": answering.model.id, "persona": persona, "seed": seed, "pair": one.conversation_id}
+        name = f"{answering.model.id} {persona} in {one.conversation_id}"
+        twins[one.conversation_id] = Conversation(name, [], cast.source(persona), meta=one.meta | meta)
+    for (one, _, exchange), response in zip(places, responses, strict=True):
+        turn = as_turn("agent", response)
+        turn = replace(turn, more={"instead_of": exchange.answer} | turn.more)
+        twins[one.conversation_id].turns.extend([Turn("interrogator", exchange.question), turn])
+    return list(twins.values())
+
+
+def _last_before(conversation: Conversation) -> list[int]:
+    """Return for every exchange how many turns stand before its answer."""
+    me, turns = conversation.agent, conversation.turns
+    return [i for i, turn in enumerate(turns) if turn.speaker == me and (i == 0 or turns[i - 1].speaker != me)]

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from selfeval.errors import InputError
 from selfeval.figures.cards import Card
-from selfeval.records import Rows, are_files, data_path, read_jsonl, rows_of, write_jsonl
+from selfeval.figures.frames import Records
+from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of, write_jsonl
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -22,7 +23,7 @@ PUBLISHED = {  # what a conversation's meta calls the fields of an output
     "strategy": "strategy",
     "seed": "seed",
 }
-UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean")
+UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean", "asked_again")
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ class Conversation:
     def context(self, turn: int) -> list[Exchange]:
         """Return the exchanges up to a turn as a judge of that turn sees them, the turn itself last.
 
-        They are the conversation's own, except in forced context (`humans.forced_context`): there a turn says what the
-        person had answered (`instead_of`), and what was asked next followed from that.
+        They are the conversation's own, except in forced context (`conversation.forced_context`): there a turn says
+        what the person had answered (`instead_of`), and what was asked next followed from that.
         """
         said = [turn.more.get("instead_of") for turn in self.turns if turn.speaker == self.agent]
         found = self.exchanges()[:turn]
@@ -171,9 +172,45 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
         else:
             _need(_is_output(row), where, "this is neither a verdict, which has a `juror`, nor an output of a command")
             conversations.append(_conversation(where, row))
-            statements += _scored(where, row, conversations[-1])
+            statements += _statements_of(where, row, conversations[-1])
     equal = {json.dumps(row, sort_keys=True): row for row in statements}
     return list(equal.values()), _distinct(conversations)
+
+
+def read_judgements(
+    verdicts: Rows, conversations: Rows = (), *, controls: Rows = (), limit: int = 0, max_turns: int = 0
+) -> tuple[list[Conversation], list[dict]]:
+    """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
+
+    The conversations are those that the statements are about, as far as they are found in the verdicts' files, beside
+    them, or in `conversations` or `controls`, in this order. limit: only the first so many of them, and all of
+    `controls`. max_turns: only the first so many answers of each; 0 = all.
+    """
+    statements, found = read_verdicts(verdicts)
+    files = _as_list(verdicts) if are_files(verdicts) else []
+    beside = [file for file in (data_path(file).with_name("conversations.jsonl") for file in files) if file.is_file()]
+    whole = read_conversations(controls)
+    more = [*read_conversations(beside), *read_conversations(conversations), *whole]
+    texts = {one.conversation_id: one for one in reversed([*found, *more])}
+    judged = list(dict.fromkeys(row["conversation_id"] for row in statements))
+    stay = {one.conversation_id for one in whole}
+    cut = [name for name in judged if name not in stay][limit or len(judged) :]
+    judged = [name for name in judged if name not in cut]
+    kept = [r for r in statements if r["conversation_id"] in judged and r["turn"] <= (max_turns or r["turn"])]
+    if not any(row["role"] == "juror" for row in kept):
+        raise InputError("There is no juror's verdict on the answers to analyse; raise `limit` and `max_turns`.")
+    return [texts[name].first(max_turns) for name in judged if name in texts], kept
+
+
+def check_not_read(out: str | Path, *sources: Rows) -> None:
+    """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
+    files = [file for source in sources if are_files(source) for file in _as_list(source)]
+    if data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
+        raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
+
+
+def _as_list(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [files] if is_file(files) else list(files)
 
 
 def _need(met: object, where: str, sentence: str) -> None:
@@ -249,7 +286,7 @@ def _config(output: dict) -> dict:
 def _as_row(where: str, output: dict) -> dict:
     """Return the conversation of an output as a row of its own."""
     config, turns = _config(output), []
-    for row in _judged(where, output):
+    for row in _rows_of(where, output):
         turns.append({"speaker": "interrogator", "text": row["question"]})
         turns.append({"speaker": "agent", "text": row["answer"] or "", "status": row.get("status", "ok")})
     meta = {ours: config[theirs] for ours, theirs in PUBLISHED.items() if theirs in config}
@@ -260,7 +297,7 @@ def _as_row(where: str, output: dict) -> dict:
     return known | {"agent": "agent", "status": output.get("status", "ok")} | meta
 
 
-def _judged(where: str, output: dict) -> list[dict]:
+def _rows_of(where: str, output: dict) -> list[dict]:
     """Return the turns of an output: question, answer, and what the jury made of it."""
     turns = output.get("interaction", output.get("turns"))
     rows = [row if isinstance(row, dict) else {} for row in turns] if isinstance(turns, list) else []
@@ -288,11 +325,11 @@ def _statement(where: str, row: dict) -> dict:
     return row | missing | {"conversation_id": str(row["conversation_id"])}
 
 
-def _scored(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:
+def _statements_of(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:
     """Yield the statements of an output; of a published one what its scores say."""
     config, agent = _config(output), conversation.agent_model
     of = {"conversation_id": conversation.conversation_id, "source": conversation.source, "agent": agent}
-    for number, turn in enumerate(_judged(where, output), 1):
+    for number, turn in enumerate(_rows_of(where, output), 1):
         arms = {"independent": turn.get("old_eval"), "debate": turn.get("new_eval", turn)}
         for arm, scored in arms.items():
             if not isinstance(scored, dict):
@@ -314,10 +351,25 @@ def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
     lists = isinstance(scores, list) and isinstance(jury, list) and all(isinstance(name, str) for name in jury)
     fit = lists and (not scores or len(jury) in (1, len(scores)))
     _need(fit, where, f"scores need as many names in `jury`, or one, got {scores!r:.80} and {jury!r:.80}")
-    return cast.numbered(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
+    return cast.seat_names(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
 
 
 # for readers ----------------------------------------------------------------------------------------------------------
+
+
+def exchanges(conversations: Rows) -> Records:
+    """Return the questions of conversations with their answers, one row each.
+
+    conversations: a frame, rows or files. Columns: conversation_id, `chat` (what a chat between people and its twin
+    share), source, agent (the model that answers, or "human"), turn (from 1), question, answer, status.
+    """
+    names = ["conversation_id", "chat", "source", "agent", "turn", "question", "answer", "status"]
+    rows = [
+        (one.conversation_id, one.meta.get("pair") or one.conversation_id, one.source, one.agent_model, *exchange)
+        for one in read_conversations(conversations)
+        for exchange in one.exchanges()
+    ]
+    return Records(rows, columns=names).astype({"turn": int})
 
 
 def render(

@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import pandas as pd
+
 from selfeval.scoring import normalise, without_thinking
 
+VERDICT = ["conversation_id", "turn", "arm"]
 LONGEST = 1200  # characters of a reason that other jurors see; longer ones are cut
 # What may follow the number: an end, a comment, "/1"; no other digit, percent sign, scale, range or second number,
 # and no sentence about the score.
@@ -117,6 +120,14 @@ def decide(records: Sequence[Mapping], aggregation: str = "mean") -> float | Non
         return sum(scores) / len(scores)
     human, bot = sum(score > 0.5 for score in scores), sum(score < 0.5 for score in scores)
     return 1.0 if human > len(scores) / 2 else 0.0 if bot > len(scores) / 2 else 0.5
+
+
+def verdict_scores(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
+    """Return one row per verdict: conversation, turn, arm, source, agent, `score` (null without any valid score)."""
+    first = records.drop_duplicates(VERDICT).set_index(VERDICT)[["source", "agent"]]
+    parts = records.groupby(VERDICT, sort=False)
+    scores = {name: decide(part.to_dict("records"), aggregation) for name, part in parts}
+    return first.assign(score=pd.Series(scores, dtype=float)).reset_index()
 
 
 def _scores(rows: Iterable[Mapping]) -> list[float]:

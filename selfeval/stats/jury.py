@@ -17,23 +17,18 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
     leniency            of a juror over the others, on the same answers
     discrimination      mean score of people minus that of models; auc, paired_accuracy (within conversation and turn)
     brier_skill         1 = perfect, 0 = the base rate; calibration_slope: of truth on score, 1 = calibrated
-    ..._tokens, cost, statements, critical_seconds   per verdict; the last is what has to wait for something else
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 from scipy import stats as sps
 from scipy.special import ndtr, ndtri
 
-from selfeval.stats import agreement
 from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster, ratio, two_sides
-from selfeval.stats.serving import noted, served_by_several
 from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
-from selfeval.stats.votes import DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, read_votes
+from selfeval.stats.votes import AGREEMENT, DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, read_votes
 
 CONTRASTS = (
     ("debate", "reask"), ("debate", "independent"), ("debate", "personas"), ("debate", "sham"), ("sham", "reask"),
@@ -41,53 +36,41 @@ CONTRASTS = (
 )  # fmt: skip
 CONTROLS = ("sham", "reask")  # arms whose conformity is no answer to peers
 STATISTICS = (
-    "no_answer_rate", "mean_score", "mean_score_if_0", "mean_score_if_1", "difference", "equivalence", "alpha",
-    "icc_a1", "effective_votes", "shift", "absolute_shift", "crossing", "conformity", "conformity_minus_sham",
-    "conformity_minus_reask", "leniency", "discrimination", "auc", "paired_accuracy", "brier_skill",
-    "calibration_slope", "prompt_tokens_per_verdict", "completion_tokens_per_verdict", "cost_per_verdict",
-    "statements_per_verdict", "critical_seconds_per_verdict",
+    "no_answer_rate", "mean_score", "mean_score_if_0", "mean_score_if_1", "difference", "equivalence", "leniency",
+    "alpha", "icc_a1", "effective_votes", "shift", "absolute_shift", "crossing", "conformity", "conformity_minus_sham",
+    "conformity_minus_reask", "discrimination", "auc", "paired_accuracy", "brier_skill", "calibration_slope",
 )  # fmt: skip
-JUROR = ("juror", "served_model", "served_by")  # who made a statement, and who served it
 SHARE = (0.0, 1.0)
 MARGIN = 0.05  # differences within +-MARGIN count as none
 
 
-def jury_table(
-    records: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0, several: Mapping[str, Mapping] | None = None
-) -> pd.DataFrame:
-    """Compute all statistics of a jury with intervals and tests, one row per statistic and method.
+def jury_table(records: pd.DataFrame) -> pd.DataFrame:
+    """Compute all statistics of a jury with intervals and tests, one row per statistic.
 
     records: verdict records, one row per statement. Needs `conversation_id`, `arm`, `juror`, `score` (0 to 1 or null);
-    uses `source` (human | model), `agent`, `turn`, `round`, `persona`, `usage`, `cost`, `latency`, `role` (rows that
-    are not "juror" are left out), `pair` (what a conversation with a person and the same one with a model have in
-    common) and `peer_mean` (mean of the peers' scores that the juror was shown, for conformity) where present.
-    several: the models that several endpoints served (`served`), by default as far as the records say it.
+    uses `source` (human | model), `agent`, `turn`, `round`, `persona`, `role` (rows that are not "juror" are left out),
+    `pair` (what a conversation with a person and the same one with a model have in common) and `peer_mean` (mean of the
+    peers' scores that the juror was shown, for conformity) where present.
 
     Returns `stats.COLUMNS`: `task` is the arm (or `debate - reask`), `evaluator` the juror ("" the jury), `author`
-    whose answers (human | model, "" both), `condition` the round ("round=2"). The first row of a statistic is the
-    default: t over conversations on the jackknife, within 0 and 1 for mean scores and within their range for agreement;
-    Wilson at the effective sample size for rates; t on the logit scale for areas. Where people and models are no pairs,
-    each side counts its own conversations (Obuchowski 1997, Welch 1947). Then `percentile` and `bca` (`seed`). p tests
-    no effect (of auc and paired_accuracy that is .5) and inverts the default interval; p_holm adjusts it within
-    statistic and source. In `equivalence`, p is that of the two one-sided tests and the interval has level .9.
+    whose answers (human | model, "" both), `condition` the round ("round=2"). Intervals: t over conversations on the
+    jackknife, within 0 and 1 for mean scores and within their range for agreement; Wilson at the effective sample size
+    for rates; t on the logit scale for areas. Where people and models are no pairs, each side counts its own
+    conversations (Obuchowski 1997, Welch 1947). p tests no effect (of auc and paired_accuracy
+    that is .5) and inverts the interval; p_holm adjusts it within statistic and source. In `equivalence`, p is that of
+    the two one-sided tests and the interval has level .9. conclusion and detectable: see `stats.table`.
 
     Notes: not_estimable or no_interval; one_source, no_pairs, peers_unknown (why); few_conversations (below 40:
-    intervals are optimistic); constant; bca_fallback_percentile; reliability, consensus; no_verdict=K (answers judged
-    without any score in the last round); few_conversations_dominate (as many that weigh alike would be below 10);
-    several_endpoints (they served this juror, or of a row of all jurors one of these or a model judged).
+    intervals are optimistic); reliability, consensus; no_verdict=K (answers judged without any score in the last
+    round); few_conversations_dominate (as many that weigh alike would be below 10).
     """
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
     measures += [*conformity(votes), *differences(votes)]
-    how = Settings(n_resamples, seed=seed, unit="conversation")
-    table = adjusted(write(measures, how), ["statistic", "author"])
-    several = served(records) if several is None else several
-    return noted(table, _mixed(table, records, several)) if several else table
+    return adjusted(write(measures, Settings(unit="conversation")), ["statistic", "author"])
 
 
-def baseline_auc(
-    scores, human, cluster, turn=None, *, n_resamples: int = 10_000, seed: int = 0, name: str = "baseline"
-) -> pd.DataFrame:
+def baseline_auc(scores, human, cluster, turn=None, *, name: str = "baseline") -> pd.DataFrame:
     """Return the rows auc and paired_accuracy of any score of the same answers, as in `jury_table`; `name` is the arm.
 
     scores: one per answer, higher where it speaks for a person (length in words, P(human) of a classifier that did not
@@ -97,35 +80,8 @@ def baseline_auc(
     scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
     turn = 0 if turn is None else np.asarray(turn)
     pair = pd.DataFrame({"c": cluster, "t": turn}).groupby(["c", "t"]).ngroup().to_numpy()
-    how = Settings(n_resamples, seed=seed, unit="conversation")
-    return adjusted(write(discriminating(scores, Units(cluster, human, pair), {"task": name}), how), ["statistic"])
-
-
-def served(records: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the endpoints of the models that several of them served, in any seat of the jury."""
-    seat = records["juror"].astype(str)
-    return served_by_several(records.assign(juror=seat.str.split(" #").str[0]), JUROR)
-
-
-def seated(juror: str, models: Iterable[str]) -> str:
-    """Return which of these models a juror of the table is ("m", "m #2", "m (linguist)"); "" where it is none."""
-    return next((model for model in models if juror == model or juror.startswith((f"{model} #", f"{model} ("))), "")
-
-
-def _mixed(table: pd.DataFrame, records: pd.DataFrame, several: Mapping[str, Mapping]) -> pd.Series:
-    """Tell of each row of the table whether a juror that it is about, or the model it judged, is one of `several`."""
-    jury = any(seated(str(juror), several) for juror in records["juror"].unique())
-    judged = not {*several}.isdisjoint(records.get("agent", ()))
-    whole = jury | judged & (table["author"] != "human")
-    return table["evaluator"].map(lambda juror: seated(juror, several) != "").where(table["evaluator"] != "", whole)
-
-
-def conversations_needed(difference: float, sd: float) -> int:
-    """Return how many conversations show a paired difference (normal approximation, 80 % power, two-sided .05).
-
-    sd: of the per-conversation difference. For .05: 32, 71, 126 at sd .10, .15, .20.
-    """
-    return int(np.ceil(((ndtri(0.975) + ndtri(0.8)) * sd / difference) ** 2))
+    measures = areas(scores, Units(cluster, human, pair), {"task": name})
+    return adjusted(write(measures, Settings(unit="conversation")), ["statistic"])
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -207,7 +163,7 @@ class Equivalence(Statistic):
 # What there is to say about one arm: each function takes its votes and yields measures
 
 
-def answering(votes: Votes) -> Iterator[Measure]:
+def no_answers(votes: Votes) -> Iterator[Measure]:
     """Yield how often there is no score: of the jury, and of each juror."""
     none = np.isnan(votes.score)
     for name, seats in [("", slice(None)), *((name, votes.seats == name) for name in votes.seats)]:
@@ -216,7 +172,7 @@ def answering(votes: Votes) -> Iterator[Measure]:
 
 
 def means(votes: Votes) -> Iterator[Measure]:
-    """Yield the mean verdict per source, and what it could be had everybody answered."""
+    """Yield the mean verdict per source, and its bounds if every juror had answered."""
     last, asked = votes.last, votes.asked[:, :, -1]
     for source in votes.units.sources:
         of, labels = votes.units.of(source), {"task": votes.arm, "author": source}
@@ -261,7 +217,7 @@ def shifts(votes: Votes) -> Iterator[Measure]:
         yield Measure("crossing", share((before - 0.5) * (after - 0.5) < 0, known, cluster), labels)
 
 
-def discriminating(score, units: Units, labels: Mapping) -> list[Measure]:
+def areas(score, units: Units, labels: Mapping) -> list[Measure]:
     """Return auc and paired_accuracy of one score per unit."""
     known = ~np.isnan(score)
     human, model = known & units.human, known & ~units.human
@@ -288,7 +244,7 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
         sides = [np.where(side, score, np.nan) for side in (units.human, ~units.human)]
         gap = _gap(sides, cluster, known.sum())
         yield Measure("discrimination", gap, labels, test=INVERTED, notes=one_source)
-        yield from discriminating(score, units, labels)
+        yield from areas(score, units, labels)
         sums = np.stack([np.ones(len(score)), (score - truth) ** 2, truth], 1)
         skill = Function.of(by_cluster(np.where(known[:, None], sums, 0), cluster), _brier_skill, known.sum())
         yield Measure("brier_skill", skill, labels, notes=one_source)
@@ -316,25 +272,7 @@ def _calibration(sums):
     return np.where((human > 0) & (human < n), _slope(sums), np.nan)
 
 
-def spending(votes: Votes) -> Iterator[Measure]:
-    """Yield what a verdict takes: statements, tokens, cost, and seconds on the critical path."""
-    latency, held = np.where(votes.asked, votes.latency, 0), votes.asked.any((1, 2))
-    if votes.arm == ONE_BY_ONE:
-        path = latency.sum((1, 2))
-    else:
-        path = latency.max(1).sum(1) if votes.arm in DEBATES else latency.sum(2).max(1)
-    for name, value in (votes.spent | {"critical_seconds": path}).items():
-        value = np.where(held, value, np.nan)
-        if not np.isnan(value).all():
-            yield Measure(f"{name}_per_verdict", conversation_mean(value, votes.units.cluster), {"task": votes.arm})
-
-
-AGREEMENT = {
-    "alpha": agreement.krippendorff_alpha,
-    "icc_a1": agreement.icc,
-    "effective_votes": agreement.effective_votes,
-}
-PARTS = (answering, means, leniency, agreements, shifts, against_humans, spending)
+PARTS = (no_answers, means, leniency, agreements, shifts, against_humans)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -379,9 +317,6 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
             of, labels = units.of(source), {"task": f"{a} - {b}", "author": source}
             value = conversation_mean(gap[of], units.cluster[of], (~np.isnan(cells[of])).sum())
             yield Measure("difference", value, labels, test=INVERTED)
-            same, labels = (
-                Equivalence(value.value, value.contrib, value.n, value.clusters, value.at),
-                labels | {"level": 2 * 0.95 - 1},
-            )
-            notes = [(True, f"margin={MARGIN:g}")]
+            same = Equivalence(value.value, value.contrib, value.n, value.clusters, value.at)
+            labels, notes = labels | {"level": 2 * 0.95 - 1}, [(True, f"margin={MARGIN:g}")]
             yield Measure("equivalence", same, labels, test=same.test, notes=notes)

@@ -29,7 +29,8 @@ from selfeval.asking.client import Client  # noqa: E402
 from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
 from selfeval.identity.report import lasting  # noqa: E402
-from selfeval.records import read_jsonl, read_predictions  # noqa: E402
+from selfeval.predictions import read_predictions  # noqa: E402
+from selfeval.records import read_jsonl  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart
@@ -189,7 +190,7 @@ def result_tables() -> dict[str, pd.DataFrame]:
         "models_in_general": stats.models_in_general(told),
         "identity": pd.concat([tables(said, **few), tables(said, by=["model", "family"], **few)], ignore_index=True),
         "survival": lasting(said, **few),
-        "jury": stats.jury_table(records("roleplay", "verdicts.jsonl"), **few),
+        "jury": stats.jury_table(records("roleplay", "verdicts.jsonl")),
         "existence": stats.existence_table(records("existence", "existence.jsonl")),
     }
     return {name: numbered(table) for name, table in found.items()}

@@ -29,14 +29,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
+import pandas as pd
+
 from selfeval.asking.client import Client, Progress, Tasks, gather
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get
 from selfeval.records import call_fields
-from selfeval.roleplay import cast, prompts, verdicts
+from selfeval.roleplay import cast, jury_prompts, verdicts
 from selfeval.roleplay.transcripts import Conversation
 from selfeval.scoring import without_thinking
+from selfeval.stats.jury import baseline_auc
+from selfeval.stats.readings import out_of_fold
 from selfeval.stats.votes import ARMS
 
 SINGLE = ("independent", "personas")  # arms of one round
@@ -58,7 +62,7 @@ class Seat:
     @property
     def name(self) -> str:
         """Return what records call this juror."""
-        return cast.numbered([self.model.id] * self.number)[-1]
+        return cast.seat_names([self.model.id] * self.number)[-1]
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,9 @@ class Jury:
     data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a verdict is about:
     the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation` once. context: what is
     shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one more round
-    whose statements nobody sees. aggregation: `mean` or `majority` of the last round. dimensions: further rubrics of
-    data/roleplay/rubrics.yaml. judge: the model that decides after the jury ("": none). temperature, seed: of the
-    jurors. Raises `InputError` naming the field that breaks a rule.
+    whose statements nobody sees. dimensions: further rubrics of data/roleplay/rubrics.yaml. judge: the model that
+    decides after the jury ("": none). temperature, seed: of the jurors. Raises `InputError` naming the field that
+    breaks a rule.
     """
 
     jurors: Sequence[Model | str]
@@ -81,16 +85,14 @@ class Jury:
     scope: str = "turn"
     context: str = "rolling"
     blind: bool = False
-    aggregation: str = "mean"
     dimensions: Sequence[str] = ()
     judge: Model | str = ""
     temperature: float = 0.0
     seed: int = 0
 
     def __post_init__(self):
-        check_one_of("scope", self.scope, prompts.SCOPES)
+        check_one_of("scope", self.scope, jury_prompts.SCOPES)
         check_one_of("context", self.context, ("rolling", "isolated"))
-        check_one_of("aggregation", self.aggregation, ("mean", "majority"))
         check_flag("blind", self.blind)
         check_whole("rounds", self.rounds, 1)
         check_whole("seed", self.seed)
@@ -264,8 +266,8 @@ class _Hearing:
         shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
         if jury.scope == "turn" and jury.context == "isolated":
             shown = shown[-1:]
-        self.shared = prompts.conversation_part(self.rubrics, shown)
-        self.judged = prompts.SCOPES[jury.scope].format(turn)
+        self.shared = jury_prompts.conversation_part(self.rubrics, shown)
+        self.judged = jury_prompts.SCOPES[jury.scope].format(turn)
         self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
         self.said: list[dict] = []
         self.summary = ""
@@ -319,9 +321,9 @@ class _Hearing:
         return sorted([*own, *earlier], key=lambda row: (row["round"], row["position"]))
 
     def _prompt(self, heard: Sequence[dict], model: Model, **juror) -> list[dict]:
-        log = prompts.log_part(heard, self.summary)
+        log = jury_prompts.log_part(heard, self.summary)
         constrained = model.provider.json_schema
-        return prompts.statement(self.shared, log, self.judged, self.rubrics, constrained=constrained, **juror)
+        return jury_prompts.statement(self.shared, log, self.judged, self.rubrics, constrained=constrained, **juror)
 
     async def _speak(self, number: int, position: int, seat: Seat, blind: bool) -> dict:
         heard = self._heard(number, position, blind)
@@ -338,7 +340,7 @@ class _Hearing:
         calls = [await self._ask(seat, messages, reason=True)]
         read, counts = self._read(calls[0]), calls[0]
         if read.scores[tag] is None and counts.status in REPAIRED:
-            again = prompts.repair(messages, counts.text, self.rubrics, constrained)
+            again = jury_prompts.repair(messages, counts.text, self.rubrics, constrained)
             calls.append(await self._ask(seat, again, reason=False))
             repaired = self._read(calls[1])
             if repaired.scores[tag] is not None:
@@ -353,7 +355,7 @@ class _Hearing:
     async def _summarise(self, number: int) -> dict:
         """Have the rounds so far summed up; the summary replaces what was said."""
         seat = Seat(self.jury.jurors[0])
-        messages = prompts.summary(self.shared, prompts.log_part(self.said, self.summary))
+        messages = jury_prompts.summary(self.shared, jury_prompts.log_part(self.said, self.summary))
         response = await self._send(seat, messages)
         text = verdicts.shorten(without_thinking(response.text))
         if response.status in ("ok", "length") and text:
@@ -380,11 +382,11 @@ class _Hearing:
         provider = seat.model.provider
         if not provider.json_schema:
             return await self._send(seat, messages)
-        form = prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
+        form = jury_prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
         return await self._send(seat, messages, response_format=form)
 
     async def _send(self, seat: Seat, messages: list[dict], **form) -> Response:
-        tokens = max(prompts.SHORTEST, seat.model.provider.answer_tokens)
+        tokens = max(jury_prompts.SHORTEST, seat.model.provider.answer_tokens)
         how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed} | form
         return await self.client.chat(seat.model, messages, sample=seat.number - 1, **how)
 
@@ -407,3 +409,30 @@ def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts
         **call_fields(Request(model, messages), counts),
         "asked_again": calls[0].earlier or None,
     }
+
+
+# judges that read nothing ---------------------------------------------------------------------------------------------
+
+
+def baselines(conversations: Sequence[Conversation], scope: str = "turn") -> pd.DataFrame:
+    """Return AUC and paired accuracy of two content-blind baselines, as rows of `jury_table`.
+
+    `length`: the longer, the more human; an area below .5 says that people write less, and tells them apart as well as
+    one above. `character n-grams`: a classifier of style that saw none of the texts of the same conversation or pair.
+    scope: of the verdicts. Empty without both sources, or with fewer than two conversations of each.
+    """
+    rows = []
+    for one in conversations:
+        answers = [exchange.answer for exchange in one.exchanges()]
+        cluster = one.meta.get("pair") or one.conversation_id
+        for turn in judged_turns(scope, one):
+            text = answers[turn - 1] if scope == "turn" else "\n".join(answers[:turn])
+            rows.append((text, one.source == "human", cluster, turn))
+    frame = pd.DataFrame(rows, columns=["text", "human", "cluster", "turn"])
+    if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
+        return pd.DataFrame()
+    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"])
+    scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
+    units = frame["human"], frame["cluster"], frame["turn"]
+    tables = [baseline_auc(score, *units, name=name) for name, score in scores.items()]
+    return pd.concat(tables, ignore_index=True)

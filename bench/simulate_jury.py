@@ -1,19 +1,20 @@
-"""Verdict records of jurors whose leniency, conformity and discrimination are known: by numpy, or simulated jurors."""
+"""Verdict records of jurors of known leniency, conformity and discrimination, and how often intervals hold these.
 
-import asyncio
-import random
-from collections.abc import Sequence
+`python bench/simulate_jury.py 200` prints, over so many tables, the coverage of the interval of conformity, and how
+often jurors who do not listen seem to be changed by a debate (5 %).
+"""
+
+import sys
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from selfeval.asking.client import Client
-from selfeval.asking.simulated import WORDS
-from selfeval.models import get
-from selfeval.roleplay import jury
-from selfeval.roleplay.simulated import talk
-from selfeval.roleplay.transcripts import Conversation, Turn
+from selfeval.stats.inference import inverted_p
+from selfeval.stats.jury import conformity, differences
+from selfeval.stats.votes import read_votes
 
+Z = stats.norm.ppf(0.975)
 ARMS = ("independent", "personas", "reask", "sham", "debate")
 CONFORMITY, TO_STRANGERS = 0.4, 0.3  # of all jurors alike: the table has one slope
 JURORS = {  # leniency, conformity, discrimination
@@ -74,26 +75,18 @@ def planted_records(
     return pd.concat(frames, ignore_index=True)
 
 
-def conversations(n: int) -> list[Conversation]:
-    """Return pairs of a person's and a simulated model's conversation with the same two questions."""
-    draw, made = random.Random(0), []
-    for k in range(n):
-        questions = [talk(get("sim/talker"), draw) for _ in range(2)]
-        for source in ("human", "model"):
-            said = []
-            for question in questions:
-                answer = talk(get("sim/talker"), draw) if source == "model" else " ".join(draw.sample(WORDS, 9))
-                said += [Turn("A", question), Turn("B", answer)]
-            meta = {"pair": f"{k}-human", "agent_model": "sim/talker"} if source == "model" else {}
-            made.append(Conversation(f"{k}-{source}", said, source, "B", meta=meta))
-    return made
+def covered(seeds: range) -> dict[str, float]:
+    """Return the share of tables whose interval holds the conformity, and that of false effects of a debate."""
+    deaf = {name: (lenient, 0, 0) for name, lenient in (("a", 0.1), ("b", -0.1), ("c", 0))}
+    held, rejected = [], []
+    for seed in seeds:
+        [slope] = conformity(read_votes(planted_records(seed, wanted=("debate",))))
+        low, high = slope.of.interval(Z)
+        held.append(low <= CONFORMITY <= high)
+        still = read_votes(planted_records(seed, jurors=deaf, wanted=("reask", "debate")))
+        rejected.append(inverted_p(next(differences(still)).of, 0, Z) < 0.05)
+    return {"coverage": float(np.mean(held)), "rejected": float(np.mean(rejected)), "tables": len(held)}
 
 
-def judge(jurors: Sequence[str], talks: Sequence[Conversation], arms: Sequence[str]) -> pd.DataFrame:
-    """Return the records of the real engine."""
-
-    async def run() -> list[dict]:
-        async with Client() as client:
-            return await jury.hold(client, jury.Jury(tuple(map(get, jurors))), talks, arms, label=None)
-
-    return pd.DataFrame(asyncio.run(run()))
+if __name__ == "__main__":
+    print(covered(range(int(sys.argv[1]))))

@@ -24,7 +24,7 @@ import re
 from selfeval.asking.simulated import ROLES, VERBS, WORDS, author_of, tell
 from selfeval.errors import InputError
 from selfeval.models import Model
-from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
+from selfeval.roleplay.jury_prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
 
 DEFAULTS = {
     "leniency": 0.0, "discrimination": 0.0, "conformity": 0.0, "noise": 0.05, "spread": 0.05, "no_answer": 0.0,
@@ -46,7 +46,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     if "\nSummarise what the jurors said" in question:
         return "\n".join(f"Juror {number}: {score:.3f}" for number, score in heard.items()) or "Nobody gave a score."
     rates = DEFAULTS | rates
-    if _seeded("mute", model.id, question).random() < rates["no_answer"]:  # the same when it is asked again
+    if _draw("mute", model.id, question).random() < rates["no_answer"]:  # the same when it is asked again
         return SILENT
     if "\nYou preside over this jury" in question:
         score = sum(heard.values()) / len(heard) if heard else _private(question, rates, draw)
@@ -94,11 +94,11 @@ def _private(question: str, rates: dict, draw: random.Random) -> float:
     asked = JUDGED.findall(question)
     judged = [answers[int(asked[-1])]] if asked and asked[-1] else list(answers.values())
     human = sum(author_of(text) is None for text in judged) / max(len(judged), 1)
-    mood = _seeded("mood", *judged).gauss(0, rates["spread"])
+    mood = _draw("mood", *judged).gauss(0, rates["spread"])
     return 0.5 + mood + rates["leniency"] + rates["discrimination"] * (human - 0.5) + draw.gauss(0, rates["noise"])
 
 
-def _seeded(*parts: str) -> random.Random:
+def _draw(*parts: str) -> random.Random:
     return random.Random(int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]))
 
 
