@@ -89,7 +89,8 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     design = rows.groupby([name for name in index if name != "evaluator"] or "level", sort=False).ngroup()
     rows = rows.iloc[np.lexsort((rows["evaluator"].map(place), design))]
     wide = side_by_side(rows, index, statistics)
-    found = {name: rows[(rows["statistic"] == name) & rows["estimate"].notna()] for name in statistics}
+    told = rows["estimate"].notna() | rows.get("conclusion", pd.Series("", rows.index)).ne("")
+    found = {name: rows[(rows["statistic"] == name) & told] for name in statistics}
     ranked = sorted(found.values(), key=lambda part: (not any(part.get("conclusion", ())), part["p"].isna().all()))
     main = pd.concat([*ranked, rows]).drop_duplicates(index).set_index(index).reindex(wide.index)
     wide = wide.assign(**said(main, "p_holm"))
