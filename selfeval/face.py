@@ -19,13 +19,13 @@ from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
-from selfeval.recognition import answers, design, existence, likelihood, simulated_evaluators, texts
+from selfeval.recognition import answers, design, existence, simulated_evaluators, texts
 from selfeval.recognition.questions import Condition
-from selfeval.recognition.texts import leaks
+from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.roleplay.verdicts import verdict_scores
-from selfeval.stats.readings import predict_authors, read_for_authors
+from selfeval.stats.contrasts import predict_authors, read_for_authors
 
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
@@ -202,7 +202,7 @@ def likelihoods(
                 if models is not None:
                     raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
                 print(f"{sentence}: it is no candidate.")
-        found = await likelihood.collect_likelihoods(client, able, rows)
+        found = await collect_likelihoods(client, able, rows)
         if out and not dryrun.is_counting():
             records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
         return Records(found)
@@ -265,14 +265,14 @@ def measure_implicit(
     by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
     """
     answered, _ = answers.rescore(read_predictions(predictions))
-    weighed = likelihood.implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
-    parts = [weighed, stats.readings.as_readings(answered)]
+    weighed = implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
+    parts = [weighed, stats.contrasts.as_readings(answered)]
     if len(texts):
-        parts.append(read_for_authors(records.read_texts(texts)).assign(condition=f"reading={stats.readings.STYLE}"))
+        parts.append(read_for_authors(records.read_texts(texts)).assign(condition=f"reading={stats.contrasts.STYLE}"))
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[frame["evaluator_model"].isin(weighed["evaluator_model"])]
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
-    alone = table["condition"] == f"reading={stats.readings.OWN}"  # it orders texts and names nobody
+    alone = table["condition"] == f"reading={stats.contrasts.OWN}"  # it orders texts and names nobody
     table = table[~alone | table["statistic"].str.startswith("auc")].reset_index(drop=True)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     gaps = stats.reading_gaps(frame, level=level)

@@ -22,7 +22,7 @@ from selfeval.stats import (
     roc_points,
 )
 from selfeval.stats.engine import Settings
-from selfeval.stats.inference import detectable_difference, holm, permutation_p, power
+from selfeval.stats.inference import detectable_difference, holm, permutation_p
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.table import CHANCE
 from selfeval.stats.tallies import condition_label, tallies
@@ -455,5 +455,3 @@ def test_holm():
 def test_planned_power():
     assert detectable_difference([20, 50, 100, 200]).round(2).tolist() == [0.34, 0.22, 0.15, 0.11]
     assert detectable_difference(20, t=True) == pytest.approx(0.36, abs=0.005)
-    assert power(detectable_difference(50), 50) == pytest.approx(0.8, abs=1e-3)
-    assert power(0, 50) == pytest.approx(0.05)

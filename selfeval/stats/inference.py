@@ -115,9 +115,3 @@ def detectable_difference(n_prompts, *, sd: float = 0.55, power: float = 0.8, al
     else:
         quantiles = ndtri(1 - alpha / 2) + ndtri(power)
     return quantiles * sd / np.sqrt(n_prompts)
-
-
-def power(difference, n_prompts, *, sd: float = 0.55, alpha: float = 0.05):
-    """Return the chance that a two-sided test finds a true difference (normal approximation)."""
-    shift, bar = np.abs(difference) * np.sqrt(n_prompts) / sd, ndtri(1 - alpha / 2)
-    return ndtr(shift - bar) + ndtr(-shift - bar)
