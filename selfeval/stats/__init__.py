@@ -3,14 +3,19 @@
 `engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `inference` the
 tests; `table` writes the one long table that every evaluation has. Self-recognition: `tallies` counts predictions,
 `recognition` is the front door, `pairs` and `contrasts` beside it. Identity: `identity`, `survival`. Juries: `jury`,
-with `votes`, where scorers are held against each other too. `real_names` has real names against invented ones.
+with `votes`, where scorers are held against each other too.
 """
 
-from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models, reading_gaps
+from selfeval.stats.contrasts import (
+    condition_contrasts,
+    existence_table,
+    models_in_general,
+    paired_models,
+    reading_gaps,
+)
 from selfeval.stats.identity import identity_table, paired_comparison
 from selfeval.stats.inference import detectable_difference, holm
 from selfeval.stats.jury import jury_table
-from selfeval.stats.real_names import existence_table
 from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, conclusion, default_rows
