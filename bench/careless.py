@@ -230,7 +230,7 @@ def _noticed(tree: Path, file: str, before: str, after: str) -> str:
 
 def _failing(tree: Path, words: str) -> str:
     """Return the first test that fails in these files of tests, in all for none."""
-    tests = [f"tests/test_{word}.py" for word in words.split()] or ["tests"]
+    tests = [f"tests/test_{word}.py" for word in words.split()] or ["tests", "bench"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--dist", "worksteal", "-m", "not model", *tests]
     done = subprocess.run(command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True)
     if done.returncode == 0:

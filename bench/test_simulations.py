@@ -5,12 +5,15 @@ import pandas as pd
 import pytest
 import simulate_coverage
 import simulate_designs
+import simulate_jury
 import simulate_readings
 
 from selfeval import DATA
-from selfeval.stats import recognition_table
+from selfeval.stats import jury_table, recognition_table
 from selfeval.stats.engine import check_level
 from selfeval.stats.inference import inverted_p
+from selfeval.stats.jury import conformity
+from selfeval.stats.votes import read_votes
 
 KEY = ["statistic", "evaluator"]
 
@@ -71,3 +74,22 @@ def test_the_simulation_measures_what_it_measured():
     table = pd.read_csv(DATA / "validation" / "readings.csv").set_index(KEY)
     means = sum(simulate_readings.estimates(simulate_readings.PROMPTS, seed)["estimate"] for seed in range(8)) / 8
     assert means.to_dict() == pytest.approx(table["mean"].to_dict(), abs=0.12)  # 8 of the 1,000 tables
+
+
+def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
+    """Jurors that vote anew seem to conform: the arm in which they hear nobody, or strangers, takes it away."""
+    slopes, alike = [], dict.fromkeys("abc", (0.0, 0.0, 0.1))
+    for seed in range(8):
+        records = simulate_jury.planted_records(
+            seed, conversations=40, jurors=alike, redraw=True, wanted=("reask", "debate")
+        )
+        slopes.append([m.of.value for m in conformity(read_votes(records)) if m.labels["task"] == "debate"])
+    apparent, corrected = np.mean(slopes, 0)
+    assert apparent > 0.25 and abs(corrected) < 0.05
+    records = simulate_jury.planted_records(0)
+    beyond, unknown = (
+        jury_table(said).query("statistic == 'conformity_minus_sham'").iloc[0]
+        for said in (records, records.drop(columns="peer_mean"))
+    )
+    assert beyond["low"] <= simulate_jury.CONFORMITY - simulate_jury.TO_STRANGERS <= beyond["high"]
+    assert unknown["note"].startswith("not_estimable; peers_unknown")

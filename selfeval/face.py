@@ -64,8 +64,7 @@ def generate_texts(
         asked, people = _prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
         written, failures = await texts.generate_texts(client, get_all(authors), asked, **how)
-        for sentence in texts.missing_texts(written, failures):
-            print(sentence)
+        _tell(texts.missing_texts(written, failures))
         if corpus and not dryrun.is_counting():
             records.write_jsonl(records.corpus_file(corpus), people + written)
         frame = Records(people + written)
@@ -173,8 +172,7 @@ def collect_predictions(
             records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
             if published:
                 records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
-        frame = Records([row for answered in found.values() for row in answered])
-        return frame
+        return Records([row for answered in found.values() for row in answered])
 
     return ask(work, asking)
 
@@ -286,9 +284,9 @@ def _estimates(kind, table, more, frame, names, statistics=(), method="", policy
         if wanted:
             check_one_of(column, wanted, table[column].unique())
             rows = rows[rows[column] == wanted]
-    for name in [statistics] if isinstance(statistics, str) else statistics:
-        check_one_of("statistics", name, table["statistic"].unique())
     chosen = [statistics] if isinstance(statistics, str) else statistics
+    for name in chosen:
+        check_one_of("statistics", name, table["statistic"].unique())
     rows = rows if author is None else rows[rows["author"] == author]
     found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names

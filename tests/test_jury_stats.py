@@ -4,14 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
-from simulate_jury import CONFORMITY, TO_STRANGERS, planted_records
+from simulate_jury import planted_records
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
 from selfeval.stats import jury_table
-from selfeval.stats.jury import conformity
-from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha, read_votes
+from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha
 
 NAN = np.nan
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part E: four observers, twelve units.
@@ -186,25 +185,6 @@ def test_one_model_in_several_personas_has_as_many_seats():
     assert found(table, "icc_a1", "personas")["n"] == 18
     assert found(table, "difference", "debate - independent")["n"] == 6
     assert np.isnan(found(table, "icc_a1", "independent")["estimate"])
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Known truths
-
-
-def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
-    """Jurors that vote anew seem to conform: the arm in which they hear nobody, or strangers, takes it away."""
-    slopes, alike = [], dict.fromkeys("abc", (0.0, 0.0, 0.1))
-    for seed in range(8):
-        records = planted_records(seed, conversations=40, jurors=alike, redraw=True, wanted=("reask", "debate"))
-        slopes.append([m.of.value for m in conformity(read_votes(records)) if m.labels["task"] == "debate"])
-    apparent, corrected = np.mean(slopes, 0)
-    assert apparent > 0.25 and abs(corrected) < 0.05
-    table = jury_table(planted_records(0))
-    beyond = found(table, "conformity_minus_sham")
-    assert beyond["low"] <= CONFORMITY - TO_STRANGERS <= beyond["high"]
-    unknown = found(jury_table(planted_records(0).drop(columns="peer_mean")), "conformity_minus_sham")
-    assert unknown["note"].startswith("not_estimable; peers_unknown")
 
 
 # ---------------------------------------------------------------------------------------------------------------

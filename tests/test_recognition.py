@@ -8,7 +8,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from selfeval import models, scoring, stats
+from selfeval import models, stats
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
@@ -358,13 +358,6 @@ def test_probabilities_of_names_that_begin_alike_are_followed_to_where_they_part
     assert found == pytest.approx(expected, abs=1e-5)
     four = answers.probabilities(value + ends, three | {"d": "SmolLM2 (captain)"}, "constrained")
     assert four == pytest.approx(expected | {"b": None, "d": None}, abs=1e-5)
-
-
-def test_names_in_brackets_and_json_over_lines_are_read():
-    """Both were misread on the embedded model's first replies: SmolLM2 (hot) as SmolLM2, spaced JSON as no answer."""
-    names = answers.candidate_names([m for m in models.models() if m.startswith("local/")])
-    for reply in ("The text is written by SmolLM2 (hot).", '{\n\n"author"\n\n:\n\n"SmolLM2 (hot)"\n\n}', "SmolLM2 hot"):
-        assert scoring.parse_choice(reply, names) == "local/smollm2-135m-hot"
 
 
 def test_a_stated_probability_is_the_score_and_repeats_are_kept_apart():
