@@ -23,10 +23,10 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from selfeval.errors import InputError
-from selfeval.stats.engine import Difference, Rate, Settings, Statistic, check_level, within_range
+from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
 from selfeval.stats.inference import rearranged_p
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, concluded, write
+from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjusted, concluded, write
 from selfeval.stats.tallies import (
     BINARY,
     LEFT_OUT,
@@ -48,7 +48,6 @@ CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage"
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
 GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
 FEW_MODELS, FEW_NAMES = 10, 20
-FIELDS = ["field", "first", "second"]
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"
 FOLDS = 5  # of the classifier of style
@@ -81,7 +80,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
             differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
             if len(differs) == 1:
                 parts += _contrast(of_task, labels, task, first, second, differs.pop(), how)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
 
 
 def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
@@ -101,7 +100,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
     table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
-    return [table.assign(**dict(zip(FIELDS, [field, *values], strict=True)))]
+    return [table.assign(**dict(zip(CHANGE, [field, *values], strict=True)))]
 
 
 def common_rows(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
@@ -224,7 +223,10 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         sides = common_rows([other, weights], ("unit", "evaluator_model"))
         if name in (OWN, ORACLE) or any(side.empty for side in sides):
             continue
-        both = {tally.condition: _by_evaluator(tally) for tally in tallies(pd.concat(sides))}  # which have one order
+        both = {
+            tally.condition: {m.labels["evaluator"]: m.of for m in measures_of(tally, "all") if m.statistic == COMPARED}
+            for tally in tallies(pd.concat(sides))  # which have one order
+        }
         one, two = both[f"reading={name}"], both[f"reading={OWN}"]
         found = [
             Measure(COMPARED, two[name] - one[name], {"evaluator": name, "policy": "all"}, test=INVERTED)
@@ -235,13 +237,8 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         whole = max(side["unit"].nunique() for side in (other, weights))
         note = "common_prompts" * (sides[0]["unit"].nunique() < whole)
         table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
-        parts.append(table.assign(**dict(zip(FIELDS, ["reading", name, OWN], strict=True))))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
-
-
-def _by_evaluator(tally: Tally) -> dict[str, Statistic]:
-    """Return {evaluator: its AUC within prompts} of one reading."""
-    return {m.labels["evaluator"]: m.of for m in measures_of(tally, "all") if m.statistic == COMPARED}
+        parts.append(table.assign(**dict(zip(CHANGE, ["reading", name, OWN], strict=True))))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
 
 
 # ---------------------------------------------------------------------------------------------------------------
