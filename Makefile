@@ -46,7 +46,7 @@ test: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
-	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests notebooks
+	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests bench notebooks
 
 faults: .venv/.ready
 	@$(BIN)/python tests/faults.py

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its fake server, planted rates and Dask workers
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its fake server and Dask workers
 
 from bench_client import client
 from bench_recognition import blind, coverage, planted

@@ -28,8 +28,8 @@ ROOMS = {  # the tests that are run first
 FILES = {  # and those before them
     "asking/store": "store", "asking/sharing": "limits", "asking/dryrun": "sweep_dry face", "asking/": "client",
     "stats/engine": "intervals stats", "stats/contrasts": "contrasts",
-    "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", 
-    "stats/": "stats", "recognition/likelihood": "likelihood", "recognition/existence": "existence",
+    "stats/jury": "jury_stats", "stats/votes": "jury_stats identity_stats", "stats/s": "identity_stats", 
+    "stats/": "stats", "recognition/texts": "recognition likelihood", "recognition/existence": "existence",
     "recognition/": "recognition", "identity/suite": "identity_suite",
     "identity/claims": "identity_claims", "identity/": "identity",
     "roleplay/hearing": "jury golden", "roleplay/": "roleplay",
@@ -94,7 +94,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("stats/jury.py", "return super().interval(ndtri(2 * ndtr(z) - 1))", "return super().interval(z)"),
     ("stats/votes.py", "known.sum(1, keepdims=True) - known)", "known.sum(1, keepdims=True))"),
     ("stats/survival.py", "np.logical_or.accumulate(flipped, axis=1)[:, :-1]", "flipped[:, :-1]"),
-    ("stats/scorers.py", "specificity = rejected / false", "specificity = rejected / (true + false)"),
+    ("stats/votes.py", "specificity = rejected / false", "specificity = rejected / (true + false)"),
     ("stats/recognition.py", "last = np.r_[np.diff(score[order]) != 0, True]", "last = np.ones(len(order), bool)"),
     # recognition
     (
@@ -109,11 +109,11 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         'shortest[on] = text["words"]',
     ),
     (
-        "recognition/likelihood.py",
+        "recognition/texts.py",
         "own - logsumexp(others, axis=1) + np.log(others.shape[1])",
         "own - others.max(axis=1)",
     ),
-    ("recognition/likelihood.py", "expit(score / length)", "expit(score)"),
+    ("recognition/texts.py", "expit(score / length)", "expit(score)"),
     ("recognition/questions.py", "likely if likely is None or place != 2 else 1 - likely", "likely"),
     ("recognition/existence.py", '_data()["invented"][: len(existing)]', '_data()["invented"]'),
     ("recognition/answers.py", "names[scoring.name_key(label)] < 2", "names[scoring.name_key(label)] < 3"),
@@ -230,7 +230,7 @@ def _noticed(tree: Path, file: str, before: str, after: str) -> str:
 
 def _failing(tree: Path, words: str) -> str:
     """Return the first test that fails in these files of tests, in all for none."""
-    tests = [f"tests/test_{word}.py" for word in words.split()] or ["tests"]
+    tests = [f"tests/test_{word}.py" for word in words.split()] or ["tests", "bench"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--dist", "worksteal", "-m", "not model", *tests]
     done = subprocess.run(command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True)
     if done.returncode == 0:

@@ -19,11 +19,11 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from selfeval.stats.contrasts import models_in_general
 from selfeval.stats.engine import Function, Rate, Settings, Statistic, bootstrap, check_level
-from selfeval.stats.inference import inverted_p, power
+from selfeval.stats.inference import inverted_p
 from selfeval.stats.recognition import z_scores
 
 LEVEL, ALPHA = 0.95, 0.05
@@ -314,6 +314,12 @@ def described(scenario: Scenario, statistic: str) -> dict:
     lowest, highest = scenario.rates_used(statistic)
     return {"lowest_rate": lowest, "highest_rate": highest, "models": scenario.size, "samples": scenario.samples,
             "icc": scenario.icc, "alike": scenario.alike}  # fmt: skip
+
+
+def power(difference, n_prompts, *, sd: float = 0.55, alpha: float = 0.05):
+    """Return the chance that a two-sided test finds a true difference (normal approximation)."""
+    shift, bar = np.abs(difference) * np.sqrt(n_prompts) / sd, ndtri(1 - alpha / 2)
+    return ndtr(shift - bar) + ndtr(-shift - bar)
 
 
 def power_of_j(

@@ -11,7 +11,7 @@ import pandas as pd
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from selfeval.recognition.likelihood import implicit_predictions  # noqa: E402
+from selfeval.recognition.texts import implicit_predictions  # noqa: E402
 from selfeval.stats import reading_gaps, recognition_table  # noqa: E402
 
 PROMPTS, AUTHORS = 40, ("a", "b", "c")

@@ -19,13 +19,13 @@ from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
-from selfeval.recognition import answers, design, existence, likelihood, simulated_evaluators, texts
+from selfeval.recognition import answers, design, existence, simulated_evaluators, texts
 from selfeval.recognition.questions import Condition
-from selfeval.recognition.texts import leaks
+from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.roleplay.verdicts import verdict_scores
-from selfeval.stats.readings import predict_authors, read_for_authors
+from selfeval.stats.contrasts import predict_authors, read_for_authors
 
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
@@ -64,8 +64,7 @@ def generate_texts(
         asked, people = _prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
         written, failures = await texts.generate_texts(client, get_all(authors), asked, **how)
-        for sentence in texts.missing_texts(written, failures):
-            print(sentence)
+        _tell(texts.missing_texts(written, failures))
         if corpus and not dryrun.is_counting():
             records.write_jsonl(records.corpus_file(corpus), people + written)
         frame = Records(people + written)
@@ -173,8 +172,7 @@ def collect_predictions(
             records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
             if published:
                 records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
-        frame = Records([row for answered in found.values() for row in answered])
-        return frame
+        return Records([row for answered in found.values() for row in answered])
 
     return ask(work, asking)
 
@@ -202,7 +200,7 @@ def likelihoods(
                 if models is not None:
                     raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
                 print(f"{sentence}: it is no candidate.")
-        found = await likelihood.collect_likelihoods(client, able, rows)
+        found = await collect_likelihoods(client, able, rows)
         if out and not dryrun.is_counting():
             records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
         return Records(found)
@@ -265,14 +263,14 @@ def measure_implicit(
     by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
     """
     answered, _ = answers.rescore(read_predictions(predictions))
-    weighed = likelihood.implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
-    parts = [weighed, stats.readings.as_readings(answered)]
+    weighed = implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
+    parts = [weighed, stats.contrasts.as_readings(answered)]
     if len(texts):
-        parts.append(read_for_authors(records.read_texts(texts)).assign(condition=f"reading={stats.readings.STYLE}"))
+        parts.append(read_for_authors(records.read_texts(texts)).assign(condition=f"reading={stats.contrasts.STYLE}"))
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[frame["evaluator_model"].isin(weighed["evaluator_model"])]
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
-    alone = table["condition"] == f"reading={stats.readings.OWN}"  # it orders texts and names nobody
+    alone = table["condition"] == f"reading={stats.contrasts.OWN}"  # it orders texts and names nobody
     table = table[~alone | table["statistic"].str.startswith("auc")].reset_index(drop=True)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     gaps = stats.reading_gaps(frame, level=level)
@@ -286,9 +284,9 @@ def _estimates(kind, table, more, frame, names, statistics=(), method="", policy
         if wanted:
             check_one_of(column, wanted, table[column].unique())
             rows = rows[rows[column] == wanted]
-    for name in [statistics] if isinstance(statistics, str) else statistics:
-        check_one_of("statistics", name, table["statistic"].unique())
     chosen = [statistics] if isinstance(statistics, str) else statistics
+    for name in chosen:
+        check_one_of("statistics", name, table["statistic"].unique())
     rows = rows if author is None else rows[rows["author"] == author]
     found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names

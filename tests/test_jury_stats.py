@@ -4,14 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
-from simulate_jury import CONFORMITY, TO_STRANGERS, planted_records
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from simulate_jury import planted_records
+from sklearn.metrics import roc_auc_score
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
 from selfeval.stats import jury_table
-from selfeval.stats.jury import conformity
-from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha, read_votes
+from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha
 
 NAN = np.nan
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part E: four observers, twelve units.
@@ -102,16 +101,13 @@ def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
     assert found(table, "leniency", evaluator="c")["estimate"] == pytest.approx((-0.45 - 0.5) / 2)
 
 
-def test_areas_and_calibration_match_scikit_learn():
+def test_areas_match_scikit_learn():
     frame = planted_records(1, conversations=15, wanted=("personas",))
     frame.loc[np.random.default_rng(0).random(len(frame)) < 0.05, "score"] = None
     table = jury_table(frame)
     verdict = frame.groupby(["conversation_id", "source", "turn", "pair"])["score"].mean().reset_index().dropna()
     human = verdict["source"] == "human"
     assert found(table, "auc")["estimate"] == pytest.approx(roc_auc_score(human, verdict["score"]))
-    skill = 1 - brier_score_loss(human, verdict["score"]) / brier_score_loss(human, np.full(len(human), human.mean()))
-    assert found(table, "brier_skill")["estimate"] == pytest.approx(skill)
-    assert found(table, "calibration_slope")["estimate"] == pytest.approx(np.polyfit(verdict["score"], human, 1)[0])
 
 
 def test_paired_accuracy_by_hand():
@@ -192,25 +188,6 @@ def test_one_model_in_several_personas_has_as_many_seats():
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Known truths
-
-
-def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
-    """Jurors that vote anew seem to conform: the arm in which they hear nobody, or strangers, takes it away."""
-    slopes, alike = [], dict.fromkeys("abc", (0.0, 0.0, 0.1))
-    for seed in range(8):
-        records = planted_records(seed, conversations=40, jurors=alike, redraw=True, wanted=("reask", "debate"))
-        slopes.append([m.of.value for m in conformity(read_votes(records)) if m.labels["task"] == "debate"])
-    apparent, corrected = np.mean(slopes, 0)
-    assert apparent > 0.25 and abs(corrected) < 0.05
-    table = jury_table(planted_records(0))
-    beyond = found(table, "conformity_minus_sham")
-    assert beyond["low"] <= CONFORMITY - TO_STRANGERS <= beyond["high"]
-    unknown = found(jury_table(planted_records(0).drop(columns="peer_mean")), "conformity_minus_sham")
-    assert unknown["note"].startswith("not_estimable; peers_unknown")
-
-
-# ---------------------------------------------------------------------------------------------------------------
 # Agreement
 
 
@@ -263,7 +240,7 @@ def test_degenerate_records_give_notes_and_no_exception(name):
     inside = table[bounded]
     assert (inside["low"] <= inside["estimate"] + 1e-9).all() and (inside["estimate"] <= inside["high"] + 1e-9).all()
     if name == "people only":
-        alone = [found(table, name)["note"] for name in ("auc", "discrimination", "brier_skill", "calibration_slope")]
+        alone = [found(table, name)["note"] for name in ("auc", "discrimination")]
         assert set(alone) == {"not_estimable; one_source"} and found(table, "difference")["low"] < 1
     if name == "all null":
         rates = [found(table, name)["estimate"] for name in ("no_answer_rate", "mean_score_if_0", "mean_score_if_1")]

@@ -13,7 +13,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.models import get_all
-from selfeval.recognition.likelihood import collect_likelihoods, implicit_predictions
+from selfeval.recognition.texts import collect_likelihoods, implicit_predictions
 
 REGISTRY = """models:
   - {id: mine/sailor, provider: llamacpp, model: sailor, display: Sailor, system: Ahoy., parameters: {temperature: 1.3}}

@@ -8,7 +8,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from selfeval import models, scoring, stats
+from selfeval import models, stats
 from selfeval.asking.client import Client
 from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
@@ -185,19 +185,6 @@ def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
     assert {r["predicted_self"] for r in own} == {True}  # simulated models find their text there
 
 
-def test_provenance_is_of_one_text_and_a_begun_answer_needs_a_provider_that_goes_on_with_it():
-    texts = written("perfect", "good", n_prompts=2)
-    assert "provenance" not in ask(get_all(["sim/good"]), texts)["binary_self"][0]["condition"]
-    for given, tasks, message in (
-        ({"provenance": "own_turn"}, "pairwise_self", "is about one text"),
-        ({"provenance": "prefill", "answer": "constrained"}, BOTH, "use `answer` = 'free'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            ask(get_all(["sim/good"]), texts, Condition(**given), tasks)
-    with pytest.raises(InputError, match="not known to go on with an answer"):
-        ask(get_all("openai/gpt-4.1"), texts, Condition(provenance="prefill"))
-
-
 def test_a_lineup_is_one_question_and_a_record_per_text():
     texts = written("perfect", "good", "first", n_prompts=1)
     seen, records = spied(texts, tasks="lineup", reply="1. Perfect\n2. Perfect\n3: nobody")
@@ -227,6 +214,7 @@ def test_anonymous_authors_are_introduced_by_a_text_on_another_prompt():
     ({"answer": "loud"}, "`answer` must be one of free, constrained, got 'loud'"),
     ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a finite number"),
     ({"control": "paraphrased"}, "`paraphraser` must name a model"),
+    ({"provenance": "prefill", "answer": "constrained"}, "use `answer` = 'free'"),
 ])  # fmt: skip
 def test_a_wrong_condition_is_refused(options, message):
     with pytest.raises(InputError, match=message):
@@ -240,6 +228,7 @@ def test_a_wrong_condition_is_refused(options, message):
     ({"score": "stated"}, "lineup", "fits neither `lineup` nor 'better'"),
     ({"prevalence": "balanced"}, "binary_self", "'mine/spy' wrote no text of the corpus"),
     ({"answer": "constrained"}, BOTH, "cannot be constrained"),
+    ({"provenance": "own_turn"}, "pairwise_self", "is about one text"),
 ])  # fmt: skip
 def test_a_design_that_cannot_be_asked_is_refused_before_the_first_call(condition, tasks, message):
     texts = written("perfect", "chance", n_prompts=1)
@@ -248,6 +237,8 @@ def test_a_design_that_cannot_be_asked_is_refused_before_the_first_call(conditio
         ask([stranger], texts, Condition(**condition), tasks)
     with pytest.raises(InputError, match="one author, 'sim/perfect'"):
         ask([stranger], texts[:1])
+    with pytest.raises(InputError, match="not known to go on with an answer"):
+        ask(get_all("openai/gpt-4.1"), texts, Condition(provenance="prefill"))
 
 
 # what a design owes to chance -----------------------------------------------------------------------------------------
@@ -326,17 +317,6 @@ def test_a_pair_is_marked_where_either_text_says_who_wrote_it(leaky, marked):
     assert all(pair["leak"] == (leaky in (pair["true_model"], pair["other_model"])) for pair in pairs)
 
 
-def test_an_evaluator_that_names_whoever_stands_first_has_no_discrimination():
-    """Independent shuffles gave such a model J = .65 (p = .001) on ten prompts of the embedded model."""
-    first = from_callable(
-        lambda messages, **_: questions.CANDIDATE_LINE.findall(messages[0]["content"])[0], "sim/first"
-    )
-    records = ask([first], written("perfect", "good", "first"), tasks="exact_model")
-    table = stats.recognition_table(pd.DataFrame(records["exact_model"]), n_resamples=10)
-    j = table[(table["statistic"] == "discrimination") & (table["author"] == "")].iloc[0]
-    assert j["estimate"] == 0
-
-
 # answers --------------------------------------------------------------------------------------------------------------
 
 
@@ -378,13 +358,6 @@ def test_probabilities_of_names_that_begin_alike_are_followed_to_where_they_part
     assert found == pytest.approx(expected, abs=1e-5)
     four = answers.probabilities(value + ends, three | {"d": "SmolLM2 (captain)"}, "constrained")
     assert four == pytest.approx(expected | {"b": None, "d": None}, abs=1e-5)
-
-
-def test_names_in_brackets_and_json_over_lines_are_read():
-    """Both were misread on the embedded model's first replies: SmolLM2 (hot) as SmolLM2, spaced JSON as no answer."""
-    names = answers.candidate_names([m for m in models.models() if m.startswith("local/")])
-    for reply in ("The text is written by SmolLM2 (hot).", '{\n\n"author"\n\n:\n\n"SmolLM2 (hot)"\n\n}', "SmolLM2 hot"):
-        assert scoring.parse_choice(reply, names) == "local/smollm2-135m-hot"
 
 
 def test_a_stated_probability_is_the_score_and_repeats_are_kept_apart():

@@ -103,18 +103,10 @@ async def shown_texts(client: Client, texts: Sequence[dict], condition: Conditio
 
 
 async def collect_predictions(
-    client: Client,
-    evaluators: Sequence[Model],
-    texts: Sequence[dict],
-    condition: Condition,
-    *,
-    tasks: str | Sequence[str] = TASKS[:2],
-    repeats: int = 1,
-    seed: int = 0,
-    peers: bool = False,
+    client: Client, evaluators: Sequence[Model], texts: Sequence[dict], condition: Condition, *, seed: int = 0, **how
 ) -> dict[str, list[dict]]:
-    """Ask every evaluator the questions of a design; return {task: prediction records} in the design's order."""
-    questions = design(evaluators, texts, condition, tasks=tasks, repeats=repeats, seed=seed, peers=peers)
+    """Ask every evaluator the questions of a `design`, which takes `how`; return {task: records} in its order."""
+    questions = design(evaluators, texts, condition, seed=seed, **how)
     responses = await client.chat_all([question.request(seed) for question in questions], "answers")
     records: dict[str, list[dict]] = {question.task: [] for question in questions}
     for question, response in zip(questions, responses, strict=True):

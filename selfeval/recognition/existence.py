@@ -23,12 +23,7 @@ LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor dis
 LIKELY, AGREE = "a number of percent from 0 to 100", "a number from 1 (strongly disagree) to 5 (strongly agree)"
 ANSWERS = {  # form: (the question, how to answer it, the choices of a constrained answer, a score as it is said)
     "yes_no": ("Is it true that {}?", "YES or NO", ["YES", "NO"], lambda s: "YES" if s else "NO"),
-    "true_false": (
-        "True or false: {}.",
-        "TRUE or FALSE",
-        ["TRUE", "FALSE"],
-        lambda s: "TRUE" if s else "FALSE",
-    ),
+    "true_false": ("True or false: {}.", "TRUE or FALSE", ["TRUE", "FALSE"], lambda s: "TRUE" if s else "FALSE"),
     "probability": ("How probable is it that {}?", LIKELY, list(range(0, 101, 5)), lambda s: f"{100 * s:g}"),
     "likert": ("How far do you agree that {}?", AGREE, list(range(1, 6)), lambda s: str(round(1 + 4 * s))),
 }

@@ -39,8 +39,8 @@ from selfeval.records import call_fields
 from selfeval.roleplay import cast, jury_prompts, verdicts
 from selfeval.roleplay.transcripts import Conversation
 from selfeval.scoring import without_thinking
+from selfeval.stats.contrasts import out_of_fold
 from selfeval.stats.jury import baseline_auc
-from selfeval.stats.readings import out_of_fold
 from selfeval.stats.votes import ARMS
 
 SINGLE = ("independent", "personas")  # arms of one round

@@ -2,26 +2,29 @@
 
 `engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `inference` the
 tests; `table` writes the one long table that every evaluation has. Self-recognition: `tallies` counts predictions,
-`recognition` is the front door, `pairs`, `contrasts` and `readings` beside it. Identity: `identity`, `survival`, and
-`scorers` held against each other. Juries: `jury`, with `votes`. `real_names` has real names against invented ones,
-`serving` says who served a model.
+`recognition` is the front door, `pairs` and `contrasts` beside it. Identity: `identity`, `survival`. Juries: `jury`,
+with `votes`, where scorers are held against each other too.
 """
 
-from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models
+from selfeval.stats.contrasts import (
+    condition_contrasts,
+    existence_table,
+    models_in_general,
+    paired_models,
+    reading_gaps,
+)
 from selfeval.stats.identity import identity_table, paired_comparison
-from selfeval.stats.inference import detectable_difference, holm, power
+from selfeval.stats.inference import detectable_difference, holm
 from selfeval.stats.jury import jury_table
-from selfeval.stats.readings import reading_gaps
-from selfeval.stats.real_names import existence_table
 from selfeval.stats.recognition import recognition_table, roc_points
-from selfeval.stats.scorers import cohen_kappa, rogan_gladen
 from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, conclusion, default_rows
 from selfeval.stats.tallies import condition_label, confusion
+from selfeval.stats.votes import cohen_kappa, rogan_gladen
 
 __all__ = [
     "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "condition_label", "confusion", "default_rows",
     "detectable_difference", "existence_table", "holm", "identity_table", "jury_table", "models_in_general",
-    "paired_comparison", "paired_models", "power", "reading_gaps", "recognition_table", "roc_points", "rogan_gladen",
+    "paired_comparison", "paired_models", "reading_gaps", "recognition_table", "roc_points", "rogan_gladen",
     "survival_table",
 ]  # fmt: skip

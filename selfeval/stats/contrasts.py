@@ -1,29 +1,58 @@
-"""Comparisons beyond one evaluator in one condition: condition against condition, and models in general.
+"""Comparisons beyond one evaluator in one condition: of conditions, of models, and of readings of the same texts.
 
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
 paired_models         two evaluators on the same prompts, as differences of their statistics
 models_in_general     the mean over evaluators, with models as a sample too (crossed two-way analysis)
+reading_gaps          the likelihood of a text under a model's own weights against what the model says
+existence_table       names of real models against invented ones
+
+A reading is a way to tell an evaluator's own texts from others': its answers, the likelihood under its own weights,
+that likelihood against all other candidates' (the oracle, which no single model can compute), a classifier of style
+that knows no model. Each is a condition of prediction records, `reading=<name>`; each has an AUC within prompts and,
+but for the own likelihood, J. The gap is the AUC of the own likelihood minus another reading's, paired by prompt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
+from selfeval.errors import InputError
 from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
+from selfeval.stats.inference import rearranged_p
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.table import COLUMNS, INVERTED, Measure, adjusted, concluded, write
-from selfeval.stats.tallies import LEFT_OUT, PAIRWISE, Tally, conditions, neutral_rows, prompts, tallies
+from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjusted, concluded, write
+from selfeval.stats.tallies import (
+    BINARY,
+    LEFT_OUT,
+    PAIRWISE,
+    Tally,
+    check_frame,
+    conditions,
+    ids,
+    neutral_rows,
+    prompts,
+    same_codes,
+    shares,
+    tallies,
+    truth_codes,
+    varying_parts,
+)
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
 GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
-FEW_MODELS = 10
-FIELDS = ["field", "first", "second"]
+FEW_MODELS, FEW_NAMES = 10, 20
+ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
+COMPARED = "auc_within_prompt"
+FOLDS = 5  # of the classifier of style
+TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
+SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
 
 def _measures(tally: Tally) -> dict[str, Measure]:
@@ -51,7 +80,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
             differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
             if len(differs) == 1:
                 parts += _contrast(of_task, labels, task, first, second, differs.pop(), how)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *FIELDS])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
 
 
 def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
@@ -71,7 +100,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
     table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
-    return [table.assign(**dict(zip(FIELDS, [field, *values], strict=True)))]
+    return [table.assign(**dict(zip(CHANGE, [field, *values], strict=True)))]
 
 
 def common_rows(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
@@ -161,3 +190,193 @@ def _mean_squares(cells: np.ndarray, models: int) -> tuple[tuple[float, float], 
     squares = np.array([models * (over_prompts**2).sum(), prompts * (over_models**2).sum(), (rest**2).sum()]) / df
     crossed = max(squares @ [1, 1, -1], squares[0], squares[1])
     return (crossed, crossed**2 / max((squares**2 / df).sum(), 1e-300)), squares[0]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Readings of the same texts side by side
+
+
+def as_readings(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return prediction records of the exact and yes/no tasks with their reading as `condition`."""
+    frame = answers[answers["task_type"].isin(["exact_model", BINARY])]
+    labels, parts = conditions(frame).astype(object), []
+    for task, of_task in frame.groupby("task_type", sort=True):
+        varying = varying_parts(labels[of_task.index].unique())
+        said = labels[of_task.index].map(varying).replace(TOLD, regex=True)
+        name = SAID.get(task, "names the author")
+        parts.append(of_task.assign(condition="reading=" + name + said.where(said == "", ", " + said)))
+    return pd.concat(parts)
+
+
+def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Return the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
+
+    readings: prediction records with `reading=...` as condition, one of them `reading=own likelihood`. Only prompts and
+    evaluators of both are compared (note `common_prompts`). Intervals are MOVER over the two with the correlation of
+    their prompts, p is its inversion, p_holm over evaluators. Returns `stats.COLUMNS`, `field` ("reading"), `first`
+    (the other reading) and `second`; empty where no other reading is of the same prompts.
+    """
+    frame, parts = readings.reset_index(drop=True), []
+    frame = frame.assign(unit=prompts(frame)[0], reading=frame["condition"].str.removeprefix("reading="))
+    weights = frame[frame["reading"] == OWN]
+    for (task, name), other in frame.groupby(["task_type", "reading"], sort=False):
+        sides = common_rows([other, weights], ("unit", "evaluator_model"))
+        if name in (OWN, ORACLE) or any(side.empty for side in sides):
+            continue
+        both = {
+            tally.condition: {m.labels["evaluator"]: m.of for m in measures_of(tally, "all") if m.statistic == COMPARED}
+            for tally in tallies(pd.concat(sides))  # which have one order
+        }
+        one, two = both[f"reading={name}"], both[f"reading={OWN}"]
+        found = [
+            Measure(COMPARED, two[name] - one[name], {"evaluator": name, "policy": "all"}, test=INVERTED)
+            for name in one if name in two
+        ]  # fmt: skip
+        if not found:
+            continue  # no answer has a probability
+        whole = max(side["unit"].nunique() for side in (other, weights))
+        note = "common_prompts" * (sides[0]["unit"].nunique() < whole)
+        table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
+        parts.append(table.assign(**dict(zip(CHANGE, ["reading", name, OWN], strict=True))))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The reader of style: a classifier on character n-grams, always asked about unseen groups
+
+
+def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -> pd.DataFrame:
+    """Return P(label) of every text, one column per label, each from a classifier that saw none of the text's group.
+
+    texts: one per row, in the order of the result. groups: what has to stay together (the prompt, the conversation).
+    The classifier is logistic regression on TF-IDF of character 2- to 4-grams within words; a ceiling on what a reader
+    of style could know, and a baseline for judges. Raises `InputError` where there are fewer than two labels or groups.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold
+    from sklearn.pipeline import make_pipeline
+
+    texts, labels, groups = np.asarray(texts, object), np.asarray(labels), np.asarray(groups)
+    names, n_groups = np.unique(labels), len(np.unique(groups))
+    if len(names) < 2 or n_groups < 2:
+        raise InputError(
+            f"A classifier of style needs two labels and two groups of texts, got {len(names)} and {n_groups}."
+        )
+    found = pd.DataFrame(0.0, range(len(texts)), names)
+    for train, test in GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0).split(texts, labels, groups):
+        features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
+        model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
+        model.fit(texts[train], labels[train])
+        found.loc[test, model.classes_] = model.predict_proba(texts[test])
+    return found
+
+
+def predict_authors(texts: Sequence[dict]) -> pd.DataFrame:
+    """Return prediction records of the classifier as an evaluator named `style`: whom it takes for the author.
+
+    texts: text records. It never sees another text on the same prompt. What it recognises is in the texts, so its J per
+    author (`stats.recognition_table`) is a floor of what there is to know, and a ceiling for readers of style.
+    """
+    frame, chances = _judged(texts)
+    return frame.assign(predicted_model=chances.idxmax(axis=1), evaluator_model="style")
+
+
+def read_for_authors(texts: Sequence[dict]) -> pd.DataFrame:
+    """Return prediction records of the classifier as a reader for each author: `score` is P(that author wrote it)."""
+    frame, chances = _judged(texts)
+    named = chances.idxmax(axis=1)
+    parts = [frame.assign(predicted_model=named, evaluator_model=name, score=chances[name]) for name in chances]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _judged(texts: Sequence[dict]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what records say of the texts, and P(author) of each."""
+    frame = pd.DataFrame(texts)
+    chances = out_of_fold(frame["text"], frame["author"], frame["prompt_id"])
+    return frame[["text_id", "prompt_id"]].assign(true_model=frame["author"], task_type="exact_model"), chances
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The existence test: what a model says of real models against what it says of invented ones
+
+
+def existence_table(records: pd.DataFrame) -> pd.DataFrame:
+    """Estimate, per evaluator and way of answering, the mean score of real and invented names, and their difference.
+
+    records: as `existence.collect_existence` makes them; needs evaluator, target_model, exists, existence_score,
+    answer_type; uses asked_reasoning, and template_id, question and iteration to find a question that is there twice.
+    The sampled unit is the name: all questions about one come along. Real and invented names are independent samples.
+    A model that says yes to every name has discrimination 0.
+
+    Returns `stats.COLUMNS` with the statistics score_real, score_invented, discrimination (p by permutation of which
+    names are real, all questions about one together) and no_answer_rate. No answer is left out of the scores. Notes:
+    not_estimable; constant_answer; no_answer (it gave none); few_names (below 20: the interval is optimistic);
+    least_p=P.
+    """
+    measures = []
+    groups = _checked(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
+    for (answer, reasoned, evaluator), group in groups:
+        labels = {"evaluator": evaluator, "condition": f"answer={answer};reasoning={str(bool(reasoned)).lower()}"}
+        name = pd.factorize(group["target_model"])[0]
+        score, exists = group["existence_score"].to_numpy(), group["exists"].to_numpy()
+        known = ~np.isnan(score)
+        real, invented = (_rate(name, score, side & known) for side in (exists, ~exists))
+        gap = real - invented
+        gap.clusters, gap.kish = real.clusters + invented.clusters, real.kish + invented.kish
+        silent = Rate.of(np.bincount(name, ~known), np.bincount(name))
+        permuted = partial(_permuted, name[known], score[known], exists[known])
+        said = {*score[known]}
+        notes = [(len(said) == 1, "constant_answer"), (not said, "no_answer")]
+        measures += [
+            Measure("score_real", real, labels),
+            Measure("score_invented", invented, labels),
+            Measure("discrimination", gap, labels, test=permuted, notes=notes),
+            Measure("no_answer_rate", silent, labels),
+        ]
+    how = Settings(unit="name", few=FEW_NAMES)
+    return adjusted(write(measures, how, task="existence"), ["condition", "statistic"])
+
+
+def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
+    """Return p and the least p of no difference, by permutation of which names are real."""
+    n = np.bincount(name)
+    total = np.bincount(name, score - score.mean() if len(score) else score)
+    real = np.bincount(name, exists, len(n)) > 0
+    return rearranged_p([], total[real].sum(), total[n > 0], int(real.sum()), seed=seed)
+
+
+def _checked(records: pd.DataFrame) -> pd.DataFrame:
+    """Return the fields that count, `exists` and `asked_reasoning` as booleans; every question is there once."""
+    check_frame(records, "Existence records")
+    missing = {"evaluator", "target_model", "exists", "existence_score", "answer_type"} - set(records)
+    if missing:
+        raise InputError(f"Existence records need the fields {', '.join(sorted(missing))}.")
+    frame = records.assign(asked_reasoning=records.get("asked_reasoning", False)).reset_index(drop=True)
+    for name in ("evaluator", "target_model", "answer_type"):
+        ids(frame, name)
+    for name in ("exists", "asked_reasoning"):
+        codes = truth_codes(frame[name], name)
+        if (codes < 0).any():
+            raise InputError(f"Column `{name}` must hold true or false, but row {int(np.argmax(codes < 0))} is null.")
+        frame[name] = codes == 1
+    frame["existence_score"] = shares(frame["existence_score"], "existence_score")
+    sides = frame.groupby("target_model", sort=False)["exists"].nunique()
+    if (sides > 1).any():
+        raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")
+    if "template_id" in frame:  # without it, questions about one name cannot be told apart
+        key = ["evaluator", "target_model", "answer_type", "asked_reasoning", "template_id", "question", "iteration"]
+        twice = pd.DataFrame({name: same_codes(frame[name], name) for name in key if name in frame}).duplicated()
+        if twice.any():
+            row = frame.loc[twice.idxmax()]
+            raise InputError(
+                f"Evaluator {row['evaluator']!r} was asked about {row['target_model']!r} twice by the template "
+                f"{row['template_id']!r} (row {twice.idxmax()}); keep one, or number them by `iteration`."
+            )
+    return frame
+
+
+def _rate(name: np.ndarray, score: np.ndarray, use: np.ndarray) -> Rate:
+    """Return the mean score of the rows in use, with names as clusters."""
+    size = name.max() + 1
+    return Rate.of(np.bincount(name[use], score[use], size), np.bincount(name[use], minlength=size))

@@ -103,21 +103,12 @@ def holm(p) -> np.ndarray:
     return adjusted
 
 
-def detectable_difference(n_prompts, *, sd: float = 0.55, power: float = 0.8, alpha: float = 0.05, t: bool = False):
-    """Return the smallest true difference that a two-sided test finds with the given power.
+def detectable_difference(n_prompts, *, sd=0.55, t: bool = False):
+    """Return the true difference that a two-sided test at .05 finds with a chance of 80 % over so many prompts.
 
     sd is that of the per-prompt contrast, about .55 for J with one text per prompt and author. Normal
     approximation; t=True uses t quantiles with n_prompts - 1 degrees of freedom, for few prompts.
     """
     n_prompts = np.asarray(n_prompts, float)
-    if t:
-        quantiles = sps.t.ppf(1 - alpha / 2, n_prompts - 1) + sps.t.ppf(power, n_prompts - 1)
-    else:
-        quantiles = ndtri(1 - alpha / 2) + ndtri(power)
-    return quantiles * sd / np.sqrt(n_prompts)
-
-
-def power(difference, n_prompts, *, sd: float = 0.55, alpha: float = 0.05):
-    """Return the chance that a two-sided test finds a true difference (normal approximation)."""
-    shift, bar = np.abs(difference) * np.sqrt(n_prompts) / sd, ndtri(1 - alpha / 2)
-    return ndtr(shift - bar) + ndtr(-shift - bar)
+    bar, beyond = (sps.t.ppf(q, n_prompts - 1) if t else ndtri(q) for q in (0.975, 0.8))
+    return (bar + beyond) * sd / np.sqrt(n_prompts)

@@ -16,7 +16,6 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
                         the mean. conformity_minus_sham, conformity_minus_reask: less the slope of that arm
     leniency            of a juror over the others, on the same answers
     discrimination      mean score of people minus that of models; auc, paired_accuracy (within conversation and turn)
-    brier_skill         1 = perfect, 0 = the base rate; calibration_slope: of truth on score, 1 = calibrated
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +37,7 @@ CONTROLS = ("sham", "reask")  # arms whose conformity is no answer to peers
 STATISTICS = (
     "no_answer_rate", "mean_score", "mean_score_if_0", "mean_score_if_1", "difference", "equivalence", "leniency",
     "alpha", "icc_a1", "effective_votes", "shift", "absolute_shift", "crossing", "conformity", "conformity_minus_sham",
-    "conformity_minus_reask", "discrimination", "auc", "paired_accuracy", "brier_skill", "calibration_slope",
+    "conformity_minus_reask", "discrimination", "auc", "paired_accuracy",
 )  # fmt: skip
 SHARE = (0.0, 1.0)
 MARGIN = 0.05  # differences within +-MARGIN count as none
@@ -235,8 +234,8 @@ def areas(score, units: Units, labels: Mapping) -> list[Measure]:
 
 
 def against_humans(votes: Votes) -> Iterator[Measure]:
-    """Yield whether the jury and each juror tell people from models, and how good their scores are as probabilities."""
-    units, cluster, truth = votes.units, votes.units.cluster, votes.units.human.astype(float)
+    """Yield whether the jury and each juror tell people from models."""
+    units, cluster = votes.units, votes.units.cluster
     judges = [("", votes.verdict), *(zip(votes.seats, votes.last.T, strict=True) if len(votes.seats) > 1 else ())]
     for name, score in judges:
         known, labels = ~np.isnan(score), {"task": votes.arm, "evaluator": name}
@@ -245,11 +244,6 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
         gap = _gap(sides, cluster, known.sum())
         yield Measure("discrimination", gap, labels, test=INVERTED, notes=one_source)
         yield from areas(score, units, labels)
-        sums = np.stack([np.ones(len(score)), (score - truth) ** 2, truth], 1)
-        skill = Function.of(by_cluster(np.where(known[:, None], sums, 0), cluster), _brier_skill, known.sum())
-        yield Measure("brier_skill", skill, labels, notes=one_source)
-        value = slope(slope_parts(score, truth), cluster, _calibration)
-        yield Measure("calibration_slope", value, labels, test=INVERTED, notes=one_source)
 
 
 def _gap(sides, cluster, n) -> Function:
@@ -260,16 +254,6 @@ def _gap(sides, cluster, n) -> Function:
     shares = (sums[:, ::2] - sums[:, 1::2] * ratio(total[::2], total[1::2])) / np.maximum(total[1::2], 1)
     found.contrib, found.df, _ = two_sides(*(shares * [1, -1]).T, *there.T)
     return found
-
-
-def _brier_skill(sums):
-    n, error, human = np.moveaxis(sums, -1, 0)
-    return 1 - error / n / (human / n * (1 - human / n))
-
-
-def _calibration(sums):
-    n, human = sums[..., 0], sums[..., 2]
-    return np.where((human > 0) & (human < n), _slope(sums), np.nan)
 
 
 PARTS = (no_answers, means, leniency, agreements, shifts, against_humans)

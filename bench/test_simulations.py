@@ -5,10 +5,17 @@ import pandas as pd
 import pytest
 import simulate_coverage
 import simulate_designs
+import simulate_jury
+import simulate_readings
 
-from selfeval.stats import recognition_table
+from selfeval import DATA
+from selfeval.stats import jury_table, recognition_table
 from selfeval.stats.engine import check_level
 from selfeval.stats.inference import inverted_p
+from selfeval.stats.jury import conformity
+from selfeval.stats.votes import read_votes
+
+KEY = ["statistic", "evaluator"]
 
 
 def test_simulated_tables_have_the_intervals_and_p_of_recognition_table():
@@ -51,3 +58,38 @@ def test_simulated_designs_have_the_intervals_of_recognition_table():
     ends = {key: np.array(of.interval(z)) for key, (of, *_) in design.measured(scores).items()}
     for key, (low, high) in (ends | {"auc": design.areas(scores)}).items():
         assert (low[1], high[1]) == pytest.approx(tuple(table.loc[key, ["low", "high"]]), abs=1e-9), key
+
+
+def test_planted_readings_are_covered_in_a_thousand_tables():
+    """The committed run of simulate_readings.py; that it is this code's is the next test."""
+    table = pd.read_csv(DATA / "validation" / "readings.csv").set_index(KEY)
+    assert (table["tables"] == 1000).all() and (table["coverage"] >= 0.93).all()
+    assert (table["truth"] - table["mean"]).abs().max() < 0.01  # no bias
+    claims = table.loc["discrimination", "truth"]  # a habit of saying yes or no gives no discrimination
+    assert claims[["a", "c"]].abs().max() < 0.01 < 0.15 < claims["b"]
+    assert (table.loc["auc_within_prompt", "truth"].sort_index().diff().dropna() < -0.05).all()
+
+
+def test_the_simulation_measures_what_it_measured():
+    table = pd.read_csv(DATA / "validation" / "readings.csv").set_index(KEY)
+    means = sum(simulate_readings.estimates(simulate_readings.PROMPTS, seed)["estimate"] for seed in range(8)) / 8
+    assert means.to_dict() == pytest.approx(table["mean"].to_dict(), abs=0.12)  # 8 of the 1,000 tables
+
+
+def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
+    """Jurors that vote anew seem to conform: the arm in which they hear nobody, or strangers, takes it away."""
+    slopes, alike = [], dict.fromkeys("abc", (0.0, 0.0, 0.1))
+    for seed in range(8):
+        records = simulate_jury.planted_records(
+            seed, conversations=40, jurors=alike, redraw=True, wanted=("reask", "debate")
+        )
+        slopes.append([m.of.value for m in conformity(read_votes(records)) if m.labels["task"] == "debate"])
+    apparent, corrected = np.mean(slopes, 0)
+    assert apparent > 0.25 and abs(corrected) < 0.05
+    records = simulate_jury.planted_records(0)
+    beyond, unknown = (
+        jury_table(said).query("statistic == 'conformity_minus_sham'").iloc[0]
+        for said in (records, records.drop(columns="peer_mean"))
+    )
+    assert beyond["low"] <= simulate_jury.CONFORMITY - simulate_jury.TO_STRANGERS <= beyond["high"]
+    assert unknown["note"].startswith("not_estimable; peers_unknown")
