@@ -243,9 +243,7 @@ def measure_recognition(
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)
     more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
-    found = _estimates("recognition", table, more, frame, names, statistics, method, policy)
-    found.settings = {"n_resamples": n_resamples}
-    return found
+    return _estimates("recognition", table, more, frame, names, statistics, method, policy)
 
 
 def measure_implicit(

@@ -8,7 +8,6 @@ import pandas as pd
 from selfeval.keys import visible
 from selfeval.models import models
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.serving import asked_again
 from selfeval.stats.table import default_rows
 from selfeval.stats.tallies import varying_parts
 
@@ -128,30 +127,3 @@ def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, 
         for answer, reply in records.loc[lost, ["recorded", "reply"]].head(5).to_numpy():
             lines.append(f"    {answer!r} on record, reply: {' '.join(visible(reply).split())[:200]!r}")
     return lines
-
-
-# for identity and role-play, until their sentences are gone ---------------------------------------------------------
-
-
-def counted(records: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
-    """Count the values of a column by group; where replies were asked for again, with their share."""
-    counts = records.groupby(by, sort=False)[column].value_counts().unstack(fill_value=0)
-    again = asked_again(records, by)
-    return counts.assign(**{"asked again": again.round(3)}) if again.any() else counts
-
-
-def equals(p: float) -> str:
-    """Return "= 0.034" or "< 0.001", for a sentence."""
-    return p_text(p) if p < 0.001 else f"= {p_text(p)}"
-
-
-def dominated(row) -> str:
-    """Say that a few clusters hold most of the answers, where they do."""
-    return f"; a few {row.cluster_unit}s hold most of the answers" * ("s_dominate" in str(row.note))
-
-
-def no_interval(row) -> str:
-    """Say why an estimate without an interval allows no conclusion."""
-    unit, n = row.cluster_unit, row.clusters
-    why = f"one {unit} allows" if n == 1 else f"these {n:.0f} {unit}s allow"
-    return f"{why} no interval, so nothing can be concluded"

@@ -3,8 +3,7 @@
 `engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `inference` the
 tests; `table` writes the one long table that every evaluation has. Self-recognition: `tallies` counts predictions,
 `recognition` is the front door, `pairs`, `contrasts` and `readings` beside it. Identity: `identity`, `survival`, and
-`scorers` held against each other. Juries: `jury`, with `votes`. `real_names` has real names against invented ones,
-`serving` says who served a model.
+`scorers` held against each other. Juries: `jury`, with `votes`. `real_names` has real names against invented ones.
 """
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models
