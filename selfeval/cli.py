@@ -19,7 +19,7 @@ from selfeval.paths import DATA, ROOT, shipped
 
 
 class _OneSentence(click.Group):
-    """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to go on."""
+    """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to resume."""
 
     def invoke(self, context: click.Context):
         stopped = [signal.SIGINT]
