@@ -13,7 +13,7 @@ from selfeval.asking import dryrun
 from selfeval.asking.client import Asking, Client, ask, require, several_endpoints, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
-from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
+from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
 from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
