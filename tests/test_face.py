@@ -21,7 +21,7 @@ from jupyter_client.manager import start_new_kernel
 import selfeval as se
 from selfeval import ROOT
 from selfeval.asking.client import Asking
-from selfeval.errors import BudgetError, SelfevalError
+from selfeval.errors import SelfevalError
 
 FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]
 ASKING = {name: getattr(se, name) for name in se.ASKING}
@@ -197,25 +197,6 @@ def test_wrong_input_is_one_sentence_with_the_remedy(name, case):
 
 
 # what it costs, and how it ends ---------------------------------------------------------------------------------------
-
-
-def test_a_dry_run_asks_nobody_and_says_what_it_would_take(server):
-    fake = server()
-    plan = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
-    assert not fake.ledger and plan.loc[0, "to_buy"] == 3 and plan.loc[0, "prompt_tokens_low"] > 0
-    assert len(se.generate_texts("openai:gpt-4.1", prompts=3)) == 3 == len(fake.ledger)
-    again = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
-    assert (again.loc[0, "stored"], again.loc[0, "to_buy"]) == (3, 0)
-
-
-def test_a_ceiling_holds_for_one_call_and_keeps_what_was_bought(server, registry):
-    registry("models: [{id: 'openai:dear', display: Dear, price: {input: 1000, output: 1000}}]")
-    fake = server()
-    with pytest.raises(BudgetError, match="ceiling"):
-        se.generate_texts("openai:dear", prompts=5, max_cost=0.33, concurrency=1)
-    bought = len(fake.ledger)
-    assert bought < 5
-    assert len(se.generate_texts("openai:dear", prompts=5, max_cost=50.0)) == 5 == len(fake.ledger)
 
 
 CALL = 'import selfeval as se; se.generate_texts("openai:slow", prompts=4, concurrency=2)'
