@@ -662,16 +662,16 @@ def _kept(folder: str | Path) -> Path:
 
 def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
-    found = [_read_result(kind, file.parent) for kind, file in _results(folder)]
-    if not found:
-        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
-    return found
+    return [_read_result(kind, file.parent) for kind, file in _results(folder)]
 
 
 def _results(folder: str | Path) -> list[tuple[str, Path]]:
     """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
     main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
-    return [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    found = [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    if not found:
+        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
+    return found
 
 
 def _read_result(kind: str, folder: Path) -> Estimates:
@@ -704,8 +704,6 @@ def runs(folder: str | Path) -> pd.DataFrame:
         plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
         parts.append(frame.assign(result=csv.parent.relative_to(_kept(folder)).as_posix(), kind=kind, **plain))
-    if not parts:
-        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)
 
 
