@@ -181,7 +181,7 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
 
 
 def prompt_id_of(prompt: str) -> str:
-    """Return an id made from the words of a prompt, for one without an id."""
+    """Return an id for a prompt without one: a hash of its text."""
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
 
 

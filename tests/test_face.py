@@ -1,10 +1,8 @@
 """The face of the package: one study two ways, what may go in, dry runs, ceilings, and interrupts."""
 
 import asyncio
-import importlib
 import inspect
 import json
-import pkgutil
 import re
 import signal
 import subprocess
@@ -161,9 +159,7 @@ WORKS = {
 }
 REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
-    "an unknown id": (lambda c: se.generate_texts("gpt"), "selfeval models"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
-    "texts for answers": (lambda c: se.measure_recognition(c.texts), "evaluator_model"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "forest"),
     "an unknown statistic": (
@@ -197,6 +193,15 @@ def test_wrong_input_is_one_sentence_with_the_remedy(name, case):
 
 
 # what it costs, and how it ends ---------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_asks_nobody_and_says_what_it_would_take(server):
+    fake = server()
+    plan = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
+    assert not fake.ledger and plan.loc[0, "to_buy"] == 3 and plan.loc[0, "prompt_tokens_low"] > 0
+    assert len(se.generate_texts("openai:gpt-4.1", prompts=3)) == 3 == len(fake.ledger)
+    again = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
+    assert (again.loc[0, "stored"], again.loc[0, "to_buy"]) == (3, 0)
 
 
 CALL = 'import selfeval as se; se.generate_texts("openai:slow", prompts=4, concurrency=2)'
@@ -248,13 +253,6 @@ def wait_for(met):
 
 
 # names ----------------------------------------------------------------------------------------------------------------
-
-
-def test_no_verb_has_the_name_of_a_module():
-    for module in pkgutil.walk_packages(se.__path__, "selfeval."):
-        importlib.import_module(module.name)
-    for name in se.__all__:
-        assert name in ("figures", "models", "stats") or not inspect.ismodule(getattr(se, name))
 
 
 @pytest.mark.parametrize("verb", [*ASKING.values(), se.measure_recognition, se.measure_identity, se.measure_jury])
