@@ -40,7 +40,7 @@ lab: .venv/.ready
 figures: .venv/.ready
 	@set -e; for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then rm -rf data/runs/$$each; \
 	  SELFEVAL_REPLAY=data/recorded $(BIN)/selfeval sweep notebooks/sweeps/$$each.yaml --workers $(WORKERS); fi; done
-	@echo "figures/README.md shows all figures and tables and says what made them"
+	@echo "figures/README.md shows the figures with captions"
 
 test: .venv/.ready
 	$(BIN)/ruff check .

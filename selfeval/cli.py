@@ -19,7 +19,7 @@ from selfeval.paths import DATA, ROOT, shipped
 
 
 class _OneSentence(click.Group):
-    """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to go on."""
+    """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to resume."""
 
     def invoke(self, context: click.Context):
         stopped = [signal.SIGINT]
@@ -98,7 +98,7 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
     """Run the notebooks of a sweep FILE over their parameters.
 
     --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most what is in flight.
-    --engine: `forked` from one process that has the imports done, `ordinary` starts each anew.
+    --engine: `forked` starts kernels from a process that has imported the libraries, `ordinary` each anew.
 
     Run it again to do what is missing: a run is done if it ended well with the same parameters and the same code in its
     notebook. If one fails, only the runs that depend on it are not started.
@@ -106,8 +106,8 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
     \b
     Exit status:
       0    everything is done
-      1    a run failed or could not start, or the file is not right
-      2    an option is not right
+      1    a run failed or could not start, or the file is wrong
+      2    an option is wrong
       3    every run ended, but in some of them calls failed
       130  stopped by Ctrl-C or TERM
     """
@@ -138,10 +138,10 @@ def _study(command):
     multiple=True,
     type=_authors,
     metavar="AUTHOR=ID",
-    help="Who wrote as AUTHOR in TEXTS, or without TEXTS is called so in replies; no ID: somebody else. Repeatable.",
+    help="The model that TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
 )
 @click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
-@click.option("--limit", type=COUNT, help="Number of prompts; by default 20 to write on, of TEXTS all.")
+@click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
 @_study
 def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Path | None, limit: int | None, **how):
     """Test whether models recognise their own texts.
@@ -316,7 +316,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
 @click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
-@click.option("--judge", metavar="ID", help="Model that scores, too; of a CONFIG with --scoring judge.")
+@click.option("--judge", metavar="ID", help="Model that scores, for a CONFIG with --scoring judge.")
 @click.option("--temperature", type=AMOUNT, help="Of the models asked, with a CONFIG; by default 0.7.")
 @click.option(
     "--limit", type=click.IntRange(0), help="Templates of the suite, by default 18; or cases of CONFIG. 0: all."
@@ -450,7 +450,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @IN_FLIGHT
 @CEILING
 def roleplay(**options) -> None:
-    """Let an agent pass for a human, and have a jury debate it.
+    """Let an agent play a human, and have a jury debate who it is.
 
     The jury judges every answer to an interrogator. Run the same command again to resume. The persona or the strategy
     `person` lets you type that side. For other juries, use `selfeval.judge` in Python.

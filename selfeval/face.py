@@ -13,7 +13,7 @@ from selfeval.asking import dryrun
 from selfeval.asking.client import Asking, Client, ask, require, several_endpoints, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
-from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
+from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
 from selfeval.identity.run import run_suite
 from selfeval.models import Model, get_all
@@ -53,8 +53,8 @@ def generate_texts(
 ) -> Records:
     """Have every author write on every prompt; return one row per text.
 
-    authors: ids of models. prompts: so many of the packaged ones, a file, texts, or rows with `prompt_id` and `prompt`;
-    "chats" for beginnings of chats between people, with what the people wrote. limit: only the first so many of them.
+    authors: ids of models. prompts: how many of the packaged prompts to use, a file, texts, or rows with `prompt_id`
+    and `prompt`; "chats" for beginnings of chats between people, with what they wrote. limit: only the first `limit`.
     words: the length asked for. samples: texts per prompt and author. temperature: for models that the registry gives
     none. seed: of the sampling, where a provider takes one. corpus: a name below data/corpora/, to keep the texts. The
     frame's `failures` are the requests without a text.
@@ -128,7 +128,7 @@ def collect_predictions(
     texts: a frame, rows with `author`, `prompt` and `text`, a file, or a corpus by name. evaluators: ids; None for the
     authors. task: `exact_model` (which of the authors?), `binary_self` (did you?), `pairwise_self` (which of two is
     yours?), `lineup` (who wrote each?), or several. repeats: how often each question is asked. limit: only the texts on
-    the first so many prompts. authors: {author in the texts: model id} where names do not say it, None for no model.
+    the first `limit` prompts. authors: {author in the texts: model id} where names do not say it, None for no model.
     allow_strangers: also ask evaluators that wrote no text, in pairs about two others' texts. seed: of the order of
     candidates, and of controls. out: a folder below data/, to keep the answers as predictions_<task>.jsonl; published:
     also in the form of the published data. peers: in pairs, also ask each evaluator about two others' texts, which is
@@ -184,7 +184,7 @@ def likelihoods(
     """Compute how likely each text is under each model that may have written it; return one row per text and candidate.
 
     texts: as for `collect_predictions`. models: the candidates, on servers that give the likelihood of a text (the
-    embedded ones, llama.cpp, vLLM); None for the authors that are. limit: only the texts on the first so many prompts.
+    embedded ones, llama.cpp, vLLM); None for the authors that are. limit: only the texts on the first `limit` prompts.
     out: a folder below data/, to keep likelihoods.jsonl. `logprob` is log P(text | its prompt) in nats, before
     temperature, and null where the server leaves out a token.
     """
@@ -241,9 +241,7 @@ def measure_recognition(
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)
     more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
-    found = _estimates("recognition", table, more, frame, names, statistics, method, policy)
-    found.settings = {"n_resamples": n_resamples}
-    return found
+    return _estimates("recognition", table, more, frame, names, statistics, method, policy)
 
 
 def measure_implicit(
@@ -332,7 +330,7 @@ def ask_identity(
     """Put the situations of an identity suite to models; return one row per reply and read-out.
 
     suite: a file or folder below data/identity/, or a path. arms: what is claimed about the model: `neutral`,
-    `false-far`, `false-near`, `true`, `placebo`, `mention`; None for all. limit: only the first so many templates.
+    `false-far`, `false-near`, `true`, `placebo`, `mention`; None for all. limit: only the first `limit` templates.
     repeats: conversations per situation. turns: of pressure, at most. scoring: of free replies: `claims`,
     `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
     configuration of the published form is run by `selfeval.EvalRunner`.
@@ -405,8 +403,8 @@ def ask_existence(
 ) -> Records:
     """Ask models whether other models exist, real and invented ones alike; return one row per answer.
 
-    about: ids of real models; none for all of the registry that run elsewhere. names: only the first so many, with as
-    many invented ones. templates: only the first so many ways to ask. answer_types: `yes_no`, `true_false`,
+    about: ids of real models; none for all of the registry that run elsewhere. names: how many, from the first, with as
+    many invented ones. templates: how many ways to ask, from the first. answer_types: `yes_no`, `true_false`,
     `probability`, `likert`. reasoning: ask for a reason first. constrained: a JSON choice. iterations: how often each
     question is asked. temperature, seed: of the answers.
     """
@@ -455,7 +453,7 @@ def converse(
     """Have an agent play a person before an interrogator; return one row per conversation.
 
     interrogator: a model; None for no such conversations. persona, strategy: entries of data/roleplay/. turns:
-    questions with their answers. conversations: so many with the same parts. people: so many chats between people as
+    questions with their answers. conversations: how many with the same parts. people: how many chats between people as
     controls, each with a twin in which the agent answers in one person's place; exchanges: their length. transcripts:
     conversations held elsewhere, which get twins too. replay: only return `transcripts`, and ask nobody. temperature,
     seed: of the sampling. tokens: most of a message, 0 for the provider's own limit. out: a folder below data/, to keep
@@ -515,8 +513,8 @@ def judge(
     conversations: a frame, rows or files. jurors: models; one alone takes all personas. arms: `independent`,
     `personas`, `reask` (a second look), `sham`, `debate`, `simultaneous`, `simultaneous_summary`. controls: more
     conversations, which `limit` does not cut, such as chats between people with their twins. verdicts: files or rows
-    that exist, returned in place of new ones; nobody is asked. limit: only the first so many conversations. max_turns:
-    only the first so many answers of each. out: a folder below data/, to keep verdicts.jsonl and conversations.jsonl.
+    that exist, returned in place of new ones; nobody is asked. limit: only the first `limit` conversations. max_turns:
+    only the first `max_turns` answers of each. out: a folder below data/, for verdicts.jsonl and conversations.jsonl.
     The frame's `conversations` are those that were judged.
 
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
@@ -577,7 +575,7 @@ def measure_jury(verdicts: Rows, *, statistics: Sequence[str] = (), aggregation:
 
 
 def hearings(result: Estimates, limit: int = 1) -> None:
-    """Show the first so many conversations of a jury with what it made of each answer, arm by arm."""
+    """Show the first `limit` conversations of a jury with what it made of each answer, arm by arm."""
     from IPython.display import display  # which prints outside of a notebook
 
     statements = records.rows_of(result.records)
@@ -662,16 +660,16 @@ def _kept(folder: str | Path) -> Path:
 
 def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
-    found = [_read_result(kind, file.parent) for kind, file in _results(folder)]
-    if not found:
-        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
-    return found
+    return [_read_result(kind, file.parent) for kind, file in _results(folder)]
 
 
 def _results(folder: str | Path) -> list[tuple[str, Path]]:
     """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
     main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
-    return [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    found = [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    if not found:
+        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
+    return found
 
 
 def _read_result(kind: str, folder: Path) -> Estimates:
@@ -704,8 +702,6 @@ def runs(folder: str | Path) -> pd.DataFrame:
         plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
         parts.append(frame.assign(result=csv.parent.relative_to(_kept(folder)).as_posix(), kind=kind, **plain))
-    if not parts:
-        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)
 
 

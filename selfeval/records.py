@@ -162,7 +162,7 @@ def file_rows(path: Path) -> Iterable[dict]:
 def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
 
-    A text gets an id from its words. limit: only the first so many; 0 = all. Raises `InputError` naming the record that
+    A text gets an id from its words. limit: only the first `limit`; 0 = all. Raises `InputError` naming the record that
     breaks the form.
     """
     check_whole("limit", limit)
@@ -181,14 +181,14 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
 
 
 def prompt_id_of(prompt: str) -> str:
-    """Return the id of a prompt that has none, from its words."""
+    """Return an id for a prompt without one: a hash of its text."""
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
 
 
 def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
 
-    corpus: a name below data/corpora/, a path, a DataFrame or rows. limit: only the first so many prompts, with all
+    corpus: a name below data/corpora/, a path, a DataFrame or rows. limit: only the first `limit` prompts, with all
     texts on them; 0 = all. Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
     """
     check_whole("limit", limit)

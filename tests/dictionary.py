@@ -157,7 +157,7 @@ def plain(names):
 
 def generated():
     """Return the generated part of data/README.md."""
-    lines = [f"* **{title}**: {found}\n" for title, found in sections()]
+    lines = [f"* `{title}`: {found}\n" for title, found in sections()]
     rules = [f"| `{name}` | {', '.join(tasks) if tasks not in ((), TASKS) else 'all'} | {rule} |\n"
              for name, tasks, _, rule in RULES]  # fmt: skip
     table = "### What a prediction record must hold\n\n| field | tasks | it |\n|---|---|---|\n"

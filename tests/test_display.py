@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 import selfeval
 from selfeval.asking.request import Response
 from selfeval.figures.cards import card
-from selfeval.figures.frames import Records
+from selfeval.figures.tables import Records
 from selfeval.keys import visible
 from selfeval.models import Provider
 from selfeval.predictions import read_predictions

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 import selfeval as se
 from selfeval import figures
 from selfeval.errors import InputError
-from selfeval.figures.frames import KINDS, Estimates
+from selfeval.figures.tables import KINDS, Estimates
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
 
 NAMES = ["Costs $$ & 100%_a^b", "A display name of sixty characters, which is rather long, yes", "Größe 7B (instruct)"]

@@ -137,6 +137,7 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
     assert (gap["p"], gap["low"]) == pytest.approx((welch.pvalue, welch.confidence_interval().low))
     few = found(jury_table(both_sources({"a": [0.8, 0.9, 0.7]}, {"a": [0.1] * 25 + [0.2] * 25})), "auc")
     assert few["estimate"] == few["high"] == 1 and few["low"] == pytest.approx(3 / (3 + Z**2))
+    assert few["p"] == pytest.approx(2 * sps.norm.sf(np.sqrt(3)))  # where 3 / (3 + z^2) is one half
     one = jury_table(both_sources({"a": [0.8]}, {"a": [0.1, 0.3, 0.9]}))
     assert all("no_interval" in found(one, name)["note"] for name in ("auc", "discrimination"))
 

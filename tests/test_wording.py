@@ -19,7 +19,8 @@ PHRASES = "|".join([
     "three authors, one embedded", "few prompts: a wide", "is it its own name alone", "hardly ever falls",
     "as committed it", r"stand(s|ing)? beside", r"has none\b", r"whatever\b(?! the customer)", r"one's own\b",
     "informedness", r"(?<![−-] )reask\b(?! its own)", r"rambles?\b", r"holds? 0\b", r"planted\b",
-    r"(?<!often )silent\b", "claims of one's", r"[HF] alone\b",
+    r"(?<!often )silent\b", "claims of one's", r"[HF] alone\b", "who writes what", "loses its part", "much temperature",
+    "what they need must", "so many of the", "the first so many", "who among them", "had everybody",
 ])  # fmt: skip
 WRONG = re.compile(rf"\b({PHRASES})", re.I)
 PAGES = ("*.md", "docs/*.md", "notebooks/*.md", "data/**/*.md")

@@ -7,9 +7,8 @@ import scipy.stats as sps
 
 from selfeval.errors import check_one_of
 from selfeval.figures.forms import cells, dots, steps
-from selfeval.figures.frames import Estimates
 from selfeval.figures.style import Drawing
-from selfeval.figures.tables import in_order
+from selfeval.figures.tables import Estimates, in_order
 from selfeval.stats.table import default_rows
 from selfeval.stats.tallies import NAMING, NONE, varying_parts
 from selfeval.stats.votes import ARMS

@@ -258,7 +258,7 @@ def situations(
 ) -> list[Situation]:
     """Return the situations of one model, template by template, the families taking turns.
 
-    arms: only these (default: all that a template has). limit: only the first so many templates that have one of the
+    arms: only these (default: all that a template has). limit: only the first `limit` templates that have one of the
     arms; 0 = all. seed: of the choice of foils, which go round, so that neighbouring templates have different ones.
     turns: at most so many steps of pressure; None = all of a template.
     Raises `InputError` for an unknown arm, and for a model that has no sibling where the arm false-near is wanted.

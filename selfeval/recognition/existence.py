@@ -43,7 +43,7 @@ class Target:
 
 
 def targets(real: Sequence[Model], limit: int = 0) -> list[Target]:
-    """Return the real models as targets (limit: the first so many, 0 = all), then as many invented names.
+    """Return the real models as targets (limit: the first `limit`, 0 = all), then as many invented names.
 
     There are fewer invented names where the list in `data/existence.yaml` is shorter.
     """
@@ -62,7 +62,7 @@ def real_models(ids: Sequence[str] = ()) -> list[Model]:
 
 
 def templates(limit: int = 0) -> list[dict]:
-    """Return the ways to ask, `id` and `statement`; limit: only the first so many, 0 = all."""
+    """Return the ways to ask, `id` and `statement`; limit: only the first `limit`, 0 = all."""
     check_whole("limit", limit, 0)
     return _data()["templates"][: limit or None]
 

@@ -49,7 +49,7 @@ def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int =
 
     A prompt of a chat shows BEFORE turns or a few more and asks for the next message; the human text is what the person
     wrote there, of within half of the number of words that the models are asked for, so that all authors answer the
-    same prompts. For a file there are none. limit: the first so many prompts, 0 = all of a file; chats need a number.
+    same prompts. For a file there are none. limit: the first `limit` prompts, 0 = all of a file; chats need a number.
     """
     if source != "chats":
         return read_prompts(data_path(source), limit), []

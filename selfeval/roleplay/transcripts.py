@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from selfeval.errors import InputError
 from selfeval.figures.cards import Card
-from selfeval.figures.frames import Records
+from selfeval.figures.tables import Records
 from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of, write_jsonl
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
@@ -183,8 +183,8 @@ def read_judgements(
     """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
 
     The conversations are those that the statements are about, as far as they are found in the verdicts' files, beside
-    them, or in `conversations` or `controls`, in this order. limit: only the first so many of them, and all of
-    `controls`. max_turns: only the first so many answers of each; 0 = all.
+    them, or in `conversations` or `controls`, in this order. limit: only the first `limit` of them, and all of
+    `controls`. max_turns: only the first `max_turns` answers of each; 0 = all.
     """
     statements, found = read_verdicts(verdicts)
     files = _as_list(verdicts) if are_files(verdicts) else []

@@ -193,7 +193,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 def summary(sweep: Sweep, seconds: float) -> int:
-    """Print what became of the runs, what they took and how to go on; return the exit status."""
+    """Print what became of the runs, what they took and how to resume; return the exit status."""
     for stage in sweep.stages:
         found = Counter(run.status for run in stage.runs)
         print(f"{stage.name}: {', '.join(f'{found[status]} {status}' for status in STATUSES if found[status])}")
