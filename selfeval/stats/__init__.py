@@ -8,14 +8,13 @@ tests; `table` writes the one long table that every evaluation has. Self-recogni
 """
 
 from selfeval.stats.contrasts import condition_contrasts, models_in_general, paired_models
-from selfeval.stats.identity import identity_table, paired_comparison
+from selfeval.stats.identity import identity_table, paired_comparison, survival_table
 from selfeval.stats.inference import detectable_difference, holm, power
 from selfeval.stats.jury import jury_table
 from selfeval.stats.readings import reading_gaps
 from selfeval.stats.real_names import existence_table
 from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.scorers import cohen_kappa, rogan_gladen
-from selfeval.stats.survival import survival_table
 from selfeval.stats.table import COLUMNS, conclusion, default_rows
 from selfeval.stats.tallies import condition_label, confusion
 
