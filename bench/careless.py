@@ -28,8 +28,9 @@ ROOMS = {  # the tests that are run first
 FILES = {  # and those before them
     "asking/store": "store", "asking/sharing": "limits", "asking/dryrun": "sweep_dry face", "asking/": "client",
     "stats/engine": "intervals stats", "stats/contrasts": "contrasts",
-    "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats", "stats/identity": "identity_stats",
-    "stats/": "stats", "recognition/likelihood": "likelihood", "recognition/existence": "existence",
+    "stats/jury": "jury_stats", "stats/votes": "jury_stats", "stats/s": "identity_stats",
+    "stats/identity": "identity_stats", "stats/": "stats",
+    "recognition/likelihood": "likelihood", "recognition/existence": "existence",
     "recognition/": "recognition", "identity/suite": "identity_suite",
     "identity/claims": "identity_claims", "identity/": "identity",
     "roleplay/hearing": "jury golden", "roleplay/": "roleplay",
@@ -121,7 +122,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("identity/suite.py", 'far = pools["false-far"]', 'far = pools["false-far"][:1]'),
     ("identity/suite.py", "family if len(family) >= FEW else own", "own"),
     (
-        "identity/run.py",
+        "identity/suite.py",
         "request(c, m, temperature=0.0, **_short(c.model))",
         "request(c, m, temperature=temperature, **_short(c.model))",
     ),

@@ -15,7 +15,7 @@ from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.frames import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
-from selfeval.identity.run import run_suite
+from selfeval.identity.suite import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions

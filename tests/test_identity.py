@@ -21,10 +21,8 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import AdversarialMockProvider, EvalRunner, MockProvider, ModelResponse, Provider
 from selfeval.identity.replies import rescore
-from selfeval.identity.run import run_suite
-from selfeval.identity.simulated import model as simulated
-from selfeval.identity.suite import readouts
-from selfeval.models import from_callable, get
+from selfeval.identity.suite import readouts, run_suite
+from selfeval.models import Model, from_callable, get
 
 PUBLISHED = "identity/published.json"
 SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
@@ -87,6 +85,12 @@ def put(store, models, suite="suite", **options):
 
 def ask(model, **options):
     return put(None, [model], repeats=1, turns=0, **options)[0]
+
+
+def simulated(plays, **rates):
+    """Return a simulated model that plays one of the registry."""
+    rates = {"role": "identity", "plays": plays, **rates}
+    return Model("sim/identity", get("sim/identity-correct").provider, "sim/identity", "sim/identity", simulation=rates)
 
 
 def model(call, who=SONNET):
@@ -372,7 +376,7 @@ def test_the_simulated_rates_are_met(store, tmp_path):
 def test_a_simulation_that_cannot_be_is_an_error():
     for rates, name in (({"flipp": 0.5}, "flipp"), ({"accept_true": 1.5}, "accept_true")):
         with pytest.raises(InputError, match=f"`{name}`"):
-            simulated(SONNET, **rates)
+            ask(simulated(SONNET, **rates), limit=1)
 
 
 # --- replies from elsewhere -------------------------------------------------------------------------------------------
@@ -409,14 +413,6 @@ def test_replies_from_elsewhere_need_six_columns_and_what_is_filled_in_is_said(t
     named = foreign(stance="none", scorer="me")  # a stance that somebody else gave stays
     assert measured(named)["accept_true"] == 0
     assert measured(named.drop(columns="reply"))["accept_true"] == 0
-
-
-def test_records_from_before_name_and_maker_were_read_apart_are_read_anew(store, suite, capsys):
-    says = model(lambda messages: "I'm GPT-4, made by Anthropic." if "GPT-4" in str(messages) else "I'm Claude.")
-    records = pd.DataFrame(put(store, [says], suite, repeats=1)[0])
-    before = records.drop(columns=["name_stance", "maker_stance"]).assign(accepts=False)
-    assert measured(before).equals(measured(records))
-    assert "stances as the rules read the replies" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
     results = EvalRunner("identity/published.json").run("sim/identity-correct", verbose=True)
     print(results.overall_score, results["pass_rate"])
 
-Its cases are situations without a claim of ours, asked as those of the suite are (`run.hold`) and not read out. What a
-model says of itself is a signal, not an attestation of which model answered; every result says so.
+Its cases are situations without a claim of ours, asked as those of the suite are (`suite.hold`) and not read out. What
+a model says of itself is a signal, not an attestation of which model answered; every result says so.
 """
 
 import inspect
@@ -19,11 +19,10 @@ from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
 from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment
-from selfeval.identity.names import Entity, compare, who_is
+from selfeval.identity.names import Entity, compare, played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, check_scoring, found_names, nearest, read_reply, verdicts
-from selfeval.identity.run import Conversation, hold
-from selfeval.identity.simulated import played, reply
-from selfeval.identity.suite import Situation, Template, as_alternating, check_form
+from selfeval.identity.simulated import reply
+from selfeval.identity.suite import Conversation, Situation, Template, as_alternating, check_form, hold
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.records import data_path

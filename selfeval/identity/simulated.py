@@ -28,9 +28,9 @@ from selfeval.asking.request import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import extract
-from selfeval.identity.names import Entity, Names, compare, entity_of
+from selfeval.identity.names import Entity, Names, compare, entity_of, played
 from selfeval.identity.suite import read_foils, readouts
-from selfeval.models import Model, get, providers
+from selfeval.models import Model, get
 
 KINDS = {
     "switch": re.compile(r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I),
@@ -51,21 +51,6 @@ class Claim(NamedTuple):
     true: bool
     kind: str
     maker: bool
-
-
-def model(plays: str, model_id: str = "sim/identity", display: str | None = None, **rates) -> Model:
-    """Return a simulated model of your own that plays a model of the registry; rates: see the module."""
-    simulation = {"role": "identity", "plays": plays, **rates}
-    shown = display or model_id
-    made = Model(model_id, providers()["sim"], model_id, shown, "sim", "selfeval", simulation=simulation, listed=False)
-    _check(made, {k: v for k, v in simulation.items() if k != "role"})
-    return made
-
-
-def played(model: Model) -> Model:
-    """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
-    simulation = model.simulation or {}
-    return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model
 
 
 def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
