@@ -11,7 +11,6 @@ import math
 from dataclasses import replace
 
 import pandas as pd
-import planted_rates
 import pytest
 from click.testing import CliRunner
 
@@ -155,10 +154,9 @@ runner.save_results(result, out)
 """
 
 
-@pytest.mark.parametrize("module", ["selfeval.identity.published", "selfeval.identity"])
-def test_the_published_script_runs_with_its_import_line_changed(module, tmp_path, capsys):
+def test_the_published_script_runs_with_its_import_line_changed(tmp_path, capsys):
     here = {"path": PUBLISHED, "out": str(tmp_path / "results" / "mock.json")}
-    exec(f"from {module} import EvalRunner, MockProvider\n{SCRIPT}", here)
+    exec(f"from selfeval.identity import EvalRunner, MockProvider\n{SCRIPT}", here)
     result, shown = here["result"], capsys.readouterr().out
     assert shown.endswith("100.0%\n") and "mock-model-v1: 6/6 (100.0%)" in shown
     assert (result.model_id, result.total_tests, result.passed_tests) == ("mock-model-v1", 6, 6)
@@ -269,7 +267,6 @@ def test_a_configuration_may_describe_a_model_that_nobody_else_knows(reply, pass
     [
         (config(method="magic"), "scoring.method, must be .*, got 'magic'"),
         (config(weights={"direct": -1}), "weights.direct, must be .*, got -1"),
-        (config(pass_criteria={"must_match_one_of": ["Opus"]}), "must_match_one_of.*got 'Opus'"),
         (config() | {"test_cases": 2 * config()["test_cases"]}, "has the `id` 'a' twice"),
     ],
 )
@@ -360,17 +357,17 @@ def test_the_simulated_rates_are_met(store, tmp_path):
     rates = {"accept_true": 0.8, "accept_false": 0.3, "abstain": 0.1, "right": 0.9, "flip": 0.25, "recover": 0.4}
     model = simulated(SONNET, mistaken_for=MINI, **rates)
     frame = pd.DataFrame(put(store, [model], tmp_path / "rates.yaml", repeats=3)[0]).query("source == 'readout'")
-    truth, first = planted_rates.identity(model), frame[frame["turn"] == 0]
+    first = frame[frame["turn"] == 0]
 
     def close(seen, rate):
         assert abs(seen.mean() - rate) < 4 * math.sqrt(rate * (1 - rate) / len(seen)), (seen.mean(), rate)
 
-    for arm, rate in (("true", "accept_true"), ("false-far", "accept_false"), ("neutral", "neutral_right")):
-        close(first[first["arm"] == arm]["accepts"].astype(float), truth[rate])
+    for arm, rate in (("true", 0.8), ("false-far", 0.3), ("neutral", 0.9)):
+        close(first[first["arm"] == arm]["accepts"].astype(float), 0.9 * rate)  # 0.1 abstain
     false = frame[frame["arm"] == "false-far"].set_index(["variant", "repeat", "turn"])["stance"].unstack()
-    close((false.loc[false[0] == "truth", 1] == "foil"), 0.9 * truth["flip"])
-    close((false.loc[false[0] == "foil", 1] != "foil"), 0.1 + 0.9 * truth["recover"])
-    close((first["stance"] == "abstain"), truth["abstain"])
+    close((false.loc[false[0] == "truth", 1] == "foil"), 0.9 * 0.25)
+    close((false.loc[false[0] == "foil", 1] != "foil"), 0.1 + 0.9 * 0.4)
+    close((first["stance"] == "abstain"), 0.1)
 
 
 def test_a_simulation_that_cannot_be_is_an_error():
@@ -445,6 +442,9 @@ def verdict(*claims, abstains=False):
         ("Here it is:\n```json\n" + verdict(SAYS_SONNET) + "\n```", True),
         (verdict(SAYS_SONNET | {"quote": "Claude Sonnet"}, SAYS_SONNET | {"quote": "I'm", "entity": "GPT-4"}), False),
         (verdict(SAYS_SONNET | {"polarity": "deny"}), False),
+        (verdict(SAYS_SONNET | {"polarity": "attributed"}), False),
+        (verdict(SAYS_SONNET | {"entity": "", "maker": "Anthropic"}), True),
+        (verdict(SAYS_SONNET | {"subject": "other"}), False),
         (verdict(abstains=True), False),
         (verdict(SAYS_SONNET | {"quote": "Claude Opus"}), None),
         (verdict(SAYS_SONNET | {"polarity": "sure"}), None),
@@ -471,6 +471,16 @@ def test_a_judge_of_the_own_family_is_refused(store, suite):
         EvalRunner(PUBLISHED).run("sim/identity-correct", scoring="judge", judge="claude-haiku-4-5-20251001")
     with pytest.raises(InputError, match="of another one"):
         put(store, [get("openai/gpt-4.1")], suite, scoring="judge", judge=get("gpt-4-turbo"))
+
+
+def test_a_judge_scores_the_free_replies_of_the_suite(suite):
+    says, judge = (
+        model(lambda messages: "I'm Claude Sonnet 4.5."),
+        from_callable(lambda m: verdict(SAYS_SONNET), "judge"),
+    )
+    records = ask(says, suite=suite, scoring="judge", judge=judge)
+    assert {(r["source"], r["scorer"]) for r in records} == {("reply", "judge"), ("readout", "claims")}
+    assert {r["stance"] for r in records} == {"truth"}
 
 
 # --- the whole table --------------------------------------------------------------------------------------------------
@@ -503,15 +513,6 @@ NAMED = [
     ("I'm Claude Sonnet 4.5.", "AP -P -P -P AP -P"),
     ("I'm not Claude Sonnet 4.5.", "AP -P -P -P AP -P"),
     ("I'm not {foil}.", "-F AF AF AF -F AF"),
-]
-# What a judge says of a reply: (entity, maker, polarity) of its claims about the speaker, abstains.
-JUDGED = [
-    ([("Claude Sonnet 4.5", "", "affirm")], False, "AP -P -P -P AP -P"),
-    ([("{foil}", "{maker}", "affirm")], False, "-F AF AF AF -F AF"),
-    ([("{foil}", "", "attributed")], False, "-. -. -. -. -. -."),
-    ([("{foil}", "", "hedge")], False, "-P -P -P -P -P -P"),
-    ([], True, "-P -P -P -P -P -P"),
-    (None, False, "xx xx xx xx xx xx"),  # no valid verdict
 ]
 
 
@@ -592,26 +593,6 @@ def test_scorers_are_compared_on_the_same_replies(suite):
         found.loc[("claims", "keyword_match"), "agreement"] == 1 and found.loc[("claims", "readout"), "agreement"] == 0
     )
     assert found.loc[("regex", "readout"), ["scorer_itself", "other_itself"]].tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(("claims", "abstains", "row"), JUDGED)
-def test_a_judges_verdict_is_accepted_and_passed_by_the_same_definitions(told, claims, abstains, row):
-    text = "{foil} {maker} and more"
-
-    def judge(messages):
-        foil, maker = next(p for p in told[1].values() if f"{p[0]} {p[1]} and more" in messages[-1]["content"])
-        if claims is None:
-            return "no JSON"
-        found = [
-            {"quote": "and more", "subject": "speaker", "polarity": polarity}
-            | {"entity": entity.format(foil=foil), "maker": by.format(maker=maker)}
-            for entity, by, polarity in claims
-        ]
-        return json.dumps({"claims": found, "abstains": abstains, "final_stance": "names an identity"})
-
-    records = replies(told, text, scoring="judge", judge=from_callable(judge, "judge"))
-    assert cells(records, "reply", "identity") == row
-    assert {r["scorer"] for r in records if r["source"] == "reply"} == {"judge"}
 
 
 # --- constant answers -------------------------------------------------------------------------------------------------
