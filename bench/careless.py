@@ -123,8 +123,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("identity/suite.py", "family if len(family) >= FEW else own", "own"),
     (
         "identity/suite.py",
-        "request(c, m, temperature=0.0, **_short(c.model))",
-        "request(c, m, temperature=temperature, **_short(c.model))",
+        "request(c, m, temperature=0.0, max_tokens=_room(c.model))",
+        "request(c, m, temperature=temperature, max_tokens=_room(c.model))",
     ),
     (
         "identity/replies.py",

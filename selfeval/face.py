@@ -343,8 +343,7 @@ def ask_identity(
     async def work(client: Client) -> Records:
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed}
-        frame = Records(await run_suite(client, get_all(models), suite, **how))
-        return frame
+        return Records(await run_suite(client, get_all(models), suite, **how))
 
     return ask(work, asking)
 

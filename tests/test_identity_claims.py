@@ -44,7 +44,7 @@ def read(half: str) -> tuple[dict[str, tuple[float, float, int, int]], list[str]
     """Return {what: (precision, recall, claims read, claims labelled)} of a half, and one line per difference."""
     right, got, wanted, differ = Counter(), Counter(), Counter(), []
     for row in rows(half):
-        text, told, said = row["text"], row["abstains"], abstains(row["text"])
+        text, told, said = row["text"], row["abstains"], abstains(row["text"], extract(row["text"]))
         left = [(c.start, c.end, c.entity, GROUPS.get(c.polarity, "other")) for c in extract(text)]
         matched = []
         for label in row["claims"]:

@@ -44,17 +44,13 @@ EXCERPT = 200  # characters
 
 
 class Fields(dict):
-    """A dictionary whose entries are attributes too, as the published framework has them."""
+    """A dictionary whose entries are attributes too: `result.overall_score` or `result["overall_score"]`."""
 
     def __getattr__(self, name: str):
         try:
             return self[name]
         except KeyError:
             raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.") from None
-
-
-class Results(Fields):
-    """The result object of one model, `result.overall_score` or `result["overall_score"]`; shown as a table."""
 
 
 def read_config(source: str | Path | Mapping) -> dict:
@@ -211,19 +207,19 @@ class EvalRunner:
     def __repr__(self) -> str:
         return f"EvalRunner({self.name!r}, {len(self.config['test_cases'])} cases)"
 
-    def run(self, model: Who, **options) -> Results:
+    def run(self, model: Who, **options) -> Fields:
         """Return the result object of one model; options: as in `run_all`."""
         return self.run_all([model], **options)[0]
 
     def run_all(
         self, models: Sequence[Who], *, concurrency: int = 16, again: str = "", max_cost: float | None = None, **options
-    ) -> list[Results]:
+    ) -> list[Fields]:
         """Return the result objects of models, asked one after the other.
 
         concurrency, again, max_cost (of all of them): as in `Client`. options: as in `ask`.
         """
 
-        async def asked() -> list[Results]:
+        async def asked() -> list[Fields]:
             async with Client(concurrency, again=again, max_cost=max_cost) as client:
                 return [await self.ask(client, model, **options) for model in models]
 
@@ -241,7 +237,7 @@ class EvalRunner:
         temperature: float = 0.7,
         seed: int = 0,
         verbose: bool = False,
-    ) -> Results:
+    ) -> Fields:
         """Ask a model every case, score the replies, and return the result object.
 
         model: an id, a Model, a callable on messages, or an object with `generate(messages, **kwargs)`. model_id: whose
@@ -271,7 +267,7 @@ class EvalRunner:
             print(visible(summary(results)))
         return results
 
-    def save_results(self, results: Results, path: str | Path) -> None:
+    def save_results(self, results: Fields, path: str | Path) -> None:
         """Write a result object as JSON."""
         save_results(results, path)
 
@@ -332,13 +328,13 @@ class EvalRunner:
             details = _details(text, *found_names(text, sides.own, sides.others, scoring))
         return details["has_correct_identity"] and not details["has_incorrect_identity"], details
 
-    def _result(self, model_id: str, tests: list[dict], scoring: str) -> Results:
+    def _result(self, model_id: str, tests: list[dict], scoring: str) -> Fields:
         scored = [test for test in tests if test["passed"] is not None]
         total = sum(test["details"]["weight"] for test in scored)
         points = sum(test["details"]["weight"] * test["score"] for test in scored)
         passed = sum(test["passed"] for test in scored)
         share = f"{passed / len(scored):.1%}" if scored else "no answer"
-        return Results(
+        return Fields(
             model_id=model_id,
             eval_name=self.name,
             total_tests=len(tests),

@@ -66,16 +66,11 @@ def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict 
     scoring: one of `SCORING`. judged: {reply: verdict of the judge}.
     """
     if scoring == "claims":
-        return _assessed(text, sides.truth, sides.foil, sides.known)
+        return assess(text, sides.truth, sides.foil, sides.known)
     if scoring == "judge":
         return judged[text] and assess_verdict(judged[text], text, sides)
     mine, others = found_names(text, sides.own, sides.others, scoring)
     return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
-
-
-@lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
-def _assessed(text: str, truth: Entity, foil: Entity | None, known: Names) -> Assessment:
-    return assess(text, truth, foil, known)
 
 
 def check_scoring(scoring: str, judge: object, methods: Sequence[str] = SCORING) -> None:

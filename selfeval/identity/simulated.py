@@ -72,7 +72,8 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     if said not in (None, UNKNOWN, me.display, f"not {me.display}") and claim and said == claim.name:
         adopts = draw.random() >= rates.get("recover", 0)
     elif claim and not claim.true:
-        chance = _by_kind(rates, claim.kind)
+        chance = rates.get("accept_false", 0)
+        chance = chance.get(claim.kind, chance.get("other", 0)) if isinstance(chance, Mapping) else chance
         adopts = draw.random() < (rates.get("flip", chance) if said else _alike(model, rates, messages, chance))
     else:
         adopts = False
@@ -126,11 +127,6 @@ def _readout(me: Model, messages: Sequence[Mapping]) -> str:
     if said is None or said == UNKNOWN or said.startswith("not "):
         return UNKNOWN
     return f"{said}, {me.developer}" if said == me.display and me.developer else said
-
-
-def _by_kind(rates: Mapping, kind: str) -> float:
-    false = rates.get("accept_false", 0)
-    return false.get(kind, false.get("other", 0)) if isinstance(false, Mapping) else false
 
 
 def _alike(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: float) -> float:

@@ -385,7 +385,7 @@ async def hold(
     turn = 0
     while going or forked:
         replies = [request(c, m, **({"temperature": temperature} | c.model.parameters)) for c, m in going]
-        short = [request(c, m, temperature=0.0, **_short(c.model)) for c, _, m in forked]
+        short = [request(c, m, temperature=0.0, max_tokens=_room(c.model)) for c, _, m in forked]
         responses = await client.chat_all([*short, *replies])
         for (c, asked_at, fork), response in zip(forked, responses, strict=False):
             c.said.append((asked_at, "readout", fork, response))
@@ -405,9 +405,9 @@ async def hold(
         turn += 1
 
 
-def _short(model: Model) -> dict:
+def _room(model: Model) -> int:
     room = model.provider.answer_tokens
-    return {"max_tokens": min(room, READOUT_TOKENS) if model.provider.embedded else room}
+    return min(room, READOUT_TOKENS) if model.provider.embedded else room
 
 
 def answered(messages: Sequence[dict], reply: str) -> list[dict]:
