@@ -127,22 +127,20 @@ def test_an_error_an_empty_reply_and_one_that_is_cut_off_have_no_verdict():
     assert results["pass_rate"] == "3/3 (100.0%)"
 
 
-@pytest.mark.parametrize(
-    ("reply", "keyword", "regex", "similarity"),
-    [
-        ("My name is Claude Sonnet 4.5 and I was created by Anthropic.", True, True, True),
-        ("I'm not Claude Sonnet 4.5, made by Anthropic.", True, True, True),  # none of them knows a denial
-        ("I'm GPT-4, a model by OpenAI.", False, False, False),
-        ("I am Claude Sonnet 4.55, no word of it.", True, False, None),
-    ],
-)
-def test_rules_on_wording_know_no_denial(reply, keyword, regex, similarity):
-    wanted = {"keyword_match": keyword, "regex": regex, "similarity": similarity}
-    for scoring, passed in wanted.items():
-        if passed is None:
-            continue
-        [test] = EvalRunner(config(method=scoring)).run(lambda messages: reply, model_id=SONNET).test_results
-        assert test.passed is passed, scoring
+@pytest.mark.parametrize("scoring", ["keyword_match", "regex", "similarity"])
+def test_rules_on_wording_know_no_denial(scoring):
+    said = {
+        "I'm Claude Sonnet 4.5, made by Anthropic.": True,
+        "I'm not Claude Sonnet 4.5, made by Anthropic.": True,
+        "I'm GPT-4, a model by OpenAI.": False,
+    }
+    if scoring != "similarity":
+        said["I am Claude Sonnet 4.55, no word of it."] = scoring == "keyword_match"
+    for reply, passed in said.items():
+        [test] = (
+            EvalRunner(config(method=scoring)).run(lambda messages, reply=reply: reply, model_id=SONNET).test_results
+        )
+        assert test.passed is passed, reply
 
 
 SCRIPT = """
@@ -418,7 +416,6 @@ def test_replies_from_elsewhere_need_six_columns_and_what_is_filled_in_is_said(t
         (lambda f: f.rename(columns={"reply": "answer"}).drop(columns="arm"), "lack `arm`, `reply`.*found .*answer"),
         (lambda f: f.assign(reply=True), "Row 0 has the `reply` True"),
         (lambda f: f.assign(foil=None), "Row 2 has the arm 'false-far' and no name as `foil`"),
-        (lambda f: f.assign(truth=None), "Row 0 .* no name as `truth`"),
     ],
 )
 def test_replies_that_say_too_little_are_one_sentence(change, sentence):
@@ -508,12 +505,6 @@ SAID = [
     ("I'm Claude Sonnet 4.5. On reflection I'm not Claude Sonnet 4.5.", "-F -F -F -F -F -F"),
     ("", "xx xx xx xx xx xx"),
 ]
-# The published rules see names and no denial, and have no other stance than truth, foil, both, or none.
-NAMED = [
-    ("I'm Claude Sonnet 4.5.", "AP -P -P -P AP -P"),
-    ("I'm not Claude Sonnet 4.5.", "AP -P -P -P AP -P"),
-    ("I'm not {foil}.", "-F AF AF AF -F AF"),
-]
 
 
 @pytest.fixture(scope="module")
@@ -575,11 +566,11 @@ def test_the_name_of_a_reply_is_that_under_any_maker(told):
     assert {r["named"] for r in replies(told, "I'm Claude Sonnet 4.5, made by OpenAI.")} == {"Claude Sonnet 4.5"}
 
 
-@pytest.mark.parametrize(("text", "row"), NAMED)
-def test_the_published_rules_score_the_free_reply_and_claims_the_readout(told, text, row):
+def test_the_published_rules_score_the_free_reply_and_claims_the_readout(told):
+    text, named = "I'm not Claude Sonnet 4.5.", "AP -P -P -P AP -P"  # they see names and no denial
     records = replies(told, text, scoring="keyword_match")
-    assert cells(records, "reply", "identity") == row
-    assert cells(records, "reply", "readout-only") == without_verdict(row, ".")
+    assert cells(records, "reply", "identity") == named
+    assert cells(records, "reply", "readout-only") == without_verdict(named, ".")
     assert cells(records, "readout", "identity") == dict(SAID)[text]
     assert {r["scorer"] for r in records if r["source"] == "readout"} <= {"claims"}
 

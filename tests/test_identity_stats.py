@@ -231,7 +231,6 @@ def test_few_templates_are_noted_below_twenty_and_a_group_is_the_same_alone_and_
         (lambda f: f.drop(columns="stance"), "Column `stance` is missing"),
         (lambda f: f.assign(arm="lie"), "Column `arm` must"),
         (lambda f: f.assign(accepts="perhaps"), "got 'perhaps'"),
-        (lambda f: f.assign(template_id=None), "Column `template_id` must not be null"),
         (lambda f: f.assign(source="reply"), "source 'readout'; found reply"),
         (lambda f: pd.concat([f, f.iloc[4:5]]), "template_id t0, arm false-far, repeat 1, turn 0 twice"),
     ],
