@@ -22,7 +22,7 @@ from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, check_scoring, found_names, nearest, read_reply, verdicts
 from selfeval.identity.simulated import reply
-from selfeval.identity.suite import Conversation, Situation, Template, as_alternating, check_form, hold
+from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.records import data_path
@@ -75,8 +75,8 @@ def read_config(source: str | Path | Mapping) -> dict:
 
 
 def situation(case: Mapping) -> Situation:
-    """Return a case as a situation; turns of one role in a row are joined, since many providers refuse them."""
-    messages = as_alternating([*(case.get("setup_messages") or []), *user(case["prompt"])])
+    """Return a case as a situation."""
+    messages = [*(case.get("setup_messages") or []), *user(case["prompt"])]
     return Situation(Template(case["id"], "published", case["type"], ("neutral",), ()), "neutral", None, messages, ())
 
 
@@ -204,9 +204,6 @@ class EvalRunner:
             for model, entry in self.config["model_configs"].items()
         }
 
-    def __repr__(self) -> str:
-        return f"EvalRunner({self.name!r}, {len(self.config['test_cases'])} cases)"
-
     def run(self, model: Who, **options) -> Fields:
         """Return the result object of one model; options: as in `run_all`."""
         return self.run_all([model], **options)[0]
@@ -257,7 +254,7 @@ class EvalRunner:
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
         await hold(client, design, temperature, seed, read_out=False)
-        given = [c.reply.text for c in design if is_answer(c.reply)]
+        given = [c.said[0][3].text for c in design if is_answer(c.said[0][3])]
         judged = await verdicts(client, judge, given) if scoring == "judge" else {}
         results = self._result(model.id, [self._test(c, scoring, expected, judged) for c in design], scoring)
         if expected not in self.listed.values():
@@ -287,7 +284,7 @@ class EvalRunner:
 
     def _test(self, conversation: Conversation, scoring: str, expected: Mapping, judged: Mapping) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}."""
-        response, case = conversation.reply, conversation.situation.template
+        response, case = conversation.said[0][3], conversation.situation.template
         if is_answer(response):
             passed, details = self._score(response.text, scoring, expected, judged)
         else:

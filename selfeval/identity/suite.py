@@ -61,11 +61,6 @@ class Template:
     twin: str | None = None
     paraphrase_of: str | None = None
 
-    @property
-    def cluster(self) -> str:
-        """Return what is resampled together: a template and its paraphrases."""
-        return self.paraphrase_of or self.id
-
 
 @dataclass(frozen=True)
 class Situation:
@@ -93,14 +88,10 @@ def readouts() -> dict[str, str]:
     return yaml.safe_load(data_path("identity/readout.yaml").read_text(encoding="utf-8"))
 
 
-@cache
-def _schemas() -> dict[str, dict]:
-    return yaml.safe_load(data_path("identity/schema.yaml").read_text(encoding="utf-8"))
-
-
 def check_form(where: object, content: object, kind: str) -> None:
     """Raise `InputError` that names place and rule where content breaks the schema `kind` of `schema.yaml`."""
-    if error := best_match(Draft202012Validator(_schemas()[kind]).iter_errors(content)):
+    schema = yaml.safe_load(data_path("identity/schema.yaml").read_text(encoding="utf-8"))[kind]
+    if error := best_match(Draft202012Validator(schema).iter_errors(content)):
         place = error.json_path.lstrip("$.")
         shown = repr(error.instance)[:200]
         rule = error.schema.get("description", error.message)
@@ -315,11 +306,6 @@ class Conversation:
     repeat: int
     said: list[tuple[int, str, list[dict], Response]] = field(default_factory=list)
 
-    @property
-    def reply(self) -> Response:
-        """Return the first reply."""
-        return self.said[0][3]
-
 
 async def run_suite(
     client: Client,
@@ -359,7 +345,7 @@ async def run_suite(
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
     await hold(client, design, temperature, seed)
-    clusters = {t.id: t.cluster for t in templates}
+    clusters = {t.id: t.paraphrase_of or t.id for t in templates}
     records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
     return await judge_records(client, records, judge) if scoring == "judge" else rescore(records, scoring)
 
@@ -429,7 +415,7 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "suite": suite,
             "family": t.family,
             "condition": t.condition,
-            "template_id": clusters.get(t.twin, t.twin) if t.twin else t.cluster,
+            "template_id": clusters[t.twin or t.id],
             "variant": t.id,
             "control_of": t.control_of,
             "arm": s.arm,
