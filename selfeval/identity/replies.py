@@ -197,7 +197,6 @@ def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping
 
     scoring: one of `SCORING`. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
     """
-    check_scoring(scoring, judged)
     foils = {(r["foil"], r["foil_maker"]) for r in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
     return [_scored(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]

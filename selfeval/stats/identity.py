@@ -37,8 +37,6 @@ Every conversation counts alike there. There is no log-rank test, since repeats 
 compare restricted means by their intervals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, product
 
