@@ -61,6 +61,11 @@ class Template:
     twin: str | None = None
     paraphrase_of: str | None = None
 
+    @property
+    def cluster(self) -> str:
+        """Return what is resampled together: a template and its paraphrases."""
+        return self.paraphrase_of or self.id
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -345,7 +350,7 @@ async def run_suite(
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
     await hold(client, design, temperature, seed)
-    clusters = {t.id: t.paraphrase_of or t.id for t in templates}
+    clusters = {t.id: t.cluster for t in templates}
     records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
     return await judge_records(client, records, judge) if scoring == "judge" else rescore(records, scoring)
 
