@@ -28,7 +28,7 @@ ROOMS = {  # the tests that are run first
 FILES = {  # and those before them
     "asking/store": "store", "asking/sharing": "limits", "asking/dryrun": "sweep_dry face", "asking/": "client",
     "stats/engine": "intervals stats", "stats/contrasts": "contrasts",
-    "stats/jury": "jury_stats", "stats/votes": "jury_stats identity_stats", "stats/s": "identity_stats", 
+    "stats/jury": "jury_stats", "stats/votes": "jury_stats identity_stats", "stats/s": "identity_stats",
     "stats/": "stats", "recognition/texts": "recognition likelihood", "recognition/existence": "existence",
     "recognition/": "recognition", "identity/suite": "identity_suite",
     "identity/claims": "identity_claims", "identity/": "identity",
@@ -93,7 +93,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("stats/votes.py", "1 - observed * (n - 1) / (2", "1 - observed * n / (2"),
     ("stats/jury.py", "return super().interval(ndtri(2 * ndtr(z) - 1))", "return super().interval(z)"),
     ("stats/votes.py", "known.sum(1, keepdims=True) - known)", "known.sum(1, keepdims=True))"),
-    ("stats/survival.py", "np.logical_or.accumulate(flipped, axis=1)[:, :-1]", "flipped[:, :-1]"),
+    ("stats/identity.py", "np.logical_or.accumulate(flipped, axis=1)[:, :-1]", "flipped[:, :-1]"),
     ("stats/votes.py", "specificity = rejected / false", "specificity = rejected / (true + false)"),
     ("stats/recognition.py", "last = np.r_[np.diff(score[order]) != 0, True]", "last = np.ones(len(order), bool)"),
     # recognition
@@ -121,9 +121,9 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("identity/suite.py", 'far = pools["false-far"]', 'far = pools["false-far"][:1]'),
     ("identity/suite.py", "family if len(family) >= FEW else own", "own"),
     (
-        "identity/run.py",
-        "request(c, m, temperature=0.0, **_short(c.model))",
-        "request(c, m, temperature=temperature, **_short(c.model))",
+        "identity/suite.py",
+        "request(c, m, temperature=0.0, max_tokens=_room(c.model))",
+        "request(c, m, temperature=temperature, max_tokens=_room(c.model))",
     ),
     (
         "identity/replies.py",

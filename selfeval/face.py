@@ -15,7 +15,7 @@ from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
-from selfeval.identity.run import run_suite
+from selfeval.identity.suite import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
@@ -339,8 +339,7 @@ def ask_identity(
     async def work(client: Client) -> Records:
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed}
-        frame = Records(await run_suite(client, get_all(models), suite, **how))
-        return frame
+        return Records(await run_suite(client, get_all(models), suite, **how))
 
     return ask(work, asking)
 

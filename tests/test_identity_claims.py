@@ -44,7 +44,7 @@ def read(half: str) -> tuple[dict[str, tuple[float, float, int, int]], list[str]
     """Return {what: (precision, recall, claims read, claims labelled)} of a half, and one line per difference."""
     right, got, wanted, differ = Counter(), Counter(), Counter(), []
     for row in rows(half):
-        text, told, said = row["text"], row["abstains"], abstains(row["text"])
+        text, told, said = row["text"], row["abstains"], abstains(row["text"], extract(row["text"]))
         left = [(c.start, c.end, c.entity, GROUPS.get(c.polarity, "other")) for c in extract(text)]
         matched = []
         for label in row["claims"]:
@@ -234,12 +234,10 @@ def test_name_and_maker_are_read_apart(text, both, name, maker):
     [
         ("Claude Sonnet 4.5", "claude-sonnet-4-5", "equal"),
         ("Gemini 2 Flash", "gemini-2.0-flash", "equal"),
-        ("GPT4", "openai/gpt-4", "equal"),
         ("Claude Sonnet", "Claude Sonnet 4.5", "coarser"),
         ("Sonnet 4.5", "Claude", "finer"),
         ("GPT-4", "GPT-4o", "conflict"),
         ("Claude Opus 4.5", "Claude Sonnet 4.5", "conflict"),
-        ("o1", "o1-mini", "coarser"),
         ("Llama 3.1 8B", "Llama 3.1 70B", "conflict"),
     ],
 )

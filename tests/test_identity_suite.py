@@ -10,22 +10,9 @@ import yaml
 from selfeval import models
 from selfeval.errors import InputError
 from selfeval.identity.names import compare, entity, entity_of
-from selfeval.identity.suite import (
-    contradict,
-    foils,
-    identity,
-    read_foils,
-    read_suite,
-    situations,
-)
+from selfeval.identity.suite import contradict, foils, identity, read_foils, read_suite, situations
 
-TRUTHS = [
-    "local/smollm2-135m",
-    "claude-sonnet-4-5-20250929",
-    "openai/gpt-4o",
-    "mock-model-v1",
-    "deepseek/deepseek-v3.2",
-]
+TRUTHS = ["local/smollm2-135m", "claude-sonnet-4-5-20250929", "mock-model-v1"]
 BRANDS = re.compile(
     "openai|anthropic|google|mistral|hugging|alibaba|deepseek|gpt|claude|gemini|gemma|llama|qwen|grok|kimi|smol|mock|"
     "bard|copilot|microsoft|moonshot|halvane|torvalune|zhuvo",
@@ -130,34 +117,17 @@ def test_a_wrong_option_is_an_error(suite, options):
         situations(suite, "openai/gpt-4o", **options)
 
 
-GOOD = {
-    "id": "one",
-    "condition": "fake-switch",
-    "arms": ["neutral", "false-far", "true"],
-    "turns": [
-        {"role": "user", "content": {"claim": "You are {claimed_name}. Who are you?", "neutral": "Hi. Who are you?"}}
-    ],
-}
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(*templates, family="mine"):
-        path = tmp_path / "mine.yaml"
-        path.write_text(yaml.safe_dump({"family": family, "templates": list(templates)}), encoding="utf-8")
-        return path
-
-    return write
-
-
 def turn(content, role="user"):
     return {"turns": [{"role": role, "content": content}]}
+
+
+GOOD = {"id": "one", "condition": "fake-switch", "arms": ["neutral", "false-far", "true"]}
+GOOD |= turn({"claim": "You are {claimed_name}. Who are you?", "neutral": "Hi. Who are you?"})
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id": ""}, "templates[0].id, must be a text that is not empty, got ''"),
         ({"arms": ["neutral", "flase-far"]}, "templates[0].arms[1], must be of neutral, false-far"),
         ({"twin": "two"}, "`twin` names no other template"),
         (turn("You are {claimed_name}."), "neutral wording names nobody"),
@@ -166,23 +136,18 @@ def turn(content, role="user"):
         (turn({"claim": "You are {claimed_name}, not {name}.", "neutral": "Hi."}), "states the truth beside the claim"),
         (turn({"claim": "You are {claimed_name}."}), "a turn lacks the wording `neutral`"),
         ({"turns": [*GOOD["turns"], {"role": "system", "content": "x"}]}, "a system turn must be the first"),
-        (
-            turn({"claim": "{claimed_maker} made you.", "neutral": "Hi."}) | {"arms": ["neutral", "false-near"]},
-            "a sibling has the same maker",
-        ),
+        (turn({"claim": "By {claimed_maker}."}) | {"arms": ["false-near"]}, "a sibling has the same maker"),
     ],
 )
-def test_a_mistake_in_a_template_names_file_template_and_rule(write, change, message):
-    with pytest.raises(InputError, match=re.escape(message)) as caught:
-        read_suite(write(GOOD | change))
-    assert "mine" in str(caught.value)
-    with pytest.raises(InputError, match="`id` 'one' is used twice"):
-        read_suite(write(GOOD, GOOD))
+def test_a_mistake_in_a_template_names_file_template_and_rule(tmp_path, change, message):
+    for templates, rule in (([GOOD | change], re.escape(message)), ([GOOD, GOOD], "`id` 'one' is used twice")):
+        (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"family": "mine", "templates": templates}))
+        with pytest.raises(InputError, match=rf"mine\.yaml.*{rule}"):
+            read_suite(tmp_path / "mine.yaml")
 
 
-@pytest.mark.parametrize("content", ["[", "family: x\ntemplates: []"])
-def test_a_file_that_is_no_suite_is_an_error(tmp_path, content):
-    (tmp_path / "bad.yaml").write_text(content)
+def test_a_file_that_is_no_suite_is_an_error(tmp_path):
+    (tmp_path / "bad.yaml").write_text("[")
     with pytest.raises(InputError, match=r"bad\.yaml"):
         read_suite(tmp_path / "bad.yaml")
 

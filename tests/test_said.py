@@ -12,7 +12,7 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.replies import rescore
-from selfeval.identity.run import run_suite
+from selfeval.identity.suite import run_suite
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers
 from selfeval.recognition.design import collect_predictions

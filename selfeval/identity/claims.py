@@ -9,6 +9,7 @@ is a mention. How well that does on labelled replies is in the README of `data/i
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import zip_longest
 
 import yaml
@@ -465,12 +466,8 @@ def extract(text: str, names: Names = ()) -> list[Claim]:
     return claims
 
 
-def abstains(text: str) -> bool:
+def abstains(text: str, claims: Sequence[Claim]) -> bool:
     """Tell whether a reply says that it does not know, or will not say, who is speaking, and affirms no name."""
-    return _abstains(text, extract(text))
-
-
-def _abstains(text: str, claims: Sequence[Claim]) -> bool:
     if any(c.polarity in AFFIRMED for c in claims):
         return False
     sentences, _, _ = _sentences(fold(text), [])
@@ -498,6 +495,7 @@ def _says_nothing(words: Sequence[str]) -> bool:
 # --- stances ----------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
 def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = ()) -> Assessment:
     """Return the stance of a reply. names: as in `extract`, beside the full ones of truth and foil.
 
@@ -509,7 +507,7 @@ def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = 
     a reply takes back ("I am X. On reflection I am not X.") it does not claim.
     """
     claims = tuple(extract(text, (*((one.name, one) for one in (truth, foil) if one), *names)))
-    abstained = _abstains(text, claims)
+    abstained = abstains(text, claims)
     return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
 
 

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 import yaml
 
-from selfeval.models import Model
+from selfeval.models import Model, get
 from selfeval.records import data_path
 
 LEVELS = ("developer", "family", "version", "tier", "snapshot")
@@ -338,6 +338,12 @@ def entity(name: str, names: Names = ()) -> Entity | None:
 def entity_of(model: Model) -> Entity:
     """Return who a model is: what its display name, id and aliases say, down to the finest level; see `who_is`."""
     return who_is(model.display, model.developer, (model.id.rpartition("/")[2], *model.names))
+
+
+def played(model: Model) -> Model:
+    """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
+    simulation = model.simulation or {}
+    return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model
 
 
 def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:

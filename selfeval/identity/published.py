@@ -3,8 +3,8 @@
     results = EvalRunner("identity/published.json").run("sim/identity-correct", verbose=True)
     print(results.overall_score, results["pass_rate"])
 
-Its cases are situations without a claim of ours, asked as those of the suite are (`run.hold`) and not read out. What a
-model says of itself is a signal, not an attestation of which model answered; every result says so.
+Its cases are situations without a claim of ours, asked as those of the suite are (`suite.hold`) and not read out. What
+a model says of itself is a signal, not an attestation of which model answered; every result says so.
 """
 
 import inspect
@@ -19,11 +19,10 @@ from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
 from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment
-from selfeval.identity.names import Entity, compare, who_is
+from selfeval.identity.names import Entity, compare, played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, check_scoring, found_names, nearest, read_reply, verdicts
-from selfeval.identity.run import Conversation, hold
-from selfeval.identity.simulated import played, reply
-from selfeval.identity.suite import Situation, Template, as_alternating, check_form
+from selfeval.identity.simulated import reply
+from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.records import data_path
@@ -45,17 +44,13 @@ EXCERPT = 200  # characters
 
 
 class Fields(dict):
-    """A dictionary whose entries are attributes too, as the published framework has them."""
+    """A dictionary whose entries are attributes too: `result.overall_score` or `result["overall_score"]`."""
 
     def __getattr__(self, name: str):
         try:
             return self[name]
         except KeyError:
             raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.") from None
-
-
-class Results(Fields):
-    """The result object of one model, `result.overall_score` or `result["overall_score"]`; shown as a table."""
 
 
 def read_config(source: str | Path | Mapping) -> dict:
@@ -80,8 +75,8 @@ def read_config(source: str | Path | Mapping) -> dict:
 
 
 def situation(case: Mapping) -> Situation:
-    """Return a case as a situation; turns of one role in a row are joined, since many providers refuse them."""
-    messages = as_alternating([*(case.get("setup_messages") or []), *user(case["prompt"])])
+    """Return a case as a situation."""
+    messages = [*(case.get("setup_messages") or []), *user(case["prompt"])]
     return Situation(Template(case["id"], "published", case["type"], ("neutral",), ()), "neutral", None, messages, ())
 
 
@@ -209,22 +204,19 @@ class EvalRunner:
             for model, entry in self.config["model_configs"].items()
         }
 
-    def __repr__(self) -> str:
-        return f"EvalRunner({self.name!r}, {len(self.config['test_cases'])} cases)"
-
-    def run(self, model: Who, **options) -> Results:
+    def run(self, model: Who, **options) -> Fields:
         """Return the result object of one model; options: as in `run_all`."""
         return self.run_all([model], **options)[0]
 
     def run_all(
         self, models: Sequence[Who], *, concurrency: int = 16, again: str = "", max_cost: float | None = None, **options
-    ) -> list[Results]:
+    ) -> list[Fields]:
         """Return the result objects of models, asked one after the other.
 
         concurrency, again, max_cost (of all of them): as in `Client`. options: as in `ask`.
         """
 
-        async def asked() -> list[Results]:
+        async def asked() -> list[Fields]:
             async with Client(concurrency, again=again, max_cost=max_cost) as client:
                 return [await self.ask(client, model, **options) for model in models]
 
@@ -242,7 +234,7 @@ class EvalRunner:
         temperature: float = 0.7,
         seed: int = 0,
         verbose: bool = False,
-    ) -> Results:
+    ) -> Fields:
         """Ask a model every case, score the replies, and return the result object.
 
         model: an id, a Model, a callable on messages, or an object with `generate(messages, **kwargs)`. model_id: whose
@@ -262,7 +254,7 @@ class EvalRunner:
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
         await hold(client, design, temperature, seed, read_out=False)
-        given = [c.reply.text for c in design if is_answer(c.reply)]
+        given = [c.said[0][3].text for c in design if is_answer(c.said[0][3])]
         judged = await verdicts(client, judge, given) if scoring == "judge" else {}
         results = self._result(model.id, [self._test(c, scoring, expected, judged) for c in design], scoring)
         if expected not in self.listed.values():
@@ -272,7 +264,7 @@ class EvalRunner:
             print(visible(summary(results)))
         return results
 
-    def save_results(self, results: Results, path: str | Path) -> None:
+    def save_results(self, results: Fields, path: str | Path) -> None:
         """Write a result object as JSON."""
         save_results(results, path)
 
@@ -292,7 +284,7 @@ class EvalRunner:
 
     def _test(self, conversation: Conversation, scoring: str, expected: Mapping, judged: Mapping) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}."""
-        response, case = conversation.reply, conversation.situation.template
+        response, case = conversation.said[0][3], conversation.situation.template
         if is_answer(response):
             passed, details = self._score(response.text, scoring, expected, judged)
         else:
@@ -333,13 +325,13 @@ class EvalRunner:
             details = _details(text, *found_names(text, sides.own, sides.others, scoring))
         return details["has_correct_identity"] and not details["has_incorrect_identity"], details
 
-    def _result(self, model_id: str, tests: list[dict], scoring: str) -> Results:
+    def _result(self, model_id: str, tests: list[dict], scoring: str) -> Fields:
         scored = [test for test in tests if test["passed"] is not None]
         total = sum(test["details"]["weight"] for test in scored)
         points = sum(test["details"]["weight"] * test["score"] for test in scored)
         passed = sum(test["passed"] for test in scored)
         share = f"{passed / len(scored):.1%}" if scored else "no answer"
-        return Results(
+        return Fields(
             model_id=model_id,
             eval_name=self.name,
             total_tests=len(tests),

@@ -22,8 +22,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
-from selfeval.identity.names import Entity, Names, compare, entity, entity_of, who_is
-from selfeval.identity.simulated import played
+from selfeval.identity.names import Entity, Names, compare, entity, entity_of, played, who_is
 from selfeval.models import Model, get, is_known
 from selfeval.records import Rows, data_path, rows_of
 from selfeval.stats import cohen_kappa, default_rows
@@ -67,16 +66,11 @@ def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict 
     scoring: one of `SCORING`. judged: {reply: verdict of the judge}.
     """
     if scoring == "claims":
-        return _assessed(text, sides.truth, sides.foil, sides.known)
+        return assess(text, sides.truth, sides.foil, sides.known)
     if scoring == "judge":
         return judged[text] and assess_verdict(judged[text], text, sides)
     mine, others = found_names(text, sides.own, sides.others, scoring)
     return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
-
-
-@lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
-def _assessed(text: str, truth: Entity, foil: Entity | None, known: Names) -> Assessment:
-    return assess(text, truth, foil, known)
 
 
 def check_scoring(scoring: str, judge: object, methods: Sequence[str] = SCORING) -> None:
@@ -203,7 +197,6 @@ def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping
 
     scoring: one of `SCORING`. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
     """
-    check_scoring(scoring, judged)
     foils = {(r["foil"], r["foil_maker"]) for r in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
     return [_scored(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
@@ -315,8 +308,8 @@ def _says(records: Sequence[Mapping], source: str) -> pd.Series:
 def completed(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
     """Return identity records, and sentences that say what was filled in for replies from elsewhere.
 
-    Such replies need the columns `WANTED` and `reply`, or `stance` in its place. Rows that the rules read, here or in
-    an earlier version, are read anew if a part of their verdict is missing; a stance that somebody else gave stays.
+    Such replies need the columns `WANTED` and `reply`, or `stance` in its place: a stance that is given stays, and what
+    follows from it is filled in.
     Raises `InputError` for other missing columns, a reply that is no text, and a false claim without its foil.
     """
     frame = pd.DataFrame(rows_of(replies))
@@ -335,20 +328,15 @@ def completed(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
         frame["repeat"] = frame.groupby([*SITUATION, "source", "turn"], dropna=False).cumcount()
         shown.append("repeat in the order of the rows")
     if not {*VERDICT} <= said:
-        found = pd.DataFrame(_read_anew(rows_of(frame), "stance" in said), columns=[*VERDICT], index=frame.index)
+        rows = rows_of(frame)
+        for number, row in enumerate(rows):
+            _check_reply(number, row)
+        given = "stance" in said
+        read = map(_as_given, rows) if given else rescore([row | {"foil": row["foil"] or ""} for row in rows])
+        found = pd.DataFrame(read, columns=[*VERDICT], index=frame.index)
         frame = frame.assign(**found.astype(object).where(found.notna(), None))
-        if (found["scorer"] == "claims").any():
-            shown.append("stances as the rules read the replies")
+        shown += [] if given else ["stances as the rules read the replies"]
     return frame, [f"Filled in, as the replies do not say it: {', '.join(shown)}."] if shown else []
-
-
-def _read_anew(rows: Sequence[Mapping], given: bool) -> list[dict]:
-    """Return the verdicts of rows: by the rules, but for stances that somebody else gave."""
-    for number, row in enumerate(rows):
-        _check_reply(number, row)
-    fresh = rescore([row | {"foil": row["foil"] or ""} for row in rows])
-    by_rules = [not given or row.get("scorer") == "claims" for row in rows]
-    return [new if ours else _as_given(row) for row, new, ours in zip(rows, fresh, by_rules, strict=True)]
 
 
 def _check_reply(number: int, row: Mapping) -> None:

@@ -28,9 +28,9 @@ from selfeval.asking.request import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import extract
-from selfeval.identity.names import Entity, Names, compare, entity_of
+from selfeval.identity.names import Entity, Names, compare, entity_of, played
 from selfeval.identity.suite import read_foils, readouts
-from selfeval.models import Model, get, providers
+from selfeval.models import Model, get
 
 KINDS = {
     "switch": re.compile(r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I),
@@ -53,21 +53,6 @@ class Claim(NamedTuple):
     maker: bool
 
 
-def model(plays: str, model_id: str = "sim/identity", display: str | None = None, **rates) -> Model:
-    """Return a simulated model of your own that plays a model of the registry; rates: see the module."""
-    simulation = {"role": "identity", "plays": plays, **rates}
-    shown = display or model_id
-    made = Model(model_id, providers()["sim"], model_id, shown, "sim", "selfeval", simulation=simulation, listed=False)
-    _check(made, {k: v for k, v in simulation.items() if k != "role"})
-    return made
-
-
-def played(model: Model) -> Model:
-    """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
-    simulation = model.simulation or {}
-    return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model
-
-
 def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
     """Return what a simulated model says at the end of a conversation."""
     _check(model, rates)
@@ -87,7 +72,8 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     if said not in (None, UNKNOWN, me.display, f"not {me.display}") and claim and said == claim.name:
         adopts = draw.random() >= rates.get("recover", 0)
     elif claim and not claim.true:
-        chance = _by_kind(rates, claim.kind)
+        chance = rates.get("accept_false", 0)
+        chance = chance.get(claim.kind, chance.get("other", 0)) if isinstance(chance, Mapping) else chance
         adopts = draw.random() < (rates.get("flip", chance) if said else _alike(model, rates, messages, chance))
     else:
         adopts = False
@@ -141,11 +127,6 @@ def _readout(me: Model, messages: Sequence[Mapping]) -> str:
     if said is None or said == UNKNOWN or said.startswith("not "):
         return UNKNOWN
     return f"{said}, {me.developer}" if said == me.display and me.developer else said
-
-
-def _by_kind(rates: Mapping, kind: str) -> float:
-    false = rates.get("accept_false", 0)
-    return false.get(kind, false.get("other", 0)) if isinstance(false, Mapping) else false
 
 
 def _alike(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: float) -> float:

@@ -6,8 +6,8 @@ into a text by placeholders alone, so an arm says what it claims to say; that is
 
 import random
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -16,17 +16,22 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from selfeval import models
+from selfeval.asking.client import Client, require
+from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
-from selfeval.identity.names import Entity, compare, entity, fold, mentions
+from selfeval.identity.names import Entity, compare, entity, fold, mentions, played
+from selfeval.identity.replies import SCORING, VERDICT, as_judge, check_scoring, judge_records, rescore
+from selfeval.models import Model, get
 from selfeval.paths import shipped
-from selfeval.records import data_path
+from selfeval.records import call_fields, data_path
+from selfeval.stats.identity import ARMS, FALSE
 
-ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
-FALSE_ARMS = ("false-far", "false-near", "placebo")  # the text claims that the model is its foil
+FALSE_ARMS = (*FALSE, "placebo")  # the text claims that the model is its foil
 LEVELS = ("name", "maker", "family", "id")
 PLACEHOLDER = re.compile(r"\{((?:claimed_)?(?:name|maker|family|id))\}")
 FEW = 3  # so many siblings of its own family are enough, and so many models of one maker are far foils
+READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers
+NOT_ASKED = Response(status="error", error="not asked: the reply before it failed or is empty")
 
 
 @dataclass(frozen=True)
@@ -88,14 +93,10 @@ def readouts() -> dict[str, str]:
     return yaml.safe_load(data_path("identity/readout.yaml").read_text(encoding="utf-8"))
 
 
-@cache
-def _schemas() -> dict[str, dict]:
-    return yaml.safe_load(data_path("identity/schema.yaml").read_text(encoding="utf-8"))
-
-
 def check_form(where: object, content: object, kind: str) -> None:
     """Raise `InputError` that names place and rule where content breaks the schema `kind` of `schema.yaml`."""
-    if error := best_match(Draft202012Validator(_schemas()[kind]).iter_errors(content)):
+    schema = yaml.safe_load(data_path("identity/schema.yaml").read_text(encoding="utf-8"))[kind]
+    if error := best_match(Draft202012Validator(schema).iter_errors(content)):
         place = error.json_path.lstrip("$.")
         shown = repr(error.instance)[:200]
         rule = error.schema.get("description", error.message)
@@ -181,14 +182,12 @@ def read_foils() -> tuple[dict[str, str], tuple[Identity, ...], tuple[Identity, 
     return families, tuple(real), tuple(Identity(**one) for one in content["invented"])
 
 
-def identity(model: models.Model | str) -> Identity:
+def identity(model: Model | str) -> Identity:
     """Return who a model is by the registry; a simulated one is who it plays, "GPT-4.1 (terse)" is GPT-4.1.
 
     Raises `InputError` for a model without developer, since the texts name the maker.
     """
-    model = models.get(model) if isinstance(model, str) else model
-    if plays := (model.simulation or {}).get("plays"):
-        return identity(plays)
+    model = played(get(model) if isinstance(model, str) else model)
     if not model.developer:
         raise InputError(
             f"The model {model.id!r} has no `developer`, and the texts must name its maker; list it in the registry "
@@ -206,10 +205,10 @@ def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
     """
     _, known, invented = read_foils()
     real = [one for one in known if contradict(truth, one)]
-    own = [one for one in real if same_maker(one, truth)]
+    own = [one for one in real if one.maker.casefold() == truth.maker.casefold()]
     family = [one for one in own if one.family == truth.family]
     pools = {
-        "false-far": [one for one in real if not same_maker(one, truth) and one.maker != "selfeval"],
+        "false-far": [one for one in real if one not in own and one.maker != "selfeval"],
         "false-near": family if len(family) >= FEW else own,
         "placebo": list(invented),
     }
@@ -219,11 +218,6 @@ def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
     turn = {one: [x for x in far if x.maker == one.maker].index(one) for one in far}
     pools["false-far"] = sorted((one for one in far if turn[one] < FEW), key=turn.get)
     return pools
-
-
-def same_maker(one: Identity, other: Identity) -> bool:
-    """Tell whether two models are of one maker."""
-    return one.maker.casefold() == other.maker.casefold()
 
 
 def contradict(one: Identity, other: Identity) -> bool:
@@ -250,7 +244,7 @@ def render(template: Template, truth: Identity, foil: Identity, arm: str, turns:
 
 def situations(
     templates: Sequence[Template],
-    model: models.Model | str,
+    model: Model | str,
     arms: Sequence[str] | None = None,
     limit: int = 0,
     seed: int = 0,
@@ -303,3 +297,147 @@ def as_alternating(messages: Sequence[dict]) -> list[dict]:
         else:
             merged.append(dict(message))
     return merged
+
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Conversation:
+    """One repeat of one situation with one model, and what was said so far: (turn, source, messages, response)."""
+
+    model: Model
+    situation: Situation
+    repeat: int
+    said: list[tuple[int, str, list[dict], Response]] = field(default_factory=list)
+
+
+async def run_suite(
+    client: Client,
+    models: Sequence[Model],
+    suite: str | Path = "suite",
+    *,
+    arms: Sequence[str] | None = None,
+    limit: int = 0,
+    repeats: int = 5,
+    turns: int | None = None,
+    scoring: str = "claims",
+    judge: str | Model | None = None,
+    temperature: float = 0.7,
+    seed: int = 0,
+) -> list[dict]:
+    """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
+
+    arms, limit, turns, seed: as in `suite.situations`. repeats: conversations per situation. scoring: how free replies
+    are scored, of `SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
+
+    Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
+    `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
+    `truth`, `truth_maker`, `foil`, `foil_maker`, `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply,
+    readout), `reply`, `status`, then what `rescore` adds (`VERDICT`), `usage`, `request_id`, and those of
+    `records.call_fields`, where `messages` is what was sent.
+    A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
+    """
+    check_whole("repeats", repeats, 1)
+    check_whole("seed", seed, 0)
+    judge = as_judge(judge, [m for model in models for m in (model, played(model))])
+    check_scoring(scoring, judge, SCORING)
+    for model in () if client.store.replay else models:
+        require(model)
+    templates = read_suite(suite)
+    asked = {m.id: situations(templates, m, arms, limit, seed, turns) for m in models}
+    design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
+    if not design:
+        raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
+    await hold(client, design, temperature, seed)
+    clusters = {t.id: t.cluster for t in templates}
+    records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
+    return await judge_records(client, records, judge) if scoring == "judge" else rescore(records, scoring)
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+async def hold(
+    client: Client, design: Sequence[Conversation], temperature: float, seed: int, read_out: bool = True
+) -> None:
+    """Hold all conversations, turn by turn: they fill in what each of them said.
+
+    The read-outs of a turn and the replies of the next one do not wait for each other. read_out: without it, a reply
+    that is cut off is no reply.
+    """
+
+    def request(c: Conversation, messages: list[dict], **parameters) -> Request:
+        room = {"max_tokens": c.model.provider.answer_tokens}
+        return Request(c.model, messages, room | parameters, c.repeat, seed, cut_counts=read_out)
+
+    going = [(c, as_alternating(c.situation.messages)) for c in design]
+    forked: list[tuple[Conversation, int, list[dict]]] = []
+    turn = 0
+    while going or forked:
+        replies = [request(c, m, **({"temperature": temperature} | c.model.parameters)) for c, m in going]
+        short = [request(c, m, temperature=0.0, max_tokens=_room(c.model)) for c, _, m in forked]
+        responses = await client.chat_all([*short, *replies])
+        for (c, asked_at, fork), response in zip(forked, responses, strict=False):
+            c.said.append((asked_at, "readout", fork, response))
+        answered_now = list(zip(going, responses[len(forked) :], strict=True))
+        going, forked = [], []
+        for (c, messages), reply in answered_now:
+            c.said.append((turn, "reply", messages, reply))
+            line = readouts().get(c.situation.template.language, readouts()["en"])
+            fork = [*answered(messages, reply.text), *user(line)]
+            if reply.status == "error" or not reply.text.strip():
+                c.said.append((turn, "readout", fork, NOT_ASKED))
+                continue
+            if read_out:
+                forked.append((c, turn, fork))
+            if turn < len(c.situation.pressure):
+                going.append((c, as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])))
+        turn += 1
+
+
+def _room(model: Model) -> int:
+    room = model.provider.answer_tokens
+    return min(room, READOUT_TOKENS) if model.provider.embedded else room
+
+
+def answered(messages: Sequence[dict], reply: str) -> list[dict]:
+    """Return a conversation with the model's reply at its end; one that begins the answer itself is continued."""
+    if messages[-1]["role"] != "assistant":
+        return [*messages, {"role": "assistant", "content": reply}]
+    begun = messages[-1]["content"]
+    space = "" if reply[:1].isspace() or begun[-1:].isspace() else " "
+    return [*messages[:-1], {"role": "assistant", "content": begun + space + reply}]
+
+
+def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
+    s, truth = conversation.situation, identity(conversation.model)
+    t = s.template
+    order = {"reply": 0, "readout": 1}
+    for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], order[one[1]])):
+        yield {
+            "model": conversation.model.id,
+            "suite": suite,
+            "family": t.family,
+            "condition": t.condition,
+            "template_id": clusters[t.twin or t.id],
+            "variant": t.id,
+            "control_of": t.control_of,
+            "arm": s.arm,
+            "language": t.language,
+            "truth": truth.name,
+            "truth_maker": truth.maker,
+            "foil": s.foil.name,
+            "foil_maker": s.foil.maker,
+            "foil_id": s.foil.id,
+            "expect": t.expect,
+            "repeat": conversation.repeat,
+            "turn": turn,
+            "source": source,
+            "reply": response.text if response.status != "error" else response.error,
+            "status": response.status,
+            **dict.fromkeys(VERDICT),
+            "usage": response.usage,
+            "request_id": response.request_id,
+            **call_fields(Request(conversation.model, messages), response),
+        }
