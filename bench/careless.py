@@ -38,14 +38,14 @@ FILES = {  # and those before them
 }  # fmt: skip
 CHANGES = [  # file below selfeval/, what stands there, what somebody wrote instead
     # asking
-    ("asking/http.py", 'float(headers["retry-after-ms"]) / 1000', 'float(headers["retry-after-ms"])'),
-    ("asking/http.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
+    ("asking/endpoint.py", 'float(headers["retry-after-ms"]) / 1000', 'float(headers["retry-after-ms"])'),
+    ("asking/endpoint.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
     (
-        "asking/http.py",
+        "asking/endpoint.py",
         '_dict(raw.get("completion_tokens_details")).get("reas',
         '_dict(raw.get("prompt_tokens_details")).get("reas',
     ),
-    ("asking/http.py", 'float(raw["cost"])', 'float(raw["cost"]) / 1e6'),
+    ("asking/endpoint.py", 'float(raw["cost"])', 'float(raw["cost"]) / 1e6'),
     ("asking/request.py", "(own | self.parameters)", "(self.parameters | own)"),
     (
         "asking/request.py",

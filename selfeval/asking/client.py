@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
 from selfeval.asking import dryrun, local, simulated
-from selfeval.asking.endpoint import Endpoint
-from selfeval.asking.http import Failure
+from selfeval.asking.endpoint import Endpoint, Failure
 from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, check_whole, did_you_mean
