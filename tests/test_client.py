@@ -18,7 +18,7 @@ from conftest import KEY
 from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
-from selfeval.asking import client, endpoint, http
+from selfeval.asking import client, endpoint
 from selfeval.asking.client import Client, gather
 from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, ProviderError, StoreError
@@ -298,8 +298,8 @@ IN_A_BODY = {"metadata": {"headers": {"X-RateLimit-Reset": str(round(1000 * NOW)
 )
 @pytest.mark.fault("throttled")
 def test_each_form_of_a_wait_is_read(monkeypatch, headers, body, seconds):
-    monkeypatch.setattr(http, "time", SimpleNamespace(time=lambda: NOW))
-    limited, overloaded = (http.classify(status, error("Wait")["error"] | body, headers) for status in (429, 503))
+    monkeypatch.setattr(endpoint, "time", SimpleNamespace(time=lambda: NOW))
+    limited, overloaded = (endpoint.classify(status, error("Wait")["error"] | body, headers) for status in (429, 503))
     assert limited.wait == pytest.approx(seconds) and limited.outcome == "throttled"
     assert overloaded.outcome == ("transient" if seconds is None else "throttled")
 

@@ -219,6 +219,7 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
     with locks:
         responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
     assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
+    store.close()
     monkeypatch.setattr("selfeval.asking.store.PATIENCE", 0.3)
     held.append(None)
     with locks, pytest.raises(StoreError, match=r"locked\. Another process holds it: end .*`selfeval store import"):

@@ -54,60 +54,53 @@ def note(request: Request, stored: bool, text: str = "") -> None:
     """
     if not folder():
         return
-    line = {"key": request.key, "model": request.model.id, "stored": stored}
+    line = {"key": request.key, "model": request.model.id, "stored": int(stored), "to_buy": int(not stored)}
     if not stored:
         messages, parameters = request.full()
         model = request.model
         most = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
         written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
         typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
-        line |= {"prompt": [min(written, most[0]), most[0]], "reply": [min(typical, most[1]), most[1]]}
+        line |= {"prompt_tokens_low": min(written, most[0]), "prompt_tokens_high": most[0]}
+        line |= {"reply_tokens_low": min(typical, most[1]), "reply_tokens_high": most[1]}
     calls = folder() / "calls"
     calls.mkdir(exist_ok=True)
     with (calls / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
 
 
-def read_calls(counts: Path) -> dict[str, dict]:
-    """Return {model id: {"stored", "buy", "prompt" and "reply" as [low, high]}}; equal requests count once."""
-    requests: dict[str, dict] = {}
-    for file in sorted(counts.glob("calls/*.jsonl")):
-        for line in file.read_text("utf-8").splitlines():
-            request = json.loads(line)
-            if not request["stored"] or request["key"] not in requests:  # stored, and to be asked again by another
-                requests[request["key"]] = request
-    counted: dict[str, dict] = defaultdict(lambda: {"stored": 0, "buy": 0, "prompt": [0, 0], "reply": [0, 0]})
-    for request in requests.values():
-        count = counted[request["model"]]
-        count["stored" if request["stored"] else "buy"] += 1
-        for part in ("prompt", "reply"):
-            count[part] = [a + b for a, b in zip(count[part], request.get(part, (0, 0)), strict=True)]
-    return dict(counted)
-
-
 def price(model: Model, count: dict) -> tuple[float, float] | None:
     """Return what a model's calls cost as (low, high) US dollars; None where nobody knows."""
-    if is_computed(model) or model.provider.embedded or not count["buy"]:
+    if is_computed(model) or model.provider.embedded or not count["to_buy"]:
         return 0.0, 0.0
     if model.price is None:
         return None
     inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
-    low, high = (count["prompt"][i] * inside + count["reply"][i] * outside for i in (0, 1))
+    low, high = (count[f"prompt_tokens_{k}"] * inside + count[f"reply_tokens_{k}"] * outside for k in ("low", "high"))
     return low, high
 
 
 def prices(counts: Path):
-    """Return a DataFrame of what a dry run counted, a row per model; dollars are null where nobody knows a price."""
+    """Return a DataFrame of what a dry run counted, a row per model; equal requests count once.
+
+    Dollars are null where nobody knows a price.
+    """
     import pandas as pd
 
+    requests: dict[str, dict] = {}
+    for file in sorted(counts.glob("calls/*.jsonl")):
+        for line in map(json.loads, file.read_text("utf-8").splitlines()):
+            if line["to_buy"] or line["key"] not in requests:  # stored, and to be asked again by another
+                requests[line["key"]] = line
+    names = ("stored", "to_buy", "prompt_tokens_low", "prompt_tokens_high", "reply_tokens_low", "reply_tokens_high")
+    counted: dict[str, dict] = defaultdict(lambda: dict.fromkeys(names, 0))
+    for line in requests.values():
+        count = counted[line["model"]]
+        count |= {name: count[name] + line.get(name, 0) for name in names}
     rows = []
-    for name, count in read_calls(counts).items():
-        low, high = price(get(name), count) or (None, None)
-        row = {"model": name, "stored": count["stored"], "to_buy": count["buy"]}
-        row |= {
-            f"{part}_tokens_{k}": count[part][i] for part in ("prompt", "reply") for i, k in enumerate(("low", "high"))
-        }
-        rows.append(row | {"usd_low": low, "usd_high": high})
+    for model, count in counted.items():
+        low, high = price(get(model), count) or (None, None)
+        rows.append({"model": model, **count, "usd_low": low, "usd_high": high})
     return pd.DataFrame(rows)
 
 

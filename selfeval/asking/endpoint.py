@@ -336,7 +336,7 @@ class Pace:
         """Wait until one more request, of so many tokens, keeps the rates."""
         if any(self._seconds):
             async with self._turn:
-                while (pause := await self._store.write(lambda store: self._enter(store, tokens))) > 0:  # noqa: ASYNC110  processes set no event
+                while (pause := self._store.write(lambda store: self._enter(store, tokens))) > 0:  # noqa: ASYNC110
                     await asyncio.sleep(pause)
 
     def settle(self, tokens: int) -> None:

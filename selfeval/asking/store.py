@@ -45,15 +45,10 @@ TABLES = {
 ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
             WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
 OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-BUSY = 0.05  # seconds that the event loop may stand still for a locked file
-OPENING = 0.5  # seconds that it may stand still for one that is just being made
+OPENING = 5.0  # seconds for a file that another process is just making
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
 ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
-
-
-class Locked(StoreError):
-    """Another process holds the file; it may be free again in a moment."""
 
 
 # who holds a claim ----------------------------------------------------------------------------------------------------
@@ -100,7 +95,7 @@ class Ledger:
         self.path = path
         self._connection: sqlite3.Connection | None = None
         self._turn = threading.RLock()
-        self._checkpointed = self._waiting = 0.0
+        self._checkpointed = 0.0
 
     @contextlib.contextmanager
     def _in_words(self, done: str) -> Iterator[None]:
@@ -111,7 +106,7 @@ class Ledger:
             code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
             what = f"The response store {self.path} cannot be {done}: {error}."
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise Locked(f"{what} Another process holds it: end that one.") from error
+                raise StoreError(f"{what} Another process holds it: end that one.") from error
             self._disconnect()
             room = code in OF_THE_DISK or isinstance(error, OSError)
             remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
@@ -141,46 +136,26 @@ class Ledger:
                 with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def _once(self, step: Callable) -> tuple:
-        """Return (what a step returns from one transaction,), or () while it is worth waiting for a locked file."""
-        try:
-            with self.change() as connection:
-                done = (step(connection),)
-        except Locked:
-            self._waiting = self._waiting or time.monotonic()
-            if time.monotonic() > self._waiting + PATIENCE:
-                raise
-            return ()
-        self._waiting = 0.0
-        return done
-
-    async def write(self, step: Callable):
-        """Return what a step on the connection returns; while the file is locked, do not hold up the event loop."""
-        while not (done := self._once(step)):  # noqa: ASYNC110  another process sets no event
-            await asyncio.sleep(BUSY)
-        return done[0]
-
-    def write_now(self, step: Callable):
-        """Return what a step on the connection returns, outside of an event loop."""
-        while not (done := self._once(step)):
-            time.sleep(BUSY)
-        return done[0]
+    def write(self, step: Callable):
+        """Return what a step on the connection returns, from one transaction."""
+        with self.change() as connection:
+            return step(connection)
 
     def _connect(self) -> sqlite3.Connection:
         until = time.monotonic() + OPENING
         while self._connection is None:
-            try:
-                with self._in_words("opened"):
+            with self._in_words("opened"):
+                try:
                     self._connection = self._open_to_read() if dryrun.folder() else self._open()
-            except Locked:  # of several processes that create the file, SQLite refuses the others without waiting
-                if time.monotonic() > until:
-                    raise
-                time.sleep(BUSY)
+                except sqlite3.OperationalError as error:  # SQLite refuses the others while one creates the file
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        raise
+                    time.sleep(0.05)
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("PRAGMA trusted_schema=OFF")
@@ -213,8 +188,6 @@ class Ledger:
             return
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("BEGIN IMMEDIATE")
-        if _columns(connection, "claims") == ["key", "owner", "expires"]:  # of 0.1; no process of it is at work
-            connection.execute("DROP TABLE claims")
         _make_tables(connection)
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")
@@ -228,7 +201,6 @@ class Ledger:
         """Close the file; a later use opens it again."""
         with self._turn:
             self._disconnect()
-            self._waiting = 0.0
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -431,7 +403,7 @@ class Store(Ledger):
         cannot fit.
         """
         while True:
-            response, owner = await self.write(lambda connection: self._claim(connection, key, ceiling, amount))
+            response, owner = self.write(lambda connection: self._claim(connection, key, ceiling, amount))
             if not owner:
                 return response
             await asyncio.sleep(0.1)
@@ -474,7 +446,7 @@ class Store(Ledger):
             self._end(connection, key, ceiling, response.get("cost"))
 
         try:
-            await self.write(step)
+            self.write(step)
         except BaseException as error:  # also the end of the process: it was paid for
             self._keep(export_line(key, request, text).encode(), error)
             if isinstance(error, StoreError):
@@ -565,7 +537,7 @@ class Store(Ledger):
             connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", counted)
             return connection.total_changes - before
 
-        new = self.write_now(step)
+        new = self.write(step)
         return new, next(count) - new
 
     def export_file(self, path: Path, like: str = "%") -> int:
