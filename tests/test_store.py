@@ -5,12 +5,10 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
-import tempfile
 import threading
 import time
 
@@ -190,19 +188,6 @@ def put(store, text, reply=""):
     request = canonical({"model": text[:9], "messages": []})
     asyncio.run(store.put(key_of(request), request, {"text": reply or text}))
     return key_of(request)
-
-
-def test_where_nothing_can_be_written_beside_the_store_it_goes_among_the_temporary_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    store = Store(tmp_path / "gone" / "store.sqlite")
-    put(store, "first")
-    shutil.rmtree(tmp_path / "gone")
-    store.close()
-    (tmp_path / "gone").write_text("")
-    with pytest.raises(StoreError, match=r"cannot be opened: .* `selfeval store import .*/selfeval-"):
-        put(store, "paid")
-    [kept] = tmp_path.rglob("*.jsonl")
-    assert Store(tmp_path / "other.sqlite").import_file(kept) == (1, 0)
 
 
 def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, server, monkeypatch):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
 from selfeval.asking import dryrun, local, simulated
-from selfeval.asking.endpoint import Endpoint, Failure
+from selfeval.asking.endpoint import Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, check_whole, did_you_mean
@@ -120,7 +120,7 @@ class Client:
         a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
-        stored = self.store.look_up([request.key for request in requests if not is_computed(request.model)])
+        stored = self.store.look_up({each.key: each.identity for each in requests if not is_computed(each.model)})
         responses = [self._served(request, stored) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
@@ -148,16 +148,13 @@ class Client:
 
     def _served(self, request: Request, stored: dict[str, dict]) -> Response | None:
         """Return the stored reply, None where there is none or where it is to be asked for again."""
-        if is_computed(request.model):
-            return None
-        if request.key not in stored:
-            self.store.check_replay(request.identity)
+        if is_computed(request.model) or request.key not in stored:
             return None
         response = Response.from_dict(stored[request.key])
         if self._wanted_again(request, response):
             return None
         self.tally.stored += 1
-        dryrun.note(request, stored=True)
+        dryrun.count_stored(request)
         return response
 
     def _wanted_again(self, request: Request, response: Response) -> bool:
@@ -170,7 +167,7 @@ class Client:
         if is_computed(request.model) and not (request.model.call and dryrun.folder()):
             return await self._compute(request)
         if dryrun.folder():
-            return dryrun.reply(request)
+            return dryrun.reply(request, *request.full())
         while True:
             earlier: list[str] = []
             if self._again and (stored := self.store.get(request.key)):
@@ -220,12 +217,13 @@ class Client:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
             allowed = endpoint.allowed(model, parameters)
-            amount = self.ceiling.at_most(model, *estimate(messages, allowed, model)) if self.ceiling else 0.0
+            tokens = estimate(messages, allowed, model)
+            amount = self.ceiling.at_most(model, *tokens) if self.ceiling else 0.0
             if (stored := await self.store.claim(key, self.ceiling, amount)) is not None:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
             with self._in_flight(key, amount):
-                response = await endpoint.ask(model, messages, parameters, allowed, note)
+                response = await endpoint.ask(Call(model, messages, parameters, allowed, sum(tokens)), note)
                 self.tally.count(response)
                 if self.ceiling:
                     self.ceiling.learn(model, response.cost)

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from selfeval import models
 from selfeval.asking.request import Request, Response, estimate, is_computed
-from selfeval.models import Model, get
+from selfeval.models import Model
 
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 _counts: ContextVar[str] = ContextVar("counts", default="")
@@ -46,23 +47,13 @@ def counting() -> Iterator[Path]:
             _counts.reset(token)
 
 
-def note(request: Request, stored: bool, text: str = "") -> None:
-    """Count, in a dry run, a request that has its reply in the store, or that would be bought.
+def count_stored(request: Request) -> None:
+    """Count, in a dry run, a request that has its reply in the store."""
+    if folder():
+        _write({"key": request.key, "model": request.model.id, "stored": 1, "to_buy": 0})
 
-    Per line: key, model, and for one to buy the tokens of prompt and reply, `low` as they typically are and `high` as
-    they can be at most.
-    """
-    if not folder():
-        return
-    line = {"key": request.key, "model": request.model.id, "stored": int(stored), "to_buy": int(not stored)}
-    if not stored:
-        messages, parameters = request.full()
-        model = request.model
-        most = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
-        written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
-        typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
-        line |= {"prompt_tokens_low": min(written, most[0]), "prompt_tokens_high": most[0]}
-        line |= {"reply_tokens_low": min(typical, most[1]), "reply_tokens_high": most[1]}
+
+def _write(line: dict) -> None:
     calls = folder() / "calls"
     calls.mkdir(exist_ok=True)
     with (calls / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as out:
@@ -99,17 +90,25 @@ def prices(counts: Path):
         count |= {name: count[name] + line.get(name, 0) for name in names}
     rows = []
     for model, count in counted.items():
-        low, high = price(get(model), count) or (None, None)
+        low, high = price(models.get(model), count) or (None, None)
         rows.append({"model": model, **count, "usd_low": low, "usd_high": high})
     return pd.DataFrame(rows)
 
 
-def reply(request: Request) -> Response:
-    """Return a stand-in for the reply to a request, which is counted where it would be bought."""
-    text = stand_in(*request.full(), request.key)
-    if not is_computed(request.model):
-        note(request, stored=False, text=text)
-    chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in request.parameters else None
+def reply(request: Request, messages: list[dict], parameters: dict) -> Response:
+    """Return a stand-in for the reply to a request, which is counted where it would be bought.
+
+    Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can be at most.
+    """
+    text, model = stand_in(messages, parameters, request.key), request.model
+    if not is_computed(model):
+        prompt, answer = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
+        written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
+        typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
+        line = {"key": request.key, "model": model.id, "stored": 0, "to_buy": 1}
+        line |= {"prompt_tokens_low": min(written, prompt), "prompt_tokens_high": prompt}
+        _write(line | {"reply_tokens_low": min(typical, answer), "reply_tokens_high": answer})
+    chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in parameters else None
     usage = {"prompt": 0, "completion": 0}
     return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=chances)
 

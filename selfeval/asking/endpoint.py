@@ -21,7 +21,7 @@ from functools import partial
 from itertools import accumulate
 
 from selfeval.asking import local
-from selfeval.asking.request import Response, ask_callable, estimate, readable
+from selfeval.asking.request import Response, ask_callable, readable
 from selfeval.asking.store import Store
 from selfeval.errors import is_amount, is_count
 from selfeval.keys import SHORTEST, redact
@@ -382,12 +382,16 @@ class Experience:
 
 @dataclass
 class Call:
-    """One call with its attempts. given: its parameters, with room for thinking where the model thinks."""
+    """One call with its attempts.
+
+    given: its parameters, with room for thinking where the model thinks. tokens: of prompt and reply, at most.
+    """
 
     model: Model
     messages: list[dict]
     parameters: dict
     given: dict
+    tokens: int
     attempts: int = 0
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
     failures: Counter = field(default_factory=Counter)  # outcome -> attempts
@@ -481,20 +485,17 @@ class Endpoint:
             )
         return True
 
-    async def ask(
-        self, model: Model, messages: list[dict], parameters: dict, allowed: dict, note: Callable
-    ) -> Response:
+    async def ask(self, call: Call, note: Callable) -> Response:
         """Return the model's response, or raise the last `Failure`; call it inside of a place of the model.
 
         The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
-        does not count. allowed: the parameters with room for thinking. note: told of every failed attempt.
+        does not count. note: told of every failed attempt.
         """
-        if model.call:
-            return await self._call(model, messages, parameters, note)
+        if call.model.call:
+            return await self._call(call, note)
         await self._connect()  # imports and the start of our own server are not the reply's latency
-        call = Call(model, messages, parameters, allowed)
         while True:
-            sent, adapted = _sent(self.known[model.id].refused, parameters, call.given)
+            sent, adapted = _sent(self.known[call.model.id].refused, call.parameters, call.given)
             try:
                 return await self._attempt(call, sent, adapted)
             except Failure as failure:
@@ -507,8 +508,7 @@ class Endpoint:
     async def _attempt(self, call: Call, sent: dict, adapted: dict | None) -> Response:
         """Wait for its turn, send the request once, and read the reply."""
         model, known = call.model, self.known[call.model.id]
-        tokens = sum(estimate(call.messages, sent, model))
-        await self._turn(known, tokens)
+        await self._turn(known, call.tokens)
         call.attempts, left, started = call.attempts + 1, self.provider.deadline - call.seconds, time.monotonic()
         try:
             # Half of the time for the first attempt: a hung connection leaves room for a second one.
@@ -519,12 +519,12 @@ class Endpoint:
         except Failure as failure:
             self._slow_down(failure)
             call.seconds += time.monotonic() - started
-            self.pace.settle(-tokens)
+            self.pace.settle(-call.tokens)
             raise
         finally:
             self.sending -= 1
         self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
-        self.pace.settle(response.tokens() - tokens if response.usage else 0)
+        self.pace.settle(response.tokens() - call.tokens if response.usage else 0)
         known.learn(None)
         return response
 
@@ -554,14 +554,14 @@ class Endpoint:
             await asyncio.sleep(pause)
             call.seconds += pause
 
-    async def _call(self, model: Model, messages: list[dict], parameters: dict, note: Callable) -> Response:
+    async def _call(self, call: Call, note: Callable) -> Response:
         """Return the response of the user's function."""
-        response = await ask_callable(model.call, messages, parameters)
+        response = await ask_callable(call.model.call, call.messages, call.parameters)
         if response.status == "error":
             failure = Failure("rejected", response.error)
             note(failure)
             raise failure
-        self.known[model.id].learn(None)
+        self.known[call.model.id].learn(None)
         return response
 
     async def _post(self, body: dict, seconds: float):

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
@@ -188,6 +188,8 @@ class Ledger:
             return
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("BEGIN IMMEDIATE")
+        if _columns(connection, "claims") == ["key", "owner", "expires"]:  # of 0.1; no process of it is at work
+            connection.execute("DROP TABLE claims")
         _make_tables(connection)
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")
@@ -340,21 +342,22 @@ class Store(Ledger):
 
     def get(self, key: str) -> dict | None:
         """Return the stored reply to a request, or None; see `look_up`."""
-        return self.look_up([key]).get(key)
+        return self.look_up({key: ""}).get(key)
 
-    def look_up(self, keys: Sequence[str]) -> dict[str, dict]:
-        """Return {key: reply} of the requests that have one stored.
+    def look_up(self, requests: Mapping[str, str]) -> dict[str, dict]:
+        """Return {key: reply} of the requests that have one stored; {key: the request as canonical JSON}.
 
-        Where one was asked again it is the first reply that is an answer or a refusal, else the last.
+        Where one was asked again it is the first reply that is an answer or a refusal, else the last. Raises
+        `ReplayMiss` in replay mode where one lacks a reply, naming what differs from the nearest recorded request.
         """
         found: dict[str, str] = {}
         if not self.replay:
             query = """SELECT replies.key, response FROM json_each(?) AS asked CROSS JOIN replies
                        ON replies.key BETWEEN asked.value AND asked.value || ' ' || ?"""
             with self.read() as connection:
-                found = dict(connection.execute(query, (json.dumps(list(keys)), MOST_AGAIN)))
+                found = dict(connection.execute(query, (json.dumps(list(requests)), MOST_AGAIN)))
         served: dict[str, dict] = {}
-        for key in dict.fromkeys(keys):
+        for key, request in requests.items():
             for each in (stored_key(key, number) for number in range(MOST_AGAIN + 1)):
                 if each not in found and (line := self._recorded(each)):
                     found[each] = read_line(*line)[2]
@@ -363,14 +366,10 @@ class Store(Ledger):
                         served[key] = json.loads(found[each])
                     if served[key].get("status", "ok") not in UNANSWERED:
                         break
+            if self.replay and request and key not in served:
+                lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
+                raise ReplayMiss(difference(json.loads(request), [json.loads(read_line(*line)[1]) for line in lines]))
         return served
-
-    def check_replay(self, request: str) -> None:
-        """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
-        if self.replay:
-            lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
-            recorded = [json.loads(read_line(*line)[1]) for line in lines]
-            raise ReplayMiss(difference(json.loads(request), recorded))
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
@@ -489,21 +488,15 @@ class Store(Ledger):
     def _keep(self, line: bytes, error: BaseException) -> None:
         """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
         said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
+        lost = " A reply that was paid for is lost, since there is no room beside it either."
         for folder in (self.path.parent, host_folder()):
             file = folder / f"{self.path.name}.unwritten-{time.time_ns()}.jsonl"
-            try:
+            with contextlib.suppress(OSError):
                 file.write_bytes(line)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    file.unlink()
-                continue
-            files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
-            said += f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
-            break
-        else:
-            said += " A reply that was paid for is lost, since there is no room beside it either."
-            _say(said)
-        self.failure = StoreError(said)
+                files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
+                lost = f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
+                break
+        self.failure = StoreError(said + lost)
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -616,7 +609,9 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
 def checked(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
     """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
     try:
-        _check(key, request, json.loads(response))
+        if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
+            raise ValueError(f"the key {key[:12]!r} is not that of its request")
+        _check(json.loads(response), int(key.removeprefix(request_key(key)) or 0))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{where}: the reply {str(key)[:12]!r} is not ours: {error}.") from error
     return key, request, response
@@ -637,20 +632,13 @@ def export_line(key: str, request: str, response: str) -> str:
     return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
 
 
-def _check(key: str, request: str, response) -> None:
-    """Raise `ValueError` or `TypeError` unless the client itself could have stored this."""
-    if request_key(key) != key_of(request):
-        raise ValueError(f"the key {key[:12]!r} is not that of its request")
-    asked = json.loads(request)
-    if not isinstance(asked, dict) or canonical(asked) != request:
-        raise TypeError("a request is an object in canonical form")
-    if not isinstance(asked.get("model"), str) or not isinstance(asked.get("messages"), list):
-        raise TypeError("a request has a model and messages")
+def _check(response, number: int) -> None:
+    """Raise `TypeError` unless the client itself could have stored this as its reply with this number."""
     if not isinstance(response, dict) or not isinstance(response.get("text"), str):
         raise TypeError("a response is an object whose text is text")
     if (status := response.get("status", "ok")) not in STORED:
         raise TypeError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
-    earlier, number = response.get("earlier", []), int(key.removeprefix(request_key(key)) or 0)
+    earlier = response.get("earlier", [])
     if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
         raise TypeError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
     for name in ("cost", "latency", "attempts"):
