@@ -3,7 +3,7 @@
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
 #   make figures    the paper's figures (replayed)    make record     record the replies of the notebooks anew
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
-#   make faults     the fault suite in full, as a table
+#   make faults     the fault suite in full
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
 #   make report     executed notebooks as pages         make record-figures  those of the figures, for real
 
@@ -49,7 +49,7 @@ test: .venv/.ready
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests bench notebooks
 
 faults: .venv/.ready
-	@$(BIN)/python tests/faults.py
+	SELFEVAL_FAULTS=full $(BIN)/pytest -q -m "fault and not model" -n 2 --dist worksteal --timeout 1800 tests
 
 # The answers of evaluators that are not told who they are, which 11 compares with those of 02.
 UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \

@@ -26,10 +26,10 @@ ROOMS = {  # the tests that are run first
     "": "records foreign scoring models faults_secrets faults_text cli options face pages docs house",
 }
 FILES = {  # and those before them
-    "asking/store": "store", "asking/sharing": "limits", "asking/dryrun": "sweep_dry face", "asking/": "client",
+    "asking/store": "store", "asking/dryrun": "sweep_dry face", "asking/": "client",
     "stats/engine": "intervals stats", "stats/contrasts": "contrasts",
     "stats/jury": "jury_stats", "stats/votes": "jury_stats identity_stats", "stats/s": "identity_stats",
-    "stats/": "stats", "recognition/texts": "recognition likelihood", "recognition/existence": "existence",
+    "stats/identity": "identity_stats", "stats/": "stats", "recognition/texts": "recognition likelihood", "recognition/existence": "existence",
     "recognition/": "recognition", "identity/suite": "identity_suite",
     "identity/claims": "identity_claims", "identity/": "identity",
     "roleplay/hearing": "jury golden", "roleplay/": "roleplay",
@@ -38,14 +38,14 @@ FILES = {  # and those before them
 }  # fmt: skip
 CHANGES = [  # file below selfeval/, what stands there, what somebody wrote instead
     # asking
-    ("asking/http.py", 'float(headers["retry-after-ms"]) / 1000', 'float(headers["retry-after-ms"])'),
-    ("asking/http.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
+    ("asking/endpoint.py", 'float(headers["retry-after-ms"]) / 1000', 'float(headers["retry-after-ms"])'),
+    ("asking/endpoint.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
     (
-        "asking/http.py",
+        "asking/endpoint.py",
         '_dict(raw.get("completion_tokens_details")).get("reas',
         '_dict(raw.get("prompt_tokens_details")).get("reas',
     ),
-    ("asking/http.py", 'float(raw["cost"])', 'float(raw["cost"]) / 1e6'),
+    ("asking/endpoint.py", 'float(raw["cost"])', 'float(raw["cost"]) / 1e6'),
     ("asking/request.py", "(own | self.parameters)", "(self.parameters | own)"),
     (
         "asking/request.py",
@@ -58,8 +58,6 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "not in UNANSWERED:\n                        break",
         "in UNANSWERED:\n                        break",
     ),
-    ("asking/sharing.py", "(60 + LAG) * share() / rate", "(60 + LAG) / rate"),
-    ("asking/sharing.py", "= name, ceiling / share(), host_ledger()", "= name, ceiling, host_ledger()"),
     ("asking/endpoint.py", "self.failed >= (IN_A_ROW if self.answered else UNPROVEN)", "self.failed >= UNPROVEN"),
     ("asking/endpoint.py", "max(self.open_at, now + wait)", "now + wait"),
     (
@@ -67,7 +65,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         'return not (request.cut_counts and response.status == "length" and response.text.strip())',
         "return True",
     ),
-    ("asking/dryrun.py", "for i in (0, 1))\n    return low, high", "for i in (1, 1))\n    return low, high"),
+    ("asking/dryrun.py", 'for k in ("low", "high"))', 'for k in ("high", "high"))'),
     # stats
     (
         "stats/engine.py",

@@ -10,7 +10,7 @@ import yaml
 from selfeval import models as registry
 from selfeval import records, stats
 from selfeval.asking import dryrun
-from selfeval.asking.client import Asking, Client, ask, require, several_endpoints, verb
+from selfeval.asking.client import Asking, Client, ask, require, verb
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
@@ -232,7 +232,6 @@ def measure_recognition(
     what reading changed.
     """
     frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
-    _tell(several_endpoints(frame))
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(tables.reading(frame, changes, names))
     families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
@@ -423,7 +422,6 @@ def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estim
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
     names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
-    _tell(several_endpoints(frame))
     return _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
 
 

@@ -65,8 +65,6 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    for item in items:
-        item.user_properties += [("row", mark.args[0]) for mark in item.iter_markers("fault")]  # for tests/faults.py
     ranks = {prefix: rank for rank, prefix in enumerate((*SLOW, ""))}
     items.sort(key=lambda item: min(rank for prefix, rank in ranks.items() if item.path.stem.startswith(prefix)))
 
@@ -146,7 +144,7 @@ def small_disk(size):
 
 @pytest.fixture
 def counted(record_property):
-    """A function that puts counts of a test into the table of `make faults`."""
+    """A function that keeps counts of a test in its report."""
     return lambda **counts: [record_property(*each) for each in counts.items()]
 
 

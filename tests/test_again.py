@@ -8,7 +8,7 @@ from test_client import ask, within
 
 from selfeval import models
 from selfeval.asking.client import Client
-from selfeval.asking.dryrun import price, read_calls
+from selfeval.asking.dryrun import prices
 from selfeval.asking.request import Request, choice_format, user
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss
@@ -179,11 +179,13 @@ def test_a_dry_run_counts_calls_tokens_and_dollars(hiccup, store, registry, tmp_
     asked = [Request(models.get("openai:m"), user(text), parameters) for text in texts]
     for again in ("empty", ""):
         ask(Store(store.path, recorded=tmp_path / "none"), asked + questions(3)[1:], again=again)
-    calls = read_calls(tmp_path)["openai:m"]
-    assert calls == {"stored": 2, "buy": 10, "prompt": [790, 1080], "reply": [40, 400]} and len(hiccup.ledger) == 3
-    assert price(models.get("openai:m"), calls) == pytest.approx((0.00437, 0.02324))
+    [row] = prices(tmp_path).to_dict("records")
+    assert (row["stored"], row["to_buy"]) == (2, 10) and len(hiccup.ledger) == 3
+    assert (row["prompt_tokens_low"], row["prompt_tokens_high"]) == (790, 1080)
+    assert (row["reply_tokens_low"], row["reply_tokens_high"]) == (40, 400)
+    assert (row["usd_low"], row["usd_high"]) == pytest.approx((0.00437, 0.02324))
     ask(Store(store.path, recorded=tmp_path / "none"), questions(1), again="empty")
-    assert read_calls(tmp_path)["openai:m"]["buy"] == 11  # a reply to be asked for again
+    assert prices(tmp_path)["to_buy"].tolist() == [11]  # a reply to be asked for again
 
 
 def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, tmp_path):

@@ -296,14 +296,3 @@ def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_shown(regis
         models.models()
     path.unlink()
     assert KEY not in str(caught.value)
-
-
-@pytest.mark.fault("model ids")
-def test_ids_that_look_alike_are_models_of_their_own(store, server):
-    fake = server()
-    ids = ["a/b:free", "A/B:free", "../../x", "x" * 300, "a/b", "a\\b", "a/b ", "%2e%2e/x"]
-    asked = [questions(get(f"openai:{name}"), 1)[0] for name in ids]
-    responses, tally = ask(store, asked)
-    assert tally.calls == len(ids) and {r.served_model for r in responses} == {*ids}
-    assert [entry["path"] for entry in fake.ledger] == ["/v1/chat/completions"] * len(ids)
-    assert ask(store, asked)[1].stored == len(ids)

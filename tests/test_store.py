@@ -5,12 +5,10 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
-import tempfile
 import threading
 import time
 
@@ -20,10 +18,8 @@ from fake_server import default_reply
 from test_client import ask, process, questions, said, within
 
 from selfeval import ROOT
-from selfeval.asking import ledger
-from selfeval.asking.ledger import own_name
 from selfeval.asking.request import Request, canonical, key_of, user
-from selfeval.asking.store import Store
+from selfeval.asking.store import ABROAD, Store, own_name
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
 
@@ -102,7 +98,7 @@ def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server
     asked = questions(get("openai:m"), 4)
     store.get("k")
     for request, owner in zip(asked, owners, strict=True):
-        values = (request.key, owner, time.time() - ledger.ABROAD - 1)
+        values = (request.key, owner, time.time() - ABROAD - 1)
         query(store, "INSERT INTO claims VALUES (?, ?, ?, 0, NULL)", *values)
     responses, _ = ask(store, asked)
     assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 4 and store.outcomes() == {"abandoned": 4}
@@ -115,7 +111,7 @@ def test_a_claim_of_another_host_is_waited_for_while_it_may_be_at_work(store, se
 
     async def work(client):
         await client.chat_all([first], label=None)
-        values = (claimed.key, "elsewhere:1:1.00", time.time() - ledger.ABROAD / 2)
+        values = (claimed.key, "elsewhere:1:1.00", time.time() - ABROAD / 2)
         query(store, "INSERT INTO claims VALUES (?, ?, ?, 0, NULL)", *values)
         task = asyncio.create_task(client.chat_all([claimed], label=None))
         await client.chat_all([last], label=None)
@@ -194,19 +190,6 @@ def put(store, text, reply=""):
     return key_of(request)
 
 
-def test_where_nothing_can_be_written_beside_the_store_it_goes_among_the_temporary_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    store = Store(tmp_path / "gone" / "store.sqlite")
-    put(store, "first")
-    shutil.rmtree(tmp_path / "gone")
-    store.close()
-    (tmp_path / "gone").write_text("")
-    with pytest.raises(StoreError, match=r"cannot be opened: .* `selfeval store import .*/selfeval-"):
-        put(store, "paid")
-    [kept] = tmp_path.rglob("*.jsonl")
-    assert Store(tmp_path / "other.sqlite").import_file(kept) == (1, 0)
-
-
 def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, server, monkeypatch):
     locks = contextlib.ExitStack()
 
@@ -221,7 +204,8 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
     with locks:
         responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
     assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
-    monkeypatch.setattr("selfeval.asking.ledger.PATIENCE", 0.3)
+    store.close()
+    monkeypatch.setattr("selfeval.asking.store.PATIENCE", 0.3)
     held.append(None)
     with locks, pytest.raises(StoreError, match=r"locked\. Another process holds it: end .*`selfeval store import"):
         ask(store, questions(get("openai:n"), 9), concurrency=1)
@@ -229,45 +213,6 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
     [beside] = store.path.parent.glob("*.jsonl")
     assert store.import_file(beside) == (1, 0)
     assert ask(store, questions(get("openai:n"), 1))[1].stored == 1
-
-
-WAITING = """from pathlib import Path
-from selfeval.asking import ledger
-def once(self, step, once=ledger.Ledger._once):
-    done = once(self, step)
-    if not done and "put" in step.__qualname__:
-        Path('{}').touch()
-    return done
-ledger.Ledger._once, ledger.PATIENCE = once, 86_400
-"""
-
-
-@pytest.mark.fault("signal")
-def test_a_process_that_is_stopped_while_another_holds_the_store_ends_at_once_and_loses_nothing(store, server, counted):
-    """The signal comes when a reply waits for the store, and would do so for a day."""
-    held, locks = threading.Event(), contextlib.ExitStack()
-
-    def reply(body):
-        if len(fake.ledger) > 8 and not held.is_set():
-            locks.enter_context(locked(store.path))
-            held.set()
-        return default_reply(body)
-
-    store.get("k")
-    fake, waits = server(reply=reply, latency=0.02), store.path.with_name("waits")
-    with locks:
-        asking = process(store.path, range(40), first=WAITING.format(waits), stderr=subprocess.PIPE)
-        wait_for(waits.exists)
-        asking.send_signal(signal.SIGINT)
-        _, told = asking.communicate()
-    beside = [*store.path.parent.glob("*.jsonl")]
-    assert asking.returncode and beside and "`selfeval store import " in told and "KeyboardInterrupt" in told
-    for file in beside:
-        store.import_file(file)
-    responses, _ = ask(store, questions(get("openai:m"), 40))
-    assert all(r.status == "ok" for r in responses)
-    assert len(fake.ledger) - 40 <= 8  # what was in flight at the signal
-    counted(calls=40, repeats=len(fake.ledger) - 40, lost=0)
 
 
 # files of other versions, and of others -------------------------------------------------------------------------------

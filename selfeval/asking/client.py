@@ -17,16 +17,13 @@ from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
 from selfeval.asking import dryrun, local, simulated
-from selfeval.asking.endpoint import Endpoint
-from selfeval.asking.http import Failure
+from selfeval.asking.endpoint import Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, check_whole, did_you_mean
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
-# Columns of records that name a model, and how those begin that say who served it there.
-ROLES = {"evaluator_model": "", "true_model": "text_", "author": "", "model": "", "juror": "", "evaluator": ""}
 ADDRESS = re.compile(r"https?://([^/@]*@)?([\w.-]+|\[[\da-f:.]+\])(:[1-9]\d*)?(/|$)", re.I)
 
 
@@ -91,6 +88,7 @@ class Client:
         tallies.append(self.tally)
         self.ceiling = Ceiling.of(max_cost)
         self._endpoints: dict[str, Endpoint] = {}
+        self.served: dict[str, set[str]] = defaultdict(set)  # model id -> which endpoints its replies come from
         self._flying = 0  # calls that are sent and not yet stored
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
 
@@ -122,7 +120,7 @@ class Client:
         a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
-        stored = self.store.look_up([request.key for request in requests if not is_computed(request.model)])
+        stored = self.store.look_up({each.key: each.identity for each in requests if not is_computed(each.model)})
         responses = [self._served(request, stored) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
@@ -131,32 +129,32 @@ class Client:
         for i in missing:
             by_provider[requests[i].model.provider.name].append(i)
 
-        with Progress(label, len(requests), len(missing)) as progress:
+        with progress(label, len(requests), len(requests) - len(missing)) as bar:
 
             async def work(indices: Iterator[int]) -> None:
                 for i in indices:
                     responses[i] = await self._answer(requests[i])
-                    progress.step()
+                    bar.update()
 
             async with Tasks() as group:
                 for indices in by_provider.values():
                     shared = iter(indices)  # workers pull in order: a server's prefix cache profits
                     for _ in range(min(self.concurrency, len(indices))):
                         group.create_task(work(shared))
+        for request, response in zip(requests, responses, strict=True):
+            names = [name for name in (response.served_model, response.served_by) if name]
+            self.served[request.model.id] |= {" via ".join(names)} - {""}
         return responses
 
     def _served(self, request: Request, stored: dict[str, dict]) -> Response | None:
         """Return the stored reply, None where there is none or where it is to be asked for again."""
-        if is_computed(request.model):
-            return None
-        if request.key not in stored:
-            self.store.check_replay(request.identity)
+        if is_computed(request.model) or request.key not in stored:
             return None
         response = Response.from_dict(stored[request.key])
         if self._wanted_again(request, response):
             return None
         self.tally.stored += 1
-        dryrun.note(request, stored=True)
+        dryrun.count_stored(request)
         return response
 
     def _wanted_again(self, request: Request, response: Response) -> bool:
@@ -169,7 +167,7 @@ class Client:
         if is_computed(request.model) and not (request.model.call and dryrun.folder()):
             return await self._compute(request)
         if dryrun.folder():
-            return dryrun.reply(request)
+            return dryrun.reply(request, *request.full())
         while True:
             earlier: list[str] = []
             if self._again and (stored := self.store.get(request.key)):
@@ -219,12 +217,13 @@ class Client:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
             allowed = endpoint.allowed(model, parameters)
-            amount = self.ceiling.at_most(model, *estimate(messages, allowed, model)) if self.ceiling else 0.0
+            tokens = estimate(messages, allowed, model)
+            amount = self.ceiling.at_most(model, *tokens) if self.ceiling else 0.0
             if (stored := await self.store.claim(key, self.ceiling, amount)) is not None:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
             with self._in_flight(key, amount):
-                response = await endpoint.ask(model, messages, parameters, allowed, note)
+                response = await endpoint.ask(Call(model, messages, parameters, allowed, sum(tokens)), note)
                 self.tally.count(response)
                 if self.ceiling:
                     self.ceiling.learn(model, response.cost)
@@ -299,24 +298,12 @@ async def gather(coroutines: Iterable[Coroutine]) -> list:
     return [task.result() for task in tasks]
 
 
-class Progress:
-    """A bar for a person; none of it for label None."""
+def progress(label: str | None, total: int, done: int = 0):
+    """Return a bar for a person, to be used in a `with` and told of each reply by `update()`; none for label None."""
+    from tqdm.auto import tqdm
 
-    def __init__(self, label: str | None, total: int, missing: int):
-        from tqdm.auto import tqdm
-
-        quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
-        self.bar = tqdm(total=total, initial=total - missing, desc=label, unit="reply", disable=quiet)
-
-    def __enter__(self) -> "Progress":
-        return self
-
-    def step(self) -> None:
-        """Count one more reply."""
-        self.bar.update()
-
-    def __exit__(self, *_) -> None:
-        self.bar.close()
+    quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
+    return tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
 
 
 def _tell_sweep() -> None:
@@ -375,31 +362,13 @@ async def _ask(work, *, concurrency: int = 16, again: str = "", max_cost: float 
             return dryrun.prices(folder)
     if client.tally != Tally():
         print(client.tally)
-    for sentence in several_endpoints(found):
-        print(sentence)
+    for model, names in client.served.items():
+        if len(names) > 1:
+            print(
+                f"{model} was served by {len(names)} endpoints: {', '.join(sorted(names))}. Its numbers mix them; "
+                "data/models.yaml says how to pin one."
+            )
     return found
-
-
-def several_endpoints(records) -> list[str]:
-    """Return a sentence for each model that several endpoints served, which may differ in weights and templates.
-
-    records: a DataFrame. A reply that names no upstream counts for nothing where others of the same served model do.
-    """
-    by: dict[str, set[str]] = defaultdict(set)
-    for column, prefix in ROLES.items():
-        if {column, f"{prefix}served_model"} <= {*records}:
-            served = records.reindex(columns=[column, f"{prefix}served_model", f"{prefix}served_by"]).drop_duplicates()
-            for model, *names in served.itertuples(index=False):
-                name = " via ".join(name for name in names if isinstance(name, str) and name)
-                by[str(model).partition(" #")[0]] |= {name} - {""}
-    for names in by.values():
-        names -= {name for name in names if any(other.startswith(f"{name} via ") for other in names)}
-    return [
-        f"{model} was served by {len(names)} endpoints: {', '.join(sorted(names))}. Its numbers mix them; "
-        "data/models.yaml says how to pin one."
-        for model, names in by.items()
-        if len(names) > 1
-    ]
 
 
 def run(coroutine):

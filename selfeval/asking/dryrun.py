@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from selfeval import models
 from selfeval.asking.request import Request, Response, estimate, is_computed
-from selfeval.models import Model, get
+from selfeval.models import Model
 
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 _counts: ContextVar[str] = ContextVar("counts", default="")
@@ -46,77 +47,68 @@ def counting() -> Iterator[Path]:
             _counts.reset(token)
 
 
-def note(request: Request, stored: bool, text: str = "") -> None:
-    """Count, in a dry run, a request that has its reply in the store, or that would be bought.
+def count_stored(request: Request) -> None:
+    """Count, in a dry run, a request that has its reply in the store."""
+    if folder():
+        _write({"key": request.key, "model": request.model.id, "stored": 1, "to_buy": 0})
 
-    Per line: key, model, and for one to buy the tokens of prompt and reply, `low` as they typically are and `high` as
-    they can be at most.
-    """
-    if not folder():
-        return
-    line = {"key": request.key, "model": request.model.id, "stored": stored}
-    if not stored:
-        messages, parameters = request.full()
-        model = request.model
-        most = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
-        written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
-        typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
-        line |= {"prompt": [min(written, most[0]), most[0]], "reply": [min(typical, most[1]), most[1]]}
+
+def _write(line: dict) -> None:
     calls = folder() / "calls"
     calls.mkdir(exist_ok=True)
     with (calls / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
 
 
-def read_calls(counts: Path) -> dict[str, dict]:
-    """Return {model id: {"stored", "buy", "prompt" and "reply" as [low, high]}}; equal requests count once."""
-    requests: dict[str, dict] = {}
-    for file in sorted(counts.glob("calls/*.jsonl")):
-        for line in file.read_text("utf-8").splitlines():
-            request = json.loads(line)
-            if not request["stored"] or request["key"] not in requests:  # stored, and to be asked again by another
-                requests[request["key"]] = request
-    counted: dict[str, dict] = defaultdict(lambda: {"stored": 0, "buy": 0, "prompt": [0, 0], "reply": [0, 0]})
-    for request in requests.values():
-        count = counted[request["model"]]
-        count["stored" if request["stored"] else "buy"] += 1
-        for part in ("prompt", "reply"):
-            count[part] = [a + b for a, b in zip(count[part], request.get(part, (0, 0)), strict=True)]
-    return dict(counted)
-
-
 def price(model: Model, count: dict) -> tuple[float, float] | None:
     """Return what a model's calls cost as (low, high) US dollars; None where nobody knows."""
-    if is_computed(model) or model.provider.embedded or not count["buy"]:
+    if is_computed(model) or model.provider.embedded or not count["to_buy"]:
         return 0.0, 0.0
     if model.price is None:
         return None
     inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
-    low, high = (count["prompt"][i] * inside + count["reply"][i] * outside for i in (0, 1))
+    low, high = (count[f"prompt_tokens_{k}"] * inside + count[f"reply_tokens_{k}"] * outside for k in ("low", "high"))
     return low, high
 
 
 def prices(counts: Path):
-    """Return a DataFrame of what a dry run counted, a row per model; dollars are null where nobody knows a price."""
+    """Return a DataFrame of what a dry run counted, a row per model; equal requests count once.
+
+    Dollars are null where nobody knows a price.
+    """
     import pandas as pd
 
+    requests: dict[str, dict] = {}
+    for file in sorted(counts.glob("calls/*.jsonl")):
+        for line in map(json.loads, file.read_text("utf-8").splitlines()):
+            if line["to_buy"] or line["key"] not in requests:  # stored, and to be asked again by another
+                requests[line["key"]] = line
+    names = ("stored", "to_buy", "prompt_tokens_low", "prompt_tokens_high", "reply_tokens_low", "reply_tokens_high")
+    counted: dict[str, dict] = defaultdict(lambda: dict.fromkeys(names, 0))
+    for line in requests.values():
+        count = counted[line["model"]]
+        count |= {name: count[name] + line.get(name, 0) for name in names}
     rows = []
-    for name, count in read_calls(counts).items():
-        low, high = price(get(name), count) or (None, None)
-        row = {"model": name, "stored": count["stored"], "to_buy": count["buy"]}
-        row |= {
-            f"{part}_tokens_{k}": count[part][i] for part in ("prompt", "reply") for i, k in enumerate(("low", "high"))
-        }
-        rows.append(row | {"usd_low": low, "usd_high": high})
+    for model, count in counted.items():
+        low, high = price(models.get(model), count) or (None, None)
+        rows.append({"model": model, **count, "usd_low": low, "usd_high": high})
     return pd.DataFrame(rows)
 
 
-def reply(request: Request) -> Response:
-    """Return a stand-in for the reply to a request, which is counted where it would be bought."""
-    text = stand_in(*request.full(), request.key)
-    if not is_computed(request.model):
-        note(request, stored=False, text=text)
-    chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in request.parameters else None
+def reply(request: Request, messages: list[dict], parameters: dict) -> Response:
+    """Return a stand-in for the reply to a request, which is counted where it would be bought.
+
+    Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can be at most.
+    """
+    text, model = stand_in(messages, parameters, request.key), request.model
+    if not is_computed(model):
+        prompt, answer = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
+        written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
+        typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
+        line = {"key": request.key, "model": model.id, "stored": 0, "to_buy": 1}
+        line |= {"prompt_tokens_low": min(written, prompt), "prompt_tokens_high": prompt}
+        _write(line | {"reply_tokens_low": min(typical, answer), "reply_tokens_high": answer})
+    chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in parameters else None
     usage = {"prompt": 0, "completion": 0}
     return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=chances)
 

@@ -12,20 +12,211 @@ import json
 import lzma
 import os
 import re
+import socket
 import sqlite3
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
+from urllib.parse import quote
 
-from selfeval.asking.ledger import Ledger, has_ended, own_name
+import psutil
+
+from selfeval.asking import dryrun
 from selfeval.asking.local import host_folder
 from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
 from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
 from selfeval.files import below_root, replacing
 from selfeval.models import Model
 from selfeval.paths import DATA, HOME
+
+VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
+TABLES = {
+    "replies": ("key TEXT PRIMARY KEY", "request TEXT NOT NULL", "response TEXT NOT NULL", "created REAL NOT NULL"),
+    "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
+    "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
+    "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
+    "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
+}
+# What a file from another hand may hold to act by itself: a trigger, a view, a virtual table.
+ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
+            WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
+OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+OPENING = 5.0  # seconds for a file that another process is just making
+PATIENCE = 60.0  # seconds that a change waits for a locked file
+CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
+ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+
+
+# who holds a claim ----------------------------------------------------------------------------------------------------
+
+
+def own_name() -> str:
+    """Return this process's name as the owner of claims: host, process and its start in seconds since the boot."""
+    return _own(os.getpid())
+
+
+@lru_cache(1)
+def _own(pid: int) -> str:
+    return _name(psutil.Process(pid))
+
+
+def _name(process: psutil.Process) -> str:
+    started = process.create_time() - psutil.boot_time()  # both move when the clock is set
+    return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
+
+
+def has_ended(owner: str, since: float) -> bool:
+    """Tell whether the process that owns a claim is gone, so that nobody will give it back."""
+    try:
+        host, pid, _ = owner.rsplit(":", 2)
+        if host != socket.gethostname():
+            return time.time() > since + ABROAD
+        process = psutil.Process(int(pid))
+        return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
+    except (psutil.Error, ValueError):
+        return True
+
+
+# the file -------------------------------------------------------------------------------------------------------------
+
+
+class Ledger:
+    """One SQLite file that many processes change in short transactions."""
+
+    remedy = (  # where it is damaged or not ours
+        "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
+    )
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._turn = threading.RLock()
+        self._checkpointed = 0.0
+
+    @contextlib.contextmanager
+    def _in_words(self, done: str) -> Iterator[None]:
+        """Make one sentence of what SQLite and the file system raise."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+            what = f"The response store {self.path} cannot be {done}: {error}."
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise StoreError(f"{what} Another process holds it: end that one.") from error
+            self._disconnect()
+            room = code in OF_THE_DISK or isinstance(error, OSError)
+            remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
+            raise StoreError(f"{what} {remedy}") from error
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, for reading."""
+        with self._turn, self._in_words("read"):
+            yield self._connect()
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection inside a transaction that no other process interrupts."""
+        with self._turn, self._in_words("written"):
+            connection = self._connect()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            if time.monotonic() > self._checkpointed + CHECKPOINT:
+                self._checkpointed = time.monotonic()
+                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def write(self, step: Callable):
+        """Return what a step on the connection returns, from one transaction."""
+        with self.change() as connection:
+            return step(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        until = time.monotonic() + OPENING
+        while self._connection is None:
+            with self._in_words("opened"):
+                try:
+                    self._connection = self._open_to_read() if dryrun.folder() else self._open()
+                except sqlite3.OperationalError as error:  # SQLite refuses the others while one creates the file
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        raise
+                    time.sleep(0.05)
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA trusted_schema=OFF")
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """Open it without writing a byte beside it; an empty one where there is none."""
+        in_use = Path(f"{self.path}-wal").exists()
+        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
+        there = self.path.exists()
+        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
+        connection.execute("PRAGMA trusted_schema=OFF")
+        if not there:
+            _make_tables(connection)
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file; refuse one that is not ours, before anything of it is changed."""
+        if acting := connection.execute(ACTING).fetchone():
+            raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
+        if version == VERSION:
+            _make_tables(connection)
+            return
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        if _columns(connection, "claims") == ["key", "owner", "expires"]:  # of 0.1; no process of it is at work
+            connection.execute("DROP TABLE claims")
+        _make_tables(connection)
+        connection.execute(f"PRAGMA user_version={VERSION}")
+        connection.execute("COMMIT")
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        with self._turn:
+            self._disconnect()
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables that are not there; raise where one of this name has other columns."""
+    for table, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
+        names = [column.split()[0] for column in columns]
+        if _columns(connection, table) != names:
+            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+
 
 KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
 CENT = 1e-9  # dollars that rounding makes or leaves
@@ -151,21 +342,22 @@ class Store(Ledger):
 
     def get(self, key: str) -> dict | None:
         """Return the stored reply to a request, or None; see `look_up`."""
-        return self.look_up([key]).get(key)
+        return self.look_up({key: ""}).get(key)
 
-    def look_up(self, keys: Sequence[str]) -> dict[str, dict]:
-        """Return {key: reply} of the requests that have one stored.
+    def look_up(self, requests: Mapping[str, str]) -> dict[str, dict]:
+        """Return {key: reply} of the requests that have one stored; {key: the request as canonical JSON}.
 
-        Where one was asked again it is the first reply that is an answer or a refusal, else the last.
+        Where one was asked again it is the first reply that is an answer or a refusal, else the last. Raises
+        `ReplayMiss` in replay mode where one lacks a reply, naming what differs from the nearest recorded request.
         """
         found: dict[str, str] = {}
         if not self.replay:
             query = """SELECT replies.key, response FROM json_each(?) AS asked CROSS JOIN replies
                        ON replies.key BETWEEN asked.value AND asked.value || ' ' || ?"""
             with self.read() as connection:
-                found = dict(connection.execute(query, (json.dumps(list(keys)), MOST_AGAIN)))
+                found = dict(connection.execute(query, (json.dumps(list(requests)), MOST_AGAIN)))
         served: dict[str, dict] = {}
-        for key in dict.fromkeys(keys):
+        for key, request in requests.items():
             for each in (stored_key(key, number) for number in range(MOST_AGAIN + 1)):
                 if each not in found and (line := self._recorded(each)):
                     found[each] = read_line(*line)[2]
@@ -174,14 +366,10 @@ class Store(Ledger):
                         served[key] = json.loads(found[each])
                     if served[key].get("status", "ok") not in UNANSWERED:
                         break
+            if self.replay and request and key not in served:
+                lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
+                raise ReplayMiss(difference(json.loads(request), [json.loads(read_line(*line)[1]) for line in lines]))
         return served
-
-    def check_replay(self, request: str) -> None:
-        """Raise `ReplayMiss` in replay mode, naming what differs from the nearest recorded request."""
-        if self.replay:
-            lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
-            recorded = [json.loads(read_line(*line)[1]) for line in lines]
-            raise ReplayMiss(difference(json.loads(request), recorded))
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
@@ -214,7 +402,7 @@ class Store(Ledger):
         cannot fit.
         """
         while True:
-            response, owner = await self.write(lambda connection: self._claim(connection, key, ceiling, amount))
+            response, owner = self.write(lambda connection: self._claim(connection, key, ceiling, amount))
             if not owner:
                 return response
             await asyncio.sleep(0.1)
@@ -257,7 +445,7 @@ class Store(Ledger):
             self._end(connection, key, ceiling, response.get("cost"))
 
         try:
-            await self.write(step)
+            self.write(step)
         except BaseException as error:  # also the end of the process: it was paid for
             self._keep(export_line(key, request, text).encode(), error)
             if isinstance(error, StoreError):
@@ -300,21 +488,15 @@ class Store(Ledger):
     def _keep(self, line: bytes, error: BaseException) -> None:
         """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
         said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
+        lost = " A reply that was paid for is lost, since there is no room beside it either."
         for folder in (self.path.parent, host_folder()):
             file = folder / f"{self.path.name}.unwritten-{time.time_ns()}.jsonl"
-            try:
+            with contextlib.suppress(OSError):
                 file.write_bytes(line)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    file.unlink()
-                continue
-            files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
-            said += f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
-            break
-        else:
-            said += " A reply that was paid for is lost, since there is no room beside it either."
-            _say(said)
-        self.failure = StoreError(said)
+                files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
+                lost = f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
+                break
+        self.failure = StoreError(said + lost)
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -348,7 +530,7 @@ class Store(Ledger):
             connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", counted)
             return connection.total_changes - before
 
-        new = self.write_now(step)
+        new = self.write(step)
         return new, next(count) - new
 
     def export_file(self, path: Path, like: str = "%") -> int:
@@ -427,7 +609,9 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
 def checked(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
     """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
     try:
-        _check(key, request, json.loads(response))
+        if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
+            raise ValueError(f"the key {key[:12]!r} is not that of its request")
+        _check(json.loads(response), int(key.removeprefix(request_key(key)) or 0))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{where}: the reply {str(key)[:12]!r} is not ours: {error}.") from error
     return key, request, response
@@ -448,20 +632,13 @@ def export_line(key: str, request: str, response: str) -> str:
     return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
 
 
-def _check(key: str, request: str, response) -> None:
-    """Raise `ValueError` or `TypeError` unless the client itself could have stored this."""
-    if request_key(key) != key_of(request):
-        raise ValueError(f"the key {key[:12]!r} is not that of its request")
-    asked = json.loads(request)
-    if not isinstance(asked, dict) or canonical(asked) != request:
-        raise TypeError("a request is an object in canonical form")
-    if not isinstance(asked.get("model"), str) or not isinstance(asked.get("messages"), list):
-        raise TypeError("a request has a model and messages")
+def _check(response, number: int) -> None:
+    """Raise `TypeError` unless the client itself could have stored this as its reply with this number."""
     if not isinstance(response, dict) or not isinstance(response.get("text"), str):
         raise TypeError("a response is an object whose text is text")
     if (status := response.get("status", "ok")) not in STORED:
         raise TypeError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
-    earlier, number = response.get("earlier", []), int(key.removeprefix(request_key(key)) or 0)
+    earlier = response.get("earlier", [])
     if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
         raise TypeError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
     for name in ("cost", "latency", "attempts"):

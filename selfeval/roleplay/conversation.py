@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.asking.client import Client, Progress, gather, require
+from selfeval.asking.client import Client, gather, progress, require
 from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model
@@ -115,10 +115,10 @@ async def converse(
         for number in range(conversations)
     ]
     total = turns * conversations
-    with Progress(label if conversations else None, total, total) as progress:
+    with progress(label if conversations else None, total) as bar:
 
         def heard(so_far: Conversation) -> None:
-            progress.step()
+            bar.update()
             on_exchange(so_far)
 
         return await gather(_talk(client, sides, turns, one, heard) for one in begun)

@@ -31,7 +31,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import pandas as pd
 
-from selfeval.asking.client import Client, Progress, Tasks, gather
+from selfeval.asking.client import Client, Tasks, gather, progress
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get
@@ -194,10 +194,10 @@ async def hold(
             peers = await tasks[*_donor(jury, turns, index, turn), "debate"]
         async with places:
             rows = await verdict(client, jury, conversations[index], arm, turn, index, peers)
-        progress.step()
+        bar.update()
         return rows
 
-    with Progress(label, len(design), len(design)) as progress:
+    with progress(label, len(design)) as bar:
         async with Tasks() as group:
             for key in design:
                 tasks[key] = group.create_task(one(*key))
