@@ -91,7 +91,7 @@ def read_predictions(
     for ours in names.values():
         for field in ours if isinstance(ours, list | tuple) and ours else [ours]:
             check_one_of("columns", field, FIELDS)
-    unused, notes, frames = {*names}, [], []
+    unused, nowhere, notes, frames = {*names}, {*(authors or {})}, [], []
     for file, rows, given in _sources(source):
         found = pd.DataFrame(_kept_once(file, rows, names))
         unused -= {*found}
@@ -100,6 +100,7 @@ def read_predictions(
         frame = _completed(file, frame, given)
         _read_replies(file, frame)
         _check_values(file, frame)
+        nowhere -= _said(frame, nowhere)
         notes += _by_id(file, frame, authors or {}) + _asked_by_name(file, frame)
         frames.append(frame)
     if unused:
@@ -111,6 +112,7 @@ def read_predictions(
         notes.append(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
+    notes += [f"`authors` names {name!r}, which no record has." for name in sorted(nowhere, key=str)]
     called = _called(frame, authors or {})
     frame.attrs |= {"notes": notes + _others(frame, called), "called": called}
     return frame
@@ -408,6 +410,20 @@ def _by_id(path: Path, frame: pd.DataFrame, authors: Mapping[str, str | None]) -
     where, lettered = _named(path), _letters_as_names(frame)
     told = [f"{where}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
     return told + [f"{where}: {lettered} answers are letters, read as places."] * bool(lettered)
+
+
+def _said(frame: pd.DataFrame, names: set[str]) -> set[str]:
+    """Return those of the names that stand in a field or in a reply, however they are typed."""
+    if not names:
+        return names
+    fields = frame.reindex(columns=[*NAMES, "true_model_display", "reply", "returned_text"])
+    words = {_letters(value) for field in fields for value in fields[field].explode().dropna().astype(str).unique()}
+    text = "\n".join(words)
+    return {name for name in names if _letters(str(name)) in text}
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).casefold()
 
 
 def _replace_names(frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str], str]) -> None:
