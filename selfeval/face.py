@@ -64,8 +64,7 @@ def generate_texts(
         asked, people = _prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
         written, failures = await texts.generate_texts(client, get_all(authors), asked, **how)
-        for sentence in texts.missing_texts(written, failures):
-            print(sentence)
+        _tell(texts.missing_texts(written, failures))
         if corpus and not dryrun.is_counting():
             records.write_jsonl(records.corpus_file(corpus), people + written)
         frame = Records(people + written)
@@ -143,22 +142,10 @@ def collect_predictions(
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
     provenance: the text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
     """
-    condition = Condition(
-        answer=answer,
-        told=told,
-        labels=labels,
-        hints=hints,
-        show_prompt=show_prompt,
-        temperature=temperature,
-        score=score,
-        prevalence=prevalence,
-        tell_prevalence=tell_prevalence,
-        question=question,
-        control=control,
-        paraphraser=paraphraser,
-        effort=effort,
-        provenance=provenance,
-    )
+    shown = {"answer": answer, "told": told, "labels": labels, "hints": hints, "show_prompt": show_prompt}
+    shown |= {"temperature": temperature, "score": score, "effort": effort, "provenance": provenance}
+    shown |= {"prevalence": prevalence, "tell_prevalence": tell_prevalence, "question": question}
+    condition = Condition(control=control, paraphraser=paraphraser, **shown)
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
@@ -173,8 +160,7 @@ def collect_predictions(
             records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
             if published:
                 records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
-        frame = Records([row for answered in found.values() for row in answered])
-        return frame
+        return Records([row for answered in found.values() for row in answered])
 
     return ask(work, asking)
 
@@ -243,9 +229,7 @@ def measure_recognition(
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)
     more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
-    found = _estimates("recognition", table, more, frame, names, statistics, method, policy)
-    found.settings = {"n_resamples": n_resamples}
-    return found
+    return _estimates("recognition", table, more, frame, names, statistics, method, policy)
 
 
 def measure_implicit(
@@ -286,9 +270,9 @@ def _estimates(kind, table, more, frame, names, statistics=(), method="", policy
         if wanted:
             check_one_of(column, wanted, table[column].unique())
             rows = rows[rows[column] == wanted]
-    for name in [statistics] if isinstance(statistics, str) else statistics:
-        check_one_of("statistics", name, table["statistic"].unique())
     chosen = [statistics] if isinstance(statistics, str) else statistics
+    for name in chosen:
+        check_one_of("statistics", name, table["statistic"].unique())
     rows = rows if author is None else rows[rows["author"] == author]
     found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
@@ -343,8 +327,7 @@ def ask_identity(
     async def work(client: Client) -> Records:
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed}
-        frame = Records(await run_suite(client, get_all(models), suite, **how))
-        return frame
+        return Records(await run_suite(client, get_all(models), suite, **how))
 
     return ask(work, asking)
 
@@ -418,8 +401,7 @@ def ask_existence(
         ways = existence.templates(templates)
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
-        frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-        return frame
+        return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
 
     return ask(work, asking)
 
@@ -664,16 +646,16 @@ def _kept(folder: str | Path) -> Path:
 
 def read_results(folder: str | Path) -> list[Estimates]:
     """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
-    found = [_read_result(kind, file.parent) for kind, file in _results(folder)]
-    if not found:
-        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
-    return found
+    return [_read_result(kind, file.parent) for kind, file in _results(folder)]
 
 
 def _results(folder: str | Path) -> list[tuple[str, Path]]:
     """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
     main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
-    return [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    found = [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    if not found:
+        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
+    return found
 
 
 def _read_result(kind: str, folder: Path) -> Estimates:
@@ -706,8 +688,6 @@ def runs(folder: str | Path) -> pd.DataFrame:
         plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
         parts.append(frame.assign(result=csv.parent.relative_to(_kept(folder)).as_posix(), kind=kind, **plain))
-    if not parts:
-        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return pd.concat(parts, ignore_index=True)
 
 

@@ -127,7 +127,7 @@ def plain(found):
         parts = [found, getattr(found, "conversations", None), *(getattr(found, "tables", None) or {}).values()]
         kept = [part.drop(columns=APART, errors="ignore") for part in parts if isinstance(part, pd.DataFrame)]
         shown = [part.to_json(orient="records", default_handler=str) for part in kept]
-        return [*shown, str(getattr(found, "settings", None))]
+        return shown
     if isinstance(found, se.models.Model):
         return [found.id, found.display]
     return [plain(one) for one in found] if isinstance(found, list | tuple) else str(found)
