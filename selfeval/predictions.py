@@ -372,13 +372,8 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
             if not ok(value):
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
                 raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
-    if "other_model" in frame:
-        _check_pairs(path, frame[frame["task_type"].isin(PAIRS) & frame["other_model"].eq(frame["evaluator_model"])])
-
-
-def _check_pairs(path: Path, frame: pd.DataFrame) -> None:
-    """Raise `InputError` for the first of pairs of which the evaluator wrote the other text."""
-    for at, evaluator, own in frame[["evaluator_model", "true_model"]].head(1).itertuples():
+    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "true_model", "other_model"])
+    for at, evaluator, own, _ in pairs[pairs["other_model"].eq(pairs["evaluator_model"])].head(1).itertuples():
         wrong = "wrote the pair's other text; give its own text and place in `true_model`, `text_id` and `position`"
         if own == evaluator:
             wrong = "wrote both texts of a pair, so which is its own has no answer; leave the pair out"
