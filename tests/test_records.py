@@ -204,16 +204,6 @@ def test_display_names_of_the_file_are_names(analysed):
         analysed(two)
 
 
-def test_a_label_of_the_file_counts_beside_the_names_of_the_registry(analysed):
-    [row, *_] = exact(1, evaluator_model="openai/gpt-4.1")
-    said = [("openai/gpt-4.1", "The Forty-One", "The Forty-One"), ("openai/gpt-4.1", "The Forty-One", "GPT-4.1"),
-            ("lab/basalt", "Basalt Two", "basalt two")]  # fmt: skip
-    rows = [row | {"text_id": i, "true_model": author, "true_model_display": label, "predicted_model": author,
-                   "returned_text": f"I say {name}."} for i, (author, label, name) in enumerate(said)]  # fmt: skip
-    _, changes, lines, _ = analysed(rows)
-    assert changes[["same", "removed", "changed"]].iloc[0].tolist() == [3, 0, 0] and not lines
-
-
 def test_a_reply_may_be_a_list_of_blocks(analysed):
     think = {"type": "thinking", "thinking": "Amber One? Basalt Two?"}
     rows = [row | {"returned_text": [think, {"type": "text", "text": row["returned_text"]}], "predicted_model": None}
