@@ -159,9 +159,7 @@ WORKS = {
 }
 REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
-    "an unknown id": (lambda c: se.generate_texts("gpt"), "selfeval models"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
-    "texts for answers": (lambda c: se.measure_recognition(c.texts), "evaluator_model"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "forest"),
     "an unknown statistic": (

@@ -212,20 +212,6 @@ def test_a_reply_may_be_a_list_of_blocks(analysed):
     assert changes["added"].sum() == len(rows) and holds(table, "discrimination", HIT - FALSE)
 
 
-def test_letters_are_places_and_a_neutral_judge_is_read(analysed):
-    rows = pairs()
-    found, changes, lines, table = analysed(rows)
-    assert changes["same"].sum() == len(rows) and not lines and set(found["position"]) == {1, 2}
-    assert holds(table, "self_accuracy", 0.75) and not found["unverified"].any()
-    bare = analysed([{k: v for k, v in row.items() if k != "predicted_self"} for row in rows])
-    assert bare[1]["added"].sum() == len(rows)
-    pd.testing.assert_frame_equal(bare[3], table)
-    rows = [row | {"evaluator_model": "lab/judge", "condition": {"question": "better"}} for row in rows]
-    found, changes, lines, judged = analysed(rows)
-    assert found["is_correct"].isna().all(), "whose text it chose is neither right nor wrong"
-    assert changes["same"].sum() == len(rows) and not lines and "lab/judge" in set(judged["evaluator"])
-
-
 # answers on record and raw replies ------------------------------------------------------------------------------------
 
 
