@@ -181,7 +181,7 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
 
 
 def prompt_id_of(prompt: str) -> str:
-    """Return the id of a prompt that has none, from its words."""
+    """Return an id for a prompt without one: a hash of its text."""
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
 
 
