@@ -194,7 +194,7 @@ def verbs(w):
         }),
         "likelihoods": ({"texts": w.texts}, {"models": "my/a", "limit": 1, "out": OUT}),
         "measure_recognition": ({"predictions": w.answers, "n_resamples": 20}, {
-            "statistics": ["kappa"], "method": "percentile", "policy": "answered", "level": 0.9, "n_resamples": 30,
+            "statistics": ["accuracy"], "method": "percentile", "policy": "answered", "level": 0.9, "n_resamples": 30,
             "seed": 1, "reread": ({"predictions": recorded}, "no"),
             "columns": ({"predictions": w.answers.rename(columns={"reply": "said"})}, {"said": "reply"}),
             "authors": ({"predictions": called}, {"GPT-4o": "sim/chance"}),
