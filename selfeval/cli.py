@@ -353,12 +353,12 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     from selfeval.asking.client import require
     from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, read_config, save_results
-    from selfeval.models import get, get_all
+    from selfeval.models import get_all
     from selfeval.sweep.dryrun import print_calls
 
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
-    judges = [get(options["judge"])] if options["judge"] else []
+    judges = get_all(options["judge"]) if options["judge"] else []
     if judges and (options["scoring"] or runner.scoring.get("method")) != "judge":
         raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
     for model in [*asked, *judges]:  # before the first is paid for

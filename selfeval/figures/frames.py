@@ -32,12 +32,14 @@ ESTIMATES = {*BOUNDS, "statistic", "evaluator", "p", "p_holm", "n", "clusters"}
 class Records(pd.DataFrame):
     """Records, one a row: an ordinary DataFrame.
 
-    failures: what was asked for and did not come. conversations: what verdicts are about, one a row.
+    failures: what was asked for and did not come. conversations: what verdicts are about, one a row. settings: how
+    verdicts were made.
     """
 
-    _metadata = ["failures", "conversations"]  # noqa: RUF012  what pandas carries from frame to frame
+    _metadata = ["failures", "conversations", "settings"]  # noqa: RUF012  what pandas carries from frame to frame
     failures: Sequence[Mapping] = ()
     conversations: Sequence | pd.DataFrame = ()
+    settings: Mapping | None = None
 
     @property
     def _constructor(self):
@@ -56,15 +58,22 @@ class Estimates(pd.DataFrame):
     """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
 
     kind: of `KINDS`. tables: all rows by name, with every policy and method, as they are saved.
-    records: what was measured. names: {model id: display name}. conversations: of a jury.
+    records: what was measured. names: {model id: display name}. endpoints: sentences on models that several endpoints
+    served. first_attempts: estimates without what was asked for again. conversations: of a jury. settings: how it was
+    measured, as captions say it.
     """
 
-    _metadata = ["kind", "tables", "records", "names", "conversations"]  # noqa: RUF012
+    _metadata = [  # noqa: RUF012
+        "kind", "tables", "records", "names", "endpoints", "first_attempts", "conversations", "settings",
+    ]  # fmt: skip
     kind: str = ""
     tables: Mapping[str, pd.DataFrame] | None = None
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
+    endpoints: Sequence[str] = ()
+    first_attempts: pd.DataFrame | None = None
     conversations: Sequence = ()
+    settings: Mapping | None = None
 
     @property
     def _constructor(self):
