@@ -350,6 +350,7 @@ def _run_suite(ids: list[str], out: Path, limit: int, *, yes, max_cost, scoring,
 def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, max_cost, **options) -> None:
     """Run a configuration of the published form on models after a question, and write their results."""
     from selfeval.asking import dryrun
+    from selfeval.asking.client import require
     from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, read_config, save_results
     from selfeval.models import get_all
@@ -357,7 +358,11 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
-    _check_config(runner, asked, options)
+    judges = get_all(options["judge"]) if options["judge"] else []
+    if judges and (options["scoring"] or runner.scoring.get("method")) != "judge":
+        raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
+    for model in [*asked, *judges]:  # before the first is paid for
+        require(model)
     check_writable(out)
     with dryrun.counting() as counts:
         runner.run_all(asked, **options)
@@ -367,20 +372,6 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     found = runner.run_all(asked, max_cost=max_cost, verbose=True, **options)
     save_results(found[0] if len(found) == 1 else found, out)
     click.echo(f"written to {out}")
-
-
-def _check_config(runner, asked: list, options: dict) -> None:
-    """Say what is missing, such as a key, before the first model is paid for."""
-    from selfeval.asking.client import require
-    from selfeval.models import get
-
-    for model in asked:
-        require(model)
-        runner.answers(model)
-    if options["judge"]:
-        if (options["scoring"] or runner.scoring.get("method")) != "judge":
-            raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
-        require(get(options["judge"]))
 
 
 @main.command()

@@ -142,22 +142,10 @@ def collect_predictions(
     show the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking.
     provenance: the text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
     """
-    condition = Condition(
-        answer=answer,
-        told=told,
-        labels=labels,
-        hints=hints,
-        show_prompt=show_prompt,
-        temperature=temperature,
-        score=score,
-        prevalence=prevalence,
-        tell_prevalence=tell_prevalence,
-        question=question,
-        control=control,
-        paraphraser=paraphraser,
-        effort=effort,
-        provenance=provenance,
-    )
+    shown = {"answer": answer, "told": told, "labels": labels, "hints": hints, "show_prompt": show_prompt}
+    shown |= {"temperature": temperature, "score": score, "effort": effort, "provenance": provenance}
+    shown |= {"prevalence": prevalence, "tell_prevalence": tell_prevalence, "question": question}
+    condition = Condition(control=control, paraphraser=paraphraser, **shown)
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
@@ -412,8 +400,7 @@ def ask_existence(
         ways = existence.templates(templates)
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
-        frame = Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
-        return frame
+        return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
 
     return ask(work, asking)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
@@ -142,26 +142,21 @@ def registry_files() -> tuple[Path, ...]:
     return (shipped("models.yaml"), *([Path(own)] if own else []))
 
 
-@dataclass(frozen=True)
-class Function:
-    """A Python function by its name, `package.module:function`, which is imported when it is first asked."""
+def _function(name: str, folder: Path) -> Callable:
+    """Return a function by its name, `package.module:function`, imported when it is first asked, also from a folder."""
 
-    name: str
-    folder: Path  # of the registry that names it, where it may lie
-
-    def __call__(self, messages: list[dict], **parameters):
-        return self._ask(messages, **parameters)
-
-    @cached_property
-    def _ask(self) -> Callable:
-        module, _, function = self.name.partition(":")
-        if str(self.folder) not in sys.path:
-            sys.path.append(str(self.folder))
+    @cache
+    def imported() -> Callable:
+        module, _, function = name.partition(":")
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
         try:
             return _asking(getattr(import_module(module), function))
         except Exception as error:  # whatever a module does when it is imported
             why = f"{type(error).__name__}: {error}"
-            raise InputError(f"The function {self.name!r} cannot be imported ({why}); correct its `model`.") from error
+            raise InputError(f"The function {name!r} cannot be imported ({why}); correct its `model`.") from error
+
+    return lambda messages, **parameters: imported()(messages, **parameters)
 
 
 @cache
@@ -202,7 +197,7 @@ def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, 
         if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
             rule = "a function is named as `package.module:function`, in the file of SELFEVAL_MODELS alone"
             raise InputError(f"{file} is wrong at models.{entry.get('id')}.model: {rule}, got {name!r:.80}.")
-        rest |= {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": Function(name, folder)}
+        rest |= {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": _function(name, folder)}
     return decode(Model, rest, file, "models", str(entry.get("id", number)))
 
 

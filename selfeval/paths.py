@@ -8,7 +8,6 @@ INSTALLED = (_PACKAGE / "data").is_dir()  # from a wheel, which holds what a clo
 ROOT = _PACKAGE if INSTALLED else _PACKAGE.parent
 HOME = Path.cwd() if INSTALLED else ROOT  # of what is the user's own
 DATA = Path(os.environ.get("SELFEVAL_DATA") or HOME / "data").absolute()  # a dry run has a shadow of it
-FIGURES = HOME / "figures"
 
 
 def shipped(name: Path | str) -> Path:

@@ -91,7 +91,7 @@ def read_predictions(
     for ours in names.values():
         for field in ours if isinstance(ours, list | tuple) and ours else [ours]:
             check_one_of("columns", field, FIELDS)
-    unused, notes, frames = {*names}, [], []
+    unused, nowhere, notes, frames = {*names}, {*(authors or {})}, [], []
     for file, rows, given in _sources(source):
         found = pd.DataFrame(_kept_once(file, rows, names))
         unused -= {*found}
@@ -100,6 +100,7 @@ def read_predictions(
         frame = _completed(file, frame, given)
         _read_replies(file, frame)
         _check_values(file, frame)
+        nowhere -= _said(frame, nowhere)
         notes += _by_id(file, frame, authors or {}) + _asked_by_name(file, frame)
         frames.append(frame)
     if unused:
@@ -111,6 +112,7 @@ def read_predictions(
         notes.append(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
+    notes += [f"`authors` names {name!r}, which no record has." for name in sorted(nowhere, key=str)]
     called = _called(frame, authors or {})
     frame.attrs |= {"notes": notes + _others(frame, called), "called": called}
     return frame
@@ -370,13 +372,8 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
             if not ok(value):
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
                 raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
-    if "other_model" in frame:
-        _check_pairs(path, frame[frame["task_type"].isin(PAIRS) & frame["other_model"].eq(frame["evaluator_model"])])
-
-
-def _check_pairs(path: Path, frame: pd.DataFrame) -> None:
-    """Raise `InputError` for the first of pairs of which the evaluator wrote the other text."""
-    for at, evaluator, own in frame[["evaluator_model", "true_model"]].head(1).itertuples():
+    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "true_model", "other_model"])
+    for at, evaluator, own, _ in pairs[pairs["other_model"].eq(pairs["evaluator_model"])].head(1).itertuples():
         wrong = "wrote the pair's other text; give its own text and place in `true_model`, `text_id` and `position`"
         if own == evaluator:
             wrong = "wrote both texts of a pair, so which is its own has no answer; leave the pair out"
@@ -408,6 +405,20 @@ def _by_id(path: Path, frame: pd.DataFrame, authors: Mapping[str, str | None]) -
     where, lettered = _named(path), _letters_as_names(frame)
     told = [f"{where}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
     return told + [f"{where}: {lettered} answers are letters, read as places."] * bool(lettered)
+
+
+def _said(frame: pd.DataFrame, names: set[str]) -> set[str]:
+    """Return those of the names that stand in a field or in a reply, however they are typed."""
+    if not names:
+        return names
+    fields = frame.reindex(columns=[*NAMES, "true_model_display", "reply", "returned_text"])
+    words = {_letters(value) for field in fields for value in fields[field].explode().dropna().astype(str).unique()}
+    text = "\n".join(words)
+    return {name for name in names if _letters(str(name)) in text}
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).casefold()
 
 
 def _replace_names(frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str], str]) -> None:

@@ -3,18 +3,13 @@
 import csv
 import importlib.metadata
 import importlib.util
-import json
 import re
-from collections import Counter
 
 import yaml
 
 from selfeval import DATA, ROOT
 from selfeval.asking.local import model_file
-from selfeval.identity.suite import read_suite
 from selfeval.models import providers
-from selfeval.records import chats
-from selfeval.roleplay.cast import jurors, personas, rubrics, strategies
 
 ESTIMATE = re.compile(r"(-?\d?\.\d\d) \[(-?\d?\.\d\d), (-?\d?\.\d\d)\]")  # "0.07 [-0.23, 0.36]", ".07 [-.23, .36]"
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
@@ -22,10 +17,6 @@ NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 def card(name):
     return (DATA / name).read_text(encoding="utf-8").replace("**", "").replace("−", "-")
-
-
-def rows(name):
-    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
 
 
 def content(name):
@@ -77,41 +68,3 @@ def test_every_estimate_of_the_cards_stands_in_a_result_or_in_a_notebook():
 
 def hundredths(estimate):
     return tuple(f"{float(number):z.2f}" for number in estimate)
-
-
-def test_the_data_card_counts_what_there_is():
-    text = card("DATA_CARD.md")
-    sources = Counter(row["source"] for row in rows("prompts.jsonl"))
-    templates = read_suite()
-    languages, clusters = Counter(t.language for t in templates), {t.cluster for t in templates}
-    foils, lexicon = content("identity/foils.yaml"), content("identity/lexicon.yaml")
-    replies = [r for half in ("development", "held_out") for r in rows(f"identity/labelled/{half}.jsonl")]
-    written = sum(r["source"] == "written" for r in replies)
-    existence = content("existence.yaml")
-    makers, families = {f["maker"] for f in foils["models"]}, [d.get("families", {}) for d in lexicon.values()]
-    playing = {side: sum(not role.typed for role in roles.values())
-               for side, roles in (("agents", personas()), ("interrogators", strategies()))}  # fmt: skip
-    assert set(languages) == {"en", "de", "es", "fr", "zh"}
-    for fact in (
-        f"{sources.total()} prompts in English. {sources['topic of arXiv 2510.03399']} take the topics",
-        f"{sources['selfeval']} are ours",
-        f"{len(templates)} templates in {word(len({t.family for t in templates}))} families, {len(clusters)} of them",
-        f"{len(templates) - len(clusters)} paraphrases",
-        f"{languages['en']} are English; German, Spanish ({languages['de']} each), French and Chinese ",
-        f"Chinese ({languages['fr']} each)",
-        f"{sum(bool(t.pressure) for t in templates)} go on with up to {word(max(len(t.pressure) for t in templates))}",
-        f"{len(foils['models'])} real models of {len(makers)} makers",
-        f"{len(foils['invented'])} invented ones",
-        f"{len(lexicon)} makers with {sum(map(len, families))} families",
-        f"{len(replies)} replies with every claim",
-        f"{written} written for the purpose, {len(replies) - written} real replies",
-        f"{sum(r['phenomenon'] == 'other languages' for r in replies)} rows are there for other languages",
-        f"{word(playing['agents']).capitalize()} agents",
-        f"{word(playing['interrogators'])} interrogators, {word(len(jurors()))} jurors, {word(len(rubrics()))} rubrics",
-        f"{word(len(existence['templates'])).capitalize()} ways to ask",
-        f"and {len(existence['invented'])} invented names",
-        f"the {len(chats()):,} chats of two speakers",
-        f"{sum(len(chat['turns']) >= 8 for chat in chats()):,} of them have the eight turns",
-        f"`chitchat-dataset` {importlib.metadata.version('chitchat-dataset')} (MIT",
-    ):
-        assert fact in text, fact

@@ -90,6 +90,8 @@ def test_a_name_that_nobody_bears_is_refused_until_it_is_said_who_that_is(field,
     assert estimates(lines, authors={"ChatGPT": None})["GPT"] <= 0
     assert "count as somebody else: 'ChatGPT' (180 times)" in capsys.readouterr().out
     assert "must be of the form" in refused(named(), authors=["ChatGPT"])
+    estimates(lines, authors={"ChatGPT": "GPT", "ChattGPT": "GPT"})
+    assert capsys.readouterr().out.count("`authors` names 'ChattGPT', which no record has.") == 1
 
 
 def test_names_of_authors_are_known_by_case_and_by_the_registry_and_others_are_said(capsys):
@@ -113,13 +115,6 @@ def test_authors_maps_names_in_every_field():
     for statistic in ("self_accuracy", "no_answer_rate"):
         expected = estimates(pairs, statistic)
         pd.testing.assert_series_equal(estimates(odd, statistic, authors={"ChatGPT": "GPT"}), expected)
-
-
-def test_a_label_that_two_authors_share_names_neither():
-    rows = named(field="reply").assign(reply="Model M")
-    shared = rows["true_model"].map({"GPT": "Model M", "Claude": "Model M"}).fillna("Llama")
-    answered = se.measure_recognition(rows.assign(true_model_display=shared), **FEW)
-    assert answered.set_index(["statistic", "evaluator"])["estimate"]["no_answer_rate"].eq(1).all()
 
 
 def test_letters_are_places_where_the_candidates_are_listed_and_else_refused(capsys):
@@ -169,14 +164,6 @@ def test_a_name_of_no_author_in_replies_is_said_with_what_to_do(words, capsys):
     assert "Replies without an answer" not in capsys.readouterr().out
 
 
-def test_names_denied_and_names_of_authors_are_no_strangers_in_replies(capsys):
-    frame = named(field="reply")
-    unread = ["I do not think it was written by ChatGPT.", "I think I cannot tell.", "I think GPT or Claude."]
-    frame.loc[[0, 1, 2], "reply"] = unread
-    estimates(frame)
-    assert "Replies without an answer" not in capsys.readouterr().out
-
-
 # forms of replies -----------------------------------------------------------------------------------------------------
 
 FORMS = [
@@ -213,13 +200,6 @@ def test_a_reply_that_is_no_text_is_refused_with_row_column_value_and_remedy(val
             assert f"record 7: `reply` is {value!r}, and must be the words of a reply" in said
             assert "give these, or the answer in `predicted_model` or `predicted_self`" in said
     assert "record 1: `reply` is True" in refused(named(field="reply").assign(reply=True))
-
-
-def test_one_other_word_leaves_the_codes_of_the_other_rows_as_they_are(truth):
-    frame = claimed("1", "0")
-    frame.loc[0, "reply"] = "I cannot tell."
-    pd.testing.assert_series_equal(estimates(frame), truth, atol=0.02)
-    assert estimates(frame, "no_answer_rate").max() == pytest.approx(1 / 180)
 
 
 @pytest.mark.parametrize("form", [lambda place: place, lambda place: {"answer": place}, '{{"answer": {}}}'.format])
@@ -382,16 +362,12 @@ def test_records_of_which_some_are_no_pairs_need_a_task():
         measured(frame)
 
 
-# neutral judges alone -------------------------------------------------------------------------------------------------
-
-
 def test_neutral_judges_alone_have_a_rate():
-    """There was a share without an answer, and nothing else."""
-    frame = pairs_of(["owl"], right=lambda judge, target, prompt, _: prompt % 4 > 0)
-    found, _ = measured(frame)
+    found, _ = measured(pairs_of(["owl"], right=lambda judge, target, prompt, _: prompt % 4 > 0))
     assert found["owl", "neutral_accuracy"].estimate == 0.75 and found["owl", "neutral_accuracy"].p < 0.05
-    blind, _ = measured(pairs_of(["owl"], right=lambda judge, target, prompt, place: place == "A"))
-    assert blind["owl", "neutral_accuracy"].estimate == 0.5 and blind["owl", "neutral_accuracy"].p == 1
+
+
+# texts without an id, other forms -------------------------------------------------------------------------------------
 
 
 def exact(samples=1, **more):

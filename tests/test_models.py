@@ -79,10 +79,8 @@ models:
 WRONG = {
     "models: [{id: a/b, display: B, famly: x}]": "models.a/b.famly: unknown field; did you mean 'family'?; known",
     "model: []": "model: unknown field; did you mean 'models'?; known are providers, models.",
-    "providers: [p]": "providers: Input should be a valid dictionary",
     "models: [7]": "models.0: Input should be a valid dictionary, got 7",
     "models: [{display: B}]": "models.0.id: Field required",
-    "models: [{id: a/b, display: B, provider: nobody}]": "models.a/b.provider: Input should be",
     "models: [{id: a/b, display: B, names: [4.1]}]": "models.a/b.names.0: Input should be a valid string, got 4.1",
     "models: [{id: a/b, display: B, price: {input: 1}}]": "price: Dictionary should have at least 2 items",
     "models: [{id: a/b, display: B, price: {input: -1, output: 1}}]": "price.input: Input should be greater than or",

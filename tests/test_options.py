@@ -1,7 +1,7 @@
-"""Every option of every command and every keyword of every verb changes what is asked, returned, printed or written.
+"""Every keyword of every verb changes what is asked, returned, printed or written.
 
-The options are read from the commands and the signatures, so that a new one without an entry here fails; so does one
-that changes nothing. An entry is what the option is set to, or (what has to stand beside it, what it is set to).
+The keywords are read from the signatures, so that a new one without an entry here fails; so does one
+that changes nothing. An entry is what the keyword is set to, or (what has to stand beside it, what it is set to).
 """
 
 import contextlib
@@ -10,18 +10,14 @@ import inspect
 import io
 import json
 import re
-import shutil
 from types import SimpleNamespace
 
-import click
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from fake_server import FakeServer, default_reply
-from sweep_files import make_notebook, write
 
 import selfeval as se
-from selfeval import DATA, cli, sweep
+from selfeval import DATA
 from selfeval.asking.client import Asking
 from selfeval.errors import BudgetError, SelfevalError
 
@@ -127,7 +123,7 @@ def plain(found):
         parts = [found, getattr(found, "conversations", None), *(getattr(found, "tables", None) or {}).values()]
         kept = [part.drop(columns=APART, errors="ignore") for part in parts if isinstance(part, pd.DataFrame)]
         shown = [part.to_json(orient="records", default_handler=str) for part in kept]
-        return [*shown, str(getattr(found, "settings", None))]
+        return shown
     if isinstance(found, se.models.Model):
         return [found.id, found.display]
     return [plain(one) for one in found] if isinstance(found, list | tuple) else str(found)
@@ -174,7 +170,6 @@ def verbs(w):
             "paraphraser": ({"control": "paraphrased", "paraphraser": "my/a"}, "my/b"), "effort": "low",
             "provenance": ({"task": "binary_self", "answer": "free"}, "own_turn"),
         }),
-        "check_rules": ({"result": w.result}, {"judge": "my/a"}),
         "ask_identity": ({"models": "my/a", "suite": "suite/recovery.yaml", "limit": 1, "arms": ["neutral", "true"]}, {
             "suite": "suite/persona.yaml", "repeats": 2, "arms": ["neutral"], "limit": 2,
             "turns": 0, "scoring": "keyword_match", "judge": ({"scoring": "judge", "judge": "my/b"}, "my/c"),
@@ -210,13 +205,8 @@ def verbs(w):
         "measure_jury": ({"verdicts": w.verdicts}, {"statistics": ["auc"], "aggregation": "majority"}),
         "measure_existence": ({"answers": w.exist}, {"statistics": ["no_answer_rate"]}),
         "plot": ({"result": w.result}, {"kind": "forest"}),
-        "table": ({"result": w.result, "statistics": ["neutral_rate"]}, {
-            "otherwise": "No pairs.", "jurors": ({"result": w.jury, "statistics": "auc"}, True),
-        }),
+        "table": ({"result": w.jury, "statistics": "auc"}, {"jurors": True}),
         "compare": ({"result": w.result}, {"by": "condition"}),
-        "save": ({"result": w.identity, "out": OUT}, {
-            "settings": {"words": 7}, "notebook": "12_mine",
-        }),
         "hearings": ({"result": w.jury}, {"limit": 2}),
         "measure_implicit": ({"likelihoods": w.likely, "predictions": w.own, "n_resamples": 20}, {
             "texts": w.texts, "level": 0.9, "n_resamples": 30, "seed": 1,
@@ -265,7 +255,6 @@ def asked(w):
     return {
         "generate_texts": {"authors": "my/a", "prompts": 3},
         "collect_predictions": {"texts": w.texts, "task": "binary_self"},
-        "check_rules": {"result": w.result, "judge": "my/a"},
         "ask_identity": {"models": "my/a", "suite": "suite/direct.yaml", "limit": 2, "arms": ["neutral"]},
         "compare_scorers": {"replies": w.said.head(60), "judge": "my/a"},
         "converse": {"agent": "my/a", "interrogator": "my/b", "conversations": 2, "turns": 1},
@@ -295,110 +284,3 @@ def test_what_all_verbs_share_that_ask_is_heeded_by_each(verb, world):
     if verb != "likelihoods":  # whose replies are figures, and never empty
         first = {"faults": {0: "empty-content"}, "concurrency": 1}
         assert call(**first) != call(**first, again="empty")
-
-
-# commands -------------------------------------------------------------------------------------------------------------
-
-
-def told(file, workers=None, out=None, *, variables, dry_run=False, confirm=None, **how):
-    """Stand in for `sweep.run_file`: print what it is told, and the parameters of the runs that it would start."""
-    runs = [(run.folder, run.parameters) for run in sweep.load(file, out, variables).runs]
-    print(workers, dry_run, sorted(how.items()), runs)
-    return confirm(7) if confirm else dry_run is False
-
-
-OUTCOME = ("interaction", "summary", "turns", "test_results", "notice")  # of an output file, not its settings
-ROLEPLAY = ["--role-play-llm-model", "my/a", "--interrogator-llm-model", "my/b", "--jury-llm-models", "my/b,my/c,my/d"]
-FILE, FOLDER, ELSEWHERE = (["--out", f"{{folder}}/{name}"] for name in ("out.json", "out", "elsewhere.json"))
-STUDY = {"out": ELSEWHERE, "max_cost": ["--max-cost", "3"], "yes": []}
-COMMANDS = {  # command, and how: (its arguments, {option: what is added}, or (what is added before, what is added))
-    "sweep": (["sweep", "{world}/sweep.yaml", *FOLDER], {
-        "workers": ["--workers", "3"], "out": ELSEWHERE, "chosen": ["--set", "limit=3"], "only": ["--only", "*/a-*"],
-        "max_cost": ["--max-cost", "3"], "engine": ["--engine", "forked"], "scheduler": ["--scheduler", "tcp://1:1"],
-        "dry_run": ["--dry-run"],
-    }),
-    "recognise": (["recognise", "--models", "my/a,my/b", *FOLDER, "--yes"], STUDY | {
-        "models": ["--models", "my/a,my/c"], "limit": ["--limit", "1"], "prompts": ["--prompts", "{world}/prompts.csv"],
-        "authors": ["--authors", "ChatGPT=my/a"],
-    }),
-    "jury": (["jury", "--agent", "my/a", "--jurors", "my/b,my/c", *FOLDER, "--yes"], STUDY | {
-        "agent": ["--agent", "my/d"], "jurors": ["--jurors", "my/b,my/d"], "people": ["--people", "1"],
-    }),
-    "identity": (["identity", CONFIG, "--models", "my/a", *FILE, "--yes"], {
-        "out": ELSEWHERE, "max_cost": ["--max-cost", "0"], "yes": [], "ids": ["--models", "my/b"],
-        "scoring": ["--scoring", "keyword_match"], "repeats": ["--repeats", "2"], "limit": ["--limit", "2"],
-        "temperature": ["--temperature", "0.2"], "seed": ["--seed", "1"], "concurrency": ["--concurrency", "1"],
-        "judge": (["--scoring", "judge", "--judge", "my/b"], ["--judge", "my/c"]),
-    }),
-    "models": (["models"], {"only_ready": ["--ready"]}),
-    "store export": (["store", "export", "{folder}/out.jsonl"], {"model": ["--model", "b"]}),
-    "report": (["report", "{world}/one", *FOLDER], {"out": ELSEWHERE}),
-    "roleplay": (["roleplay", *ROLEPLAY, "--max-turns", "2", *FILE], {
-        "out": ELSEWHERE, "role_play_llm_model": ["--role-play-llm-model", "my/c"],
-        "interrogator_llm_model": ["--interrogator-llm-model", "my/c"], "max_turns": ["--max-turns", "1"],
-        "jury_llm_models": ["--jury-llm-models", "my/b,my/c"], "debate_rounds": ["--debate-rounds", "3"],
-        "agent_persona": ["--agent-persona", "terse"], "strategy": ["--strategy", "customer"],
-        "max_tokens": ["--max-tokens", "5"], "temperature": ["--temperature", "0.1"],
-        "seed": ["--seed", "1"], "concurrency": ["--concurrency", "1"], "max_cost": ["--max-cost", "0"],
-    }),
-}  # fmt: skip
-COMMANDS["compare"] = (["compare", *COMMANDS["roleplay"][0][1:]], COMMANDS["roleplay"][1])
-
-
-def options(group=cli.main, name=""):
-    """Yield "command: option" for every option of every command that can be seen in the help."""
-    for word, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from options(command, f"{name}{word} ")
-        elif not command.hidden:
-            yield from (f"{name}{word}: {one.name}" for one in command.params if isinstance(one, click.Option))
-
-
-def run(world, arguments):
-    """Return a call of a command: its exit status, what it prints, and what of its file is no setting."""
-
-    def call(folder):
-        places = {"{folder}": str(folder), "{world}": str(world.folder)}
-        given = [re.sub("{folder}|{world}", lambda found: places[found[0]], str(each)) for each in arguments]
-        if given[0] == "store":
-            (folder / "store").mkdir()
-            shutil.copy(world.stored, folder / "store" / "replies.sqlite")
-        result = CliRunner().invoke(cli.main, given)
-        assert isinstance(result.exception, SystemExit | None), result.exc_info
-        file = folder / "out.json"
-        content = json.loads(file.read_text()) if file.exists() else {}
-        kept = [[one.get(name) for name in OUTCOME] for one in (content if isinstance(content, list) else [content])]
-        return [result.exit_code, re.sub(r"\d+:\d\d", "", result.stdout), result.stderr[-200:], kept]
-
-    return call
-
-
-@pytest.fixture(scope="module")
-def studio(world):
-    """What commands take: a sweep file, prompts, and a store with replies of two models."""
-    make_notebook(world.folder / "rows.ipynb", "1")
-    stage = {"notebook": "rows", "grid": {"name": ["a", "b", "c"]}, "parameters": {"limit": "{limit}"}}
-    file = write(world.folder, stage)
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"variables": {"limit": 2}}))
-    (world.folder / "prompts.csv").write_text("prompt_id,prompt\np,Write about a stone.\n")
-    world.seen(lambda folder: se.generate_texts(["my/a", "my/b"], 1))
-    world.stored = world.folder / f"{world.count}" / "store" / "replies.sqlite"
-    world.patch.setattr(sweep, "run_file", told)
-    return world
-
-
-@pytest.mark.parametrize("case", options())
-def test_every_option_of_a_command_changes_what_comes_out(case, studio):
-    form, option = case.split(": ")
-    arguments, entries = COMMANDS.get(form, ([], {}))
-    assert option in entries, f"--{option} of `selfeval {form}` has no entry in this file"
-    beside, more = entries[option] if isinstance(entries[option], tuple) else ([], entries[option])
-    before = [*arguments, *beside]
-    after = [*before, *more] if more else [one for one in before if one != "--yes"]
-    if option == "concurrency":
-        for given, several in ((before, True), (after, False)):
-            studio.seen(run(studio, given), latency=0.05)  # enough time for a second one to come
-            assert (studio.server.most > 1) is several
-        return
-    base = studio.base(f"{form} {option if beside else ''}", run(studio, before))
-    assert studio.seen(run(studio, after)) != base, f"--{option} of `selfeval {form}` changes nothing"

@@ -204,36 +204,12 @@ def test_display_names_of_the_file_are_names(analysed):
         analysed(two)
 
 
-def test_a_label_of_the_file_counts_beside_the_names_of_the_registry(analysed):
-    [row, *_] = exact(1, evaluator_model="openai/gpt-4.1")
-    said = [("openai/gpt-4.1", "The Forty-One", "The Forty-One"), ("openai/gpt-4.1", "The Forty-One", "GPT-4.1"),
-            ("lab/basalt", "Basalt Two", "basalt two")]  # fmt: skip
-    rows = [row | {"text_id": i, "true_model": author, "true_model_display": label, "predicted_model": author,
-                   "returned_text": f"I say {name}."} for i, (author, label, name) in enumerate(said)]  # fmt: skip
-    _, changes, lines, _ = analysed(rows)
-    assert changes[["same", "removed", "changed"]].iloc[0].tolist() == [3, 0, 0] and not lines
-
-
 def test_a_reply_may_be_a_list_of_blocks(analysed):
     think = {"type": "thinking", "thinking": "Amber One? Basalt Two?"}
     rows = [row | {"returned_text": [think, {"type": "text", "text": row["returned_text"]}], "predicted_model": None}
             for row in exact()]  # fmt: skip
     _, changes, _, table = analysed(rows)
     assert changes["added"].sum() == len(rows) and holds(table, "discrimination", HIT - FALSE)
-
-
-def test_letters_are_places_and_a_neutral_judge_is_read(analysed):
-    rows = pairs()
-    found, changes, lines, table = analysed(rows)
-    assert changes["same"].sum() == len(rows) and not lines and set(found["position"]) == {1, 2}
-    assert holds(table, "self_accuracy", 0.75) and not found["unverified"].any()
-    bare = analysed([{k: v for k, v in row.items() if k != "predicted_self"} for row in rows])
-    assert bare[1]["added"].sum() == len(rows)
-    pd.testing.assert_frame_equal(bare[3], table)
-    rows = [row | {"evaluator_model": "lab/judge", "condition": {"question": "better"}} for row in rows]
-    found, changes, lines, judged = analysed(rows)
-    assert found["is_correct"].isna().all(), "whose text it chose is neither right nor wrong"
-    assert changes["same"].sum() == len(rows) and not lines and "lab/judge" in set(judged["evaluator"])
 
 
 # answers on record and raw replies ------------------------------------------------------------------------------------
