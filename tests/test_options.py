@@ -199,7 +199,7 @@ def verbs(w):
         }),
         "likelihoods": ({"texts": w.texts}, {"models": "my/a", "limit": 1, "out": OUT}),
         "measure_recognition": ({"predictions": w.answers, "n_resamples": 20}, {
-            "statistics": ["kappa"], "method": "percentile", "policy": "answered", "level": 0.9, "n_resamples": 30,
+            "statistics": ["accuracy"], "method": "percentile", "policy": "answered", "level": 0.9, "n_resamples": 30,
             "seed": 1, "reread": ({"predictions": recorded}, "no"),
             "columns": ({"predictions": w.answers.rename(columns={"reply": "said"})}, {"said": "reply"}),
             "authors": ({"predictions": called}, {"GPT-4o": "sim/chance"}),
@@ -314,7 +314,7 @@ STUDY = {"out": ELSEWHERE, "max_cost": ["--max-cost", "3"], "yes": []}
 COMMANDS = {  # command, and how: (its arguments, {option: what is added}, or (what is added before, what is added))
     "sweep": (["sweep", "{world}/sweep.yaml", *FOLDER], {
         "workers": ["--workers", "3"], "out": ELSEWHERE, "chosen": ["--set", "limit=3"], "only": ["--only", "*/a-*"],
-        "max_cost": ["--max-cost", "3"], "engine": ["--engine", "forked"], "scheduler": ["--scheduler", "tcp://1:1"],
+        "max_cost": ["--max-cost", "3"], "engine": ["--engine", "ordinary"], "scheduler": ["--scheduler", "tcp://1:1"],
         "dry_run": ["--dry-run"],
     }),
     "recognise": (["recognise", "--models", "my/a,my/b", *FOLDER, "--yes"], STUDY | {
@@ -376,7 +376,8 @@ def run(world, arguments):
 @pytest.fixture(scope="module")
 def studio(world):
     """What commands take: a sweep file, prompts, and a store with replies of two models."""
-    make_notebook(world.folder / "rows.ipynb", "1")
+    for name in ("rows.ipynb", "one/notebook.ipynb"):
+        make_notebook(world.folder / name, "1")
     stage = {"notebook": "rows", "grid": {"name": ["a", "b", "c"]}, "parameters": {"limit": "{limit}"}}
     file = write(world.folder, stage)
     file.write_text(json.dumps(json.loads(file.read_text()) | {"variables": {"limit": 2}}))
