@@ -31,23 +31,19 @@ def folder(tmp_path):
     ("stage", "message"),
     [
         ("parameters: {limt: 3}", "no parameter 'limt'; did you mean 'limit'?"),
-        ("parameters: {'x=1;import os': 1}", "'x=1;import os' is no parameter name"),
         ("parameters: {class: 1}", "'class' is no parameter name"),
         ("parameters: {api_key: abc}", "`api_key` looks like a secret"),
         (f"parameters: {{name: sk-{'a1' * 12}}}", "`name` looks like a secret"),
-        ("parameters: {models: [{openAIToken: abc}]}", "`models` looks like a secret"),
         ("parameters: {tables: '{rowz}'}", "`tables` refers to 'rowz'"),
         ("parameters: {tables: ['{first}', x]}", "`tables` refers to stages and other values"),
         ("name: first", "the name is used twice"),
         ("name: a/b", "the name 'a/b' must be letters"),
         ("parameter: {}", "unknown field; did you mean 'parameters'?"),
         ("zip: {limit: [1], name: [a, b]}", "the lists of `zip` differ in length"),
-        ("grid: {limit: 1}", "is wrong at grid.limit"),
         ("grid: {limit: [1, 1]}", "the same parameters stand there twice"),
-        ("grid: {limit: [1]}, zip: {name: [a]}", "of grid, zip and list there is one"),
+        ("grid: {limit: [1]}, zip: {name: [a]}", "there is `grid` or `zip`"),
         ("grid: {limit: [1]}, parameters: {limit: 2}", "'limit' is both fixed and varying"),
         ("grid: {limit: [1, 2]}, parameters: {out: x}", "write to one `out`, 'x'"),
-        ("list: []", "is wrong at list"),
         ("after: [frist]", "`after` names 'frist'"),
     ],
 )
@@ -62,7 +58,6 @@ def test_a_stage_that_breaks_a_rule_is_named(folder, stage, message):
     [
         ("name: a\nstages: !!python/object/apply:os.system ['touch pwned']\n", "as plain YAML in line 2"),
         ("name: a\nname: b\nstages: []\n", "the key 'name' twice"),
-        ("&a [*a]", "as plain YAML: a value inside itself"),
         ("name: ../a\nstages: [{notebook: rows}]", "the name '../a' must be letters"),
         ("name: a\nstages: [{notebook: rowz}]", "there is no notebook 'rowz'"),
         ("name: a\nstages: [{notebook: 01_generate_texts, grid: {seed: [0, 1]}}]", "write to one `corpus`, 'sample'"),
@@ -91,10 +86,6 @@ def test_hostile_model_ids_stay_inside_and_apart(folder):
     for run, model in zip(loaded, ids, strict=True):
         assert run.folder.parent == folder / "out" / "rows" and len(run.folder.name) < 100
         assert run.parameters == {"models": model, "out": str(run.folder)}
-    (folder / "out").mkdir()
-    (folder / "out" / "rows").symlink_to(folder)
-    with pytest.raises(InputError, match="leads out of"):
-        sweep.load(path, folder / "out")
 
 
 # Running

@@ -18,14 +18,13 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from selfeval.errors import InputError, check_at_least
+from selfeval.errors import InputError
 from selfeval.paths import DATA, HOME
 from selfeval.sweep.file import Sweep
 from selfeval.sweep.kernels import KernelManager, end_when
 from selfeval.sweep.runs import Run, plain, relative
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
-FAILED, UNANSWERED = 1, 3  # exit statuses; 2 is click's, for a command line that it does not understand
 STATUSES = ("ok", "done", "failed", "not started", "left out")
 PATIENCE = 10  # seconds to wait for a scheduler
 Submit = Callable[[Run], Future]
@@ -39,13 +38,8 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     where: `threads` or `cluster`, which takes the ceiling. only: patterns of runs, STAGE or STAGE/RUN. max_cost: US
     dollars for all runs together.
     """
-    if max_cost is not None:
-        check_at_least("max_cost", max_cost, 0)
     chosen = choose(sweep, only)
-    try:
-        sweep.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
+    sweep.folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with lock(sweep.folder), where(max_cost) as submit:
         work(sweep, submit, chosen)
@@ -171,8 +165,6 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
             except Exception as failure:  # papermill, Jupyter and the system raise many kinds
                 error = failure
                 log.write(f"{error}\n{type(error).__name__}: {error}\n")
-    except (OSError, InputError) as full:
-        error = error or full
     finally:
         ended.set()
     return run.settle(started, error)
@@ -206,7 +198,5 @@ def summary(sweep: Sweep, seconds: float) -> int:
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
         print("run the same command again to resume: what is done stays, and stored replies are free")
-    if "done" in found:
-        print("done before: to execute a run again, delete its folder")
     print(f"outputs: {relative(sweep.folder)}")
-    return FAILED if found & {"failed", "not started"} else UNANSWERED if unanswered else 0
+    return 1 if found & {"failed", "not started"} else 3 if unanswered else 0
