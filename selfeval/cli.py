@@ -354,7 +354,7 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, read_config, save_results
     from selfeval.models import get_all
-    from selfeval.sweep.dryrun import print_calls
+    from selfeval.sweep.execute import print_calls
 
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
