@@ -49,7 +49,7 @@ test: .venv/.ready
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests notebooks
 
 faults: .venv/.ready
-	@$(BIN)/python tests/faults.py
+	@$(BIN)/python bench/faults.py
 
 # The answers of evaluators that are not told who they are, which 11 compares with those of 02.
 UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \

@@ -66,7 +66,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        item.user_properties += [("row", mark.args[0]) for mark in item.iter_markers("fault")]  # for tests/faults.py
+        item.user_properties += [("row", mark.args[0]) for mark in item.iter_markers("fault")]  # for bench/faults.py
     ranks = {prefix: rank for rank, prefix in enumerate((*SLOW, ""))}
     items.sort(key=lambda item: min(rank for prefix, rank in ranks.items() if item.path.stem.startswith(prefix)))
 

@@ -207,17 +207,6 @@ def test_only_what_depends_on_a_stage_waits_for_it(folder):
     assert again.log == ["+a", "-a", "+c", "-c", "+d", "-d"]
 
 
-@pytest.mark.parametrize("last", ["a", "b"])
-def test_a_stage_that_needs_several_waits_for_all_of_them_and_for_each_to_end_well(folder, last):
-    stages = [{"notebook": "rows", "name": name, "after": []} for name in ("a", "b")]
-    path = write(folder, *stages, {"notebook": "read", "name": "c", "after": ["a", "b"]})
-    failed, script = Scripted([last], **{last: ValueError("no")}), Scripted([last])
-    assert go(path, failed)[1][2] == "not started" and "+c" not in failed.log
-    (folder / "out").rename(folder / "before")
-    assert go(path, script) == (0, ["ok", "ok", "ok"])
-    assert script.log[-3:] == [f"-{last}", "+c", "-c"]
-
-
 def test_where_calls_failed_later_stages_go_on_and_the_next_time_these_runs_come_first(folder, capsys):
     stages = [{"notebook": "rows", "grid": {"name": ["good", "some", "cell"]}}]
     stages += [{"notebook": "read", "parameters": {"tables": "{rows}"}}]
