@@ -11,8 +11,7 @@ import tomllib
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from fake_server import default_reply, instance
-from sweep_files import make_notebook, write
+from sweep_files import make_notebook, reply, write
 
 import selfeval as se
 from selfeval import DATA, ROOT, cli, sweep
@@ -24,11 +23,6 @@ SWEEPS = ROOT / "notebooks" / "sweeps"
 
 def selfeval(*arguments, typed=None):
     return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], input=typed)
-
-
-def reply(body):
-    form = (body.get("response_format") or {}).get("json_schema")
-    return json.dumps(instance(form["schema"])) if form else f"{body['model']} {default_reply(body)}"
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ def folder(tmp_path):
         ("parameters: {class: 1}", "'class' is no parameter name"),
         ("parameters: {api_key: abc}", "`api_key` looks like a secret"),
         (f"parameters: {{name: sk-{'a1' * 12}}}", "`name` looks like a secret"),
+        ("parameters: {models: {openAIToken: abc}}", "`models` looks like a secret"),
         ("parameters: {tables: '{rowz}'}", "`tables` refers to 'rowz'"),
         ("parameters: {tables: ['{first}', x]}", "`tables` refers to stages and other values"),
         ("name: first", "the name is used twice"),
@@ -200,9 +201,9 @@ def test_only_what_depends_on_a_stage_waits_for_it(folder):
     stages = [{"notebook": "rows", "name": "a"}, {"notebook": "rows", "name": "b", "after": []}]
     stages += [{"notebook": "read", "name": "c", "after": [], "parameters": {"tables": "{a}"}}]
     stages += [{"notebook": "read", "name": "d"}]
-    path, script, again = write(folder, *stages), Scripted(["b"], a=ValueError("no")), Scripted()
+    path, script, again = write(folder, *stages), Scripted(["a", "b"], a=ValueError("no")), Scripted()
     assert go(path, script) == (1, ["failed", "ok", "not started", "not started"])
-    assert script.log == ["+a", "+b", "-a", "-b"], "independent stages side by side"
+    assert script.log[:2] == ["+a", "+b"], "independent stages side by side"
     assert go(path, again) == (0, ["ok", "done", "ok", "ok"])
     assert again.log == ["+a", "-a", "+c", "-c", "+d", "-d"]
 

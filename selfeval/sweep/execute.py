@@ -30,10 +30,9 @@ from selfeval.errors import InputError
 from selfeval.paths import DATA, HOME, ROOT
 from selfeval.sweep.file import Sweep
 from selfeval.sweep.kernels import KernelManager, end_when
-from selfeval.sweep.runs import Run, code_cells, plain, relative
+from selfeval.sweep.runs import Run, code_cells, plain
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
-STATUSES = ("ok", "done", "failed", "not started", "left out")
 PATIENCE = 10  # seconds to wait for a scheduler
 ASKS = re.compile(
     r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\("
@@ -82,7 +81,7 @@ def work(sweep: Sweep, submit: Submit, chosen: set[str], tell=print) -> None:
         ended = wait(flying, return_when=FIRST_COMPLETED).done
         told = [run for run in ready if run.status == "not started"]
         for run in (*told, *(_ended(flying.pop(future), future) for future in ended)):
-            where = f" (see {relative(run.folder)})" if run.status == "failed" else ""
+            where = f" (see {os.path.relpath(run.folder)})" if run.status == "failed" else ""
             tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}", flush=True)
 
 
@@ -190,7 +189,7 @@ def lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{relative(folder)}: another sweep is at work there; wait for its end") from None
+            raise InputError(f"{os.path.relpath(folder)}: another sweep is at work there; wait for its end") from None
         yield
 
 
@@ -201,7 +200,7 @@ def summary(sweep: Sweep, seconds: float) -> int:
     """Print what became of the runs, what they took and how to go on; return the exit status."""
     for stage in sweep.stages:
         found = Counter(run.status for run in stage.runs)
-        print(f"{stage.name}: {', '.join(f'{found[status]} {status}' for status in STATUSES if found[status])}")
+        print(f"{stage.name}: {', '.join(f'{count} {status}' for status, count in found.items())}")
     total, found = Counter(), {run.status for run in sweep.runs}
     for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
         total.update(run.manifest.get("counts", {}))
@@ -211,7 +210,7 @@ def summary(sweep: Sweep, seconds: float) -> int:
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
         print("run the same command again to resume: what is done stays, and stored replies are free")
-    print(f"outputs: {relative(sweep.folder)}")
+    print(f"outputs: {os.path.relpath(sweep.folder)}")
     return 1 if found & {"failed", "not started"} else 3 if unanswered else 0
 
 

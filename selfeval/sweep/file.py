@@ -221,19 +221,6 @@ def _read_yaml(path: Path):
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
 
 
-def _leaves(name, value):
-    """Yield (name, value) for each scalar inside a value, and (key, None) for each key of a mapping."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield key, None
-            yield from _leaves(key, part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _leaves(name, part)
-    else:
-        yield name, value
-
-
 def _checked_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII):
         raise InputError(f"the name {text!r} must be letters, digits, dots, dashes or underscores; give another `name`")
@@ -272,8 +259,8 @@ def check_parameter(name, value, declared: dict) -> None:
     """Refuse what must not be passed on: papermill injects names as code and stores values three times."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise InputError(f"{str(name)[:60]!r} is no parameter name")
-    leaves = _leaves(name, value)
-    if any(is_secret_name(key) or (isinstance(leaf, str) and SECRET_VALUE.search(leaf)) for key, leaf in leaves):
+    names = [name, *value] if isinstance(value, dict) else [name]
+    if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(json.dumps(value, default=str)):
         raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
     if name not in declared:
         raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}")

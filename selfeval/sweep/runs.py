@@ -118,8 +118,3 @@ def read_json(path: Path) -> dict:
 def plain(text: str) -> str:
     """Return at most 400 characters on one line without control characters: text may come from a model."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:400]
-
-
-def relative(path: Path) -> Path:
-    """Return a path as it is written from here."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
