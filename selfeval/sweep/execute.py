@@ -26,7 +26,7 @@ import pandas as pd
 from selfeval import models
 from selfeval.asking.dryrun import prices
 from selfeval.asking.store import place
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, HOME, ROOT
 from selfeval.sweep.file import Sweep
 from selfeval.sweep.kernels import KernelManager, end_when
@@ -50,6 +50,8 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     where: `threads` or `cluster`, which takes the ceiling. only: patterns of runs, STAGE or STAGE/RUN. max_cost: US
     dollars for all runs together.
     """
+    if max_cost is not None:
+        check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     chosen = choose(sweep, only)
     sweep.folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
