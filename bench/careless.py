@@ -28,8 +28,9 @@ ROOMS = {  # the tests that are run first
 FILES = {  # and those before them
     "asking/store": "store", "asking/dryrun": "sweep_dry face", "asking/": "client",
     "stats/engine": "intervals stats", "stats/contrasts": "contrasts",
-    "stats/jury": "jury_stats", "stats/votes": "jury_stats identity_stats", "stats/s": "identity_stats",
-    "stats/identity": "identity_stats", "stats/": "stats", "recognition/texts": "recognition likelihood", "recognition/existence": "existence",
+    "stats/jury": "jury_stats", "stats/votes": "jury_stats identity_stats", 
+    "stats/identity": "identity_stats", "stats/": "stats",
+    "recognition/texts": "recognition likelihood", "recognition/existence": "existence",
     "recognition/": "recognition", "identity/suite": "identity_suite",
     "identity/claims": "identity_claims", "identity/": "identity",
     "roleplay/hearing": "jury golden", "roleplay/": "roleplay",

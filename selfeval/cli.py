@@ -195,6 +195,7 @@ SHOWN = {  # of each kind of result, in the order of the columns
     "identity": ["claim_discrimination", "accept_true", "accept_false"],
     "jury": ["auc", "paired_accuracy", "difference"],
 }
+ASIDE = ["detectable", "p", "clusters"]  # for a table that fits a terminal; the report has them
 NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
 
@@ -223,7 +224,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
         lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
         wanted = [*SHOWN[result.kind], *lacking["statistic"].unique()]
         shown = face.table(rows, [one for one in wanted if one in set(rows["statistic"])])
-        shown = shown.drop(columns="clusters", errors="ignore").to_string(index=False, float_format="{:.2f}".format)
+        shown = shown.drop(columns=ASIDE, errors="ignore").to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
         click.echo(f"figure: {next(iter(sorted(analysis.glob('*.png'))), 'none')}")
         click.echo(f"report: {build([out], out / 'report')}")
@@ -354,7 +355,7 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, read_config, save_results
     from selfeval.models import get_all
-    from selfeval.sweep.dryrun import print_calls
+    from selfeval.sweep.execute import print_calls
 
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)

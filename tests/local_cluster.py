@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def three_hosts(folder: Path, threads: int = 1, numbers=(1, 2, 3)):
+def three_hosts(folder: Path, threads: int = 1):
     """Yield the cluster; each of its workers executes so many notebooks at a time; their store is in `folder`."""
     import distributed
 
@@ -16,6 +16,6 @@ def three_hosts(folder: Path, threads: int = 1, numbers=(1, 2, 3)):
 
     options = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": distributed.Scheduler, "options": options}
-    workers = {f"worker-{i}": nanny(f"127.0.0.{i}") for i in numbers}
+    workers = {f"worker-{i}": nanny(f"127.0.0.{i}") for i in (1, 2, 3)}
     with distributed.SpecCluster(workers, scheduler, silence_logs=50) as cluster:
         yield cluster

@@ -4,6 +4,7 @@ import json
 
 import nbformat
 import pytest
+from fake_server import default_reply, instance
 
 from selfeval import sweep
 from selfeval.errors import InputError
@@ -47,3 +48,9 @@ def check(folder, text):
         sweep.load(path, folder / "out")
     path.unlink()  # it may hold what looks like a key
     return str(caught.value)
+
+
+def reply(body):
+    """Return what a model says to a request, another text for each model."""
+    form = (body.get("response_format") or {}).get("json_schema")
+    return json.dumps(instance(form["schema"])) if form else f"{body['model']} {default_reply(body)}"

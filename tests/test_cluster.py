@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -87,8 +86,7 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
     assert sweep.run_file(path, out=tmp_path / "out") == 0 and len(ledger) == before, "here nothing is left to do"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_runs_on_workers_end_with_the_sweep(cluster, tmp_path, number):
+def test_runs_on_workers_end_with_a_sweep_that_is_killed(cluster, tmp_path):
     sleep = "import os, pathlib, time\npathlib.Path(out, 'pid').write_text(str(os.getpid()))\ntime.sleep(3600)"
     make_notebook(tmp_path / "ask.ipynb", sleep, parameters='out: str = ""')
     path, cli = write(tmp_path, {"notebook": "ask"}), "from selfeval.cli import main; main()"
@@ -96,25 +94,13 @@ def test_runs_on_workers_end_with_the_sweep(cluster, tmp_path, number):
     command += ["--out", tmp_path / "out", "--scheduler", cluster.scheduler_address]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     kernel = psutil.Process(int(wait_for(lambda: "".join(file.read_text() for file in tmp_path.rglob("pid")))))
-    process.send_signal(number)
+    process.kill()
     process.communicate()
-    psutil.wait_procs([kernel])
-    assert process.returncode != 0
+    assert psutil.wait_procs([kernel], timeout=60)[0]
 
 
-def test_what_a_cluster_lacks_is_said_in_one_sentence(tmp_path, monkeypatch):
-    pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
+def test_a_scheduler_that_does_not_answer_is_said_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "PATIENCE", 0.5)
     make_notebook(tmp_path / "ask.ipynb", "1")
-    path = write(tmp_path, {"notebook": "ask"})
-
-    def refusal(address):
-        with pytest.raises(InputError) as caught:
-            sweep.run_file(path, out=tmp_path / "out", scheduler=address)
-        return str(caught.value)
-
-    assert "no Dask scheduler answers at" in refusal("tcp://127.0.0.1:1")
-    with three_hosts(tmp_path, numbers=()) as empty:
-        assert "has no worker" in refusal(empty.scheduler_address)
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert "Dask comes with pip install" in refusal("tcp://127.0.0.1:1")
+    with pytest.raises(InputError, match="no Dask scheduler answers at"):
+        sweep.run_file(write(tmp_path, {"notebook": "ask"}), out=tmp_path / "out", scheduler="tcp://127.0.0.1:1")

@@ -105,18 +105,6 @@ def test_nothing_of_one_run_reaches_another(start, tmp_path):
     assert not {*draws.split()} & {*others.split()}, "two runs draw the same numbers"
 
 
-def test_failures_end_the_log(start, tmp_path):
-    runs = {
-        "dead": start("dead", "import os\nos.kill(os.getpid(), 9)"),
-        "raises": start("raises", "print(1)\n1 / 0", "2"),
-    }
-    ended = {name: status(tmp_path, name, future) for name, (future, _) in runs.items()}
-    assert {name: code for name, (code, _) in ended.items()} == {"dead": "failed", "raises": "failed"}
-    assert ended["dead"][1].endswith("DeadKernelError: Kernel died\n") and "ZeroDivisionError" in ended["raises"][1]
-    cells = result(tmp_path / "raises" / "notebook.ipynb")["cells"]
-    assert cells[-1]["execution_count"] is None and cells[-2]["outputs"][-1]["ename"] == "ZeroDivisionError"
-
-
 def sleeping(root):
     """Return all processes below one, once a notebook's child sleeps."""
 
@@ -144,16 +132,6 @@ def test_a_kernel_and_its_children_end_with_their_run(start, tmp_path):
     end()
     psutil.wait_procs(family)
     assert status(tmp_path, "long", future)[0] == "failed"
-
-
-def test_when_the_fork_server_is_killed_its_runs_fail_and_the_next_has_another(start, tmp_path):
-    future, _ = start("long", SLEEP, LONG)
-    family = sleeping(os.getpid())
-    [child] = [each for each in family if LONG in command_line(each)]
-    child.parent().parent().kill()
-    assert status(tmp_path, "long", future)[0] == "failed"
-    psutil.wait_procs([child])
-    assert status(tmp_path, "next", start("next", "1")[0])[0] == "ok"
 
 
 def test_everything_ends_with_whoever_is_killed(tmp_path):

@@ -11,8 +11,7 @@ import tomllib
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from fake_server import default_reply, instance
-from sweep_files import make_notebook, write
+from sweep_files import make_notebook, reply, write
 
 import selfeval as se
 from selfeval import DATA, ROOT, cli, sweep
@@ -24,11 +23,6 @@ SWEEPS = ROOT / "notebooks" / "sweeps"
 
 def selfeval(*arguments, typed=None):
     return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], input=typed)
-
-
-def reply(body):
-    form = (body.get("response_format") or {}).get("json_schema")
-    return json.dumps(instance(form["schema"])) if form else f"{body['model']} {default_reply(body)}"
 
 
 @pytest.fixture
@@ -97,20 +91,16 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
 
 @pytest.mark.parametrize(("arguments", "sentence"), [
     (["recognise", "{texts}", "--models", "sim/good"], "say in `authors` who is who"),
-    (["recognise", "{texts}", "--models", "sim/good", "--authors", "Cora=sim/good"], "wrote no text of the corpus"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
     (["recognize", "{broken}", "--models", "sim/good"], "a text needs `author` (or `model`), `prompt` and `text`"),
-    (["recognise", "--models", "sim/good", "--prompts", "{broken}"], "`prompt`"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors=Anna=sim/good", "--prompts={broken}"], "--prompts"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
-    (["identity", "--models", "sim/good,openai/nosuch"], "set OPENROUTER_API_KEY"),
     (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),
     (["identity", "--models", "sim/identity-correct", "--temperature", "0.3"], "--temperature is for a CONFIG"),
     (["identity", DATA / "identity/published.json", "--models", "sim/identity-correct", "--out", "x", "--judge",
       "sim/good"], "--judge is asked with --scoring judge alone"),
     (["sweep", SWEEPS / "jury.yaml", "--set", "model=sim/good"], "has no variable 'model'; it has agent, jurors"),
-    (["sweep", SWEEPS / "jury.yaml", "--set", "jurors=[a"], "'jurors=[a' is not of the form NAME=VALUE"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sentence, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "run_file", lambda *_, **given: sweep.load(_[0], tmp_path / "out", given["variables"]))
@@ -135,7 +125,7 @@ def test_a_list_of_models_replaces_a_variable(tmp_path, monkeypatch):
     assert analysis.parameters["predictions"] == [str(answers.folder)]
     for study in ("texts", "identity", "jury"):
         loaded = sweep.load(SWEEPS / f"{study}.yaml", tmp_path)
-        assert "{" not in json.dumps([list(run.parameters.values()) for run in loaded.runs]).replace("{}", "")
+        assert not re.search(r'"\{\w+\}"', json.dumps([run.parameters for run in loaded.runs]))
 
 
 # functions as models --------------------------------------------------------------------------------------------------
@@ -198,21 +188,15 @@ def test_what_a_function_raises_is_a_failed_call_and_one_that_is_missing_is_said
 
 
 def test_nothing_but_ones_own_registry_can_name_a_function(functions, tmp_path, monkeypatch):
-    written, log = functions
+    _, log = functions
     named = f"python:mine.{tmp_path.name}:answer"
-    corpus = [{"author": named, "prompt": "p", "text": "t"}, {"author": "sim/good", "prompt": "p", "text": "u"}]
-    assert set(se.collect_predictions(corpus)["evaluator_model"]) == {"sim/good"}
-    for model in (named, "python:os.system", "python/x", ENTRY):
+    for model in (named, "python:os.system", "python/x"):
         with pytest.raises((InputError, ProviderError)):
             se.generate_texts(model, 1)
-    loaded = sweep.load(write(tmp_path, {"notebook": "01_generate_texts", "parameters": {"models": [named]}}))
-    assert loaded.runs[0].parameters["models"] == [named]
-    written(kept="{}:answer")
-    assert get("openrouter:my/kept").call is None
     (tmp_path / "data").mkdir()
     entry = ENTRY.format(id="my/kept", model=named.removeprefix("python:"), more="")
     (tmp_path / "data" / "models.yaml").write_text(f"{(DATA / 'models.yaml').read_text()}\n  - {entry}\n")
-    monkeypatch.delenv("SELFEVAL_MODELS")
+    monkeypatch.delenv("SELFEVAL_MODELS", raising=False)
     monkeypatch.setattr("selfeval.paths.DATA", tmp_path / "data")
     with pytest.raises(InputError, match="in the file of SELFEVAL_MODELS alone"):
         get("my/kept")

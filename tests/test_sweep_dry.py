@@ -1,11 +1,9 @@
 """A dry run of a sweep: the runs and calls that it tells are those of the real one, and it leaves nothing behind."""
 
-import json
 import re
 
 import pytest
-from fake_server import default_reply, instance
-from sweep_files import make_notebook, write
+from sweep_files import make_notebook, reply, write
 
 from selfeval import DATA, sweep
 
@@ -24,12 +22,6 @@ sample = data_path("corpora/sample/texts.jsonl")
 sample.write_text(sample.read_text()[:10])"""
 SEEN = """assert data_path(kept).read_text() == "changed" and read_jsonl(data_path(out) / "rows.jsonl") == [{"a": 1}]
 assert len(sample.read_text()) == 10 and not os.environ["OPENAI_API_KEY"]"""
-
-
-def reply(body):
-    """Return what a model says, another text for each model."""
-    form = (body.get("response_format") or {}).get("json_schema")
-    return json.dumps(instance(form["schema"])) if form else f"{body['model']} {default_reply(body)}"
 
 
 def files(folder):

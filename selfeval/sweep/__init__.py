@@ -6,14 +6,13 @@ empties it. A run is done, and is not executed again, when it ended well with th
 its notebook, after the runs that it depends on. To execute it again, delete its folder: stored replies are free.
 
 `file` reads a sweep file, `runs` knows what is done and how a run ended, `execute` submits runs to this machine's
-`kernels` or to a Dask cluster, `dryrun` only counts their calls, `report` makes pages of them.
+`kernels` or to a Dask cluster, or only counts their calls, `report` makes pages of them.
 """
 
 import sys
 from functools import partial
 
-from selfeval.sweep.dryrun import count
-from selfeval.sweep.execute import cluster, run, threads
+from selfeval.sweep.execute import cluster, count, run, threads
 from selfeval.sweep.file import load
 
 __all__ = ["load", "run_file"]
@@ -26,7 +25,7 @@ def run_file(path, workers=None, out=None, engine="forked", *, variables=None, s
     workers: runs at a time on this machine, by default 2. out: a folder that replaces `data/runs/<name>`. engine: how
     kernels start, `forked` from one process that has the imports done, or `ordinary`. variables: {name: value} of the
     file's. scheduler: the address of a Dask scheduler whose workers execute the runs. dry_run: only print what would be
-    done and cost (`dryrun.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
+    done and cost (`execute.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
     """
     sys.modules.setdefault(SLOW, None)
     read, forked = partial(load, path, variables=variables), engine == "forked"

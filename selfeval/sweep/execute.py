@@ -8,6 +8,9 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
+import shutil
+import tempfile
 import threading
 import time
 import uuid
@@ -18,16 +21,24 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import pandas as pd
+
+from selfeval import models
+from selfeval.asking.dryrun import prices
+from selfeval.asking.store import place
 from selfeval.errors import InputError, check_at_least
-from selfeval.paths import DATA, HOME
+from selfeval.paths import DATA, HOME, ROOT
 from selfeval.sweep.file import Sweep
 from selfeval.sweep.kernels import KernelManager, end_when
-from selfeval.sweep.runs import Run, plain, relative
+from selfeval.sweep.runs import Run, code_cells, plain
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
-FAILED, UNANSWERED = 1, 3  # exit statuses; 2 is click's, for a command line that it does not understand
-STATUSES = ("ok", "done", "failed", "not started", "left out")
 PATIENCE = 10  # seconds to wait for a scheduler
+ASKS = re.compile(
+    r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\("
+)
+LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
+APART = ("runs", "store", "report")  # of data/
 Submit = Callable[[Run], Future]
 
 
@@ -40,12 +51,9 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     dollars for all runs together.
     """
     if max_cost is not None:
-        check_at_least("max_cost", max_cost, 0)
+        check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     chosen = choose(sweep, only)
-    try:
-        sweep.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{sweep.folder}: cannot make the folder for the outputs: {error.strerror}") from None
+    sweep.folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with lock(sweep.folder), where(max_cost) as submit:
         work(sweep, submit, chosen)
@@ -75,7 +83,7 @@ def work(sweep: Sweep, submit: Submit, chosen: set[str], tell=print) -> None:
         ended = wait(flying, return_when=FIRST_COMPLETED).done
         told = [run for run in ready if run.status == "not started"]
         for run in (*told, *(_ended(flying.pop(future), future) for future in ended)):
-            where = f" (see {relative(run.folder)})" if run.status == "failed" else ""
+            where = f" (see {os.path.relpath(run.folder)})" if run.status == "failed" else ""
             tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}", flush=True)
 
 
@@ -171,8 +179,6 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
             except Exception as failure:  # papermill, Jupyter and the system raise many kinds
                 error = failure
                 log.write(f"{error}\n{type(error).__name__}: {error}\n")
-    except (OSError, InputError) as full:
-        error = error or full
     finally:
         ended.set()
     return run.settle(started, error)
@@ -185,7 +191,7 @@ def lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{relative(folder)}: another sweep is at work there; wait for its end") from None
+            raise InputError(f"{os.path.relpath(folder)}: another sweep is at work there; wait for its end") from None
         yield
 
 
@@ -196,7 +202,7 @@ def summary(sweep: Sweep, seconds: float) -> int:
     """Print what became of the runs, what they took and how to resume; return the exit status."""
     for stage in sweep.stages:
         found = Counter(run.status for run in stage.runs)
-        print(f"{stage.name}: {', '.join(f'{found[status]} {status}' for status in STATUSES if found[status])}")
+        print(f"{stage.name}: {', '.join(f'{count} {status}' for status, count in found.items())}")
     total, found = Counter(), {run.status for run in sweep.runs}
     for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
         total.update(run.manifest.get("counts", {}))
@@ -206,7 +212,110 @@ def summary(sweep: Sweep, seconds: float) -> int:
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
         print("run the same command again to resume: what is done stays, and stored replies are free")
-    if "done" in found:
-        print("done before: to execute a run again, delete its folder")
-    print(f"outputs: {relative(sweep.folder)}")
-    return FAILED if found & {"failed", "not started"} else UNANSWERED if unanswered else 0
+    print(f"outputs: {os.path.relpath(sweep.folder)}")
+    return 1 if found & {"failed", "not started"} else 3 if unanswered else 0
+
+
+# a dry run: what would be executed, and what its calls would take -----------------------------------------------------
+# Notebooks that ask models are executed as planning (see `selfeval.asking.dryrun`) on a shadow of data/ in a temporary
+# folder, where `SELFEVAL_DATA` leads: stored replies are read, stand-ins take the place of the others, so that the
+# calls of later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once.
+
+
+def count(read, out, local, *, only=(), max_cost=None, confirm=None) -> int:
+    """Print what would be done and what it would take; return 0, or 1 where that cannot be told for a run.
+
+    read: reads the sweep file, for a folder. local: `execute.threads`. only: patterns of runs. confirm: called with the
+    number of replies to buy, where there are any and all is told.
+    """
+    sweep = read(out)
+    chosen = choose(sweep, only)
+    for run in sweep.runs:
+        run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
+        print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")
+    with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
+        base = Path(name).resolve()
+        planned, variables = shadow(sweep, read, base)
+        with local(variables=variables) as submit:
+            work(planned, submit, {run.name for run in planned.runs}, tell=lambda *_, **__: None)
+        rows = prices(base)
+    to_do = sum(run.status == "to do" for run in sweep.runs)
+    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; ", end="")
+    to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
+    for run in broken:
+        print(f"at least: {run.name} could not be looked through to its end: {run.cause}")
+    if confirm and to_buy and not broken:
+        confirm(to_buy)
+    return int(bool(broken))
+
+
+def shadow(sweep, read, base):
+    """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
+    wanted = to_plan(sweep)
+    (base / "tmp").mkdir()
+    for each in sorted(DATA.iterdir()) if wanted and DATA.is_dir() else ():
+        if each.name not in APART:
+            _mirror(each, base / "data" / each.name)
+    planned = read(_place(sweep.folder, base))
+    for stage, real in zip(planned.stages, sweep.stages, strict=True):
+        for run, other in zip(stage.runs, real.runs, strict=True):
+            if run.name not in wanted:
+                _mirror(other.folder, run.folder)  # for what reads it
+            run.parameters = {name: _inside(value, base) for name, value in run.parameters.items()}
+        stage.runs = [run for run in stage.runs if run.name in wanted]
+    variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
+    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(base / "data"), "SELFEVAL_MAX_COST": ""}
+    return planned, variables | {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
+
+
+def to_plan(sweep):
+    """Return the names of the runs to look through: those to do that ask models, and those to do that these read."""
+    wanted = set()
+    for run in reversed(sweep.runs):
+        asks = any(map(ASKS.search, code_cells(run.notebook)))
+        if run.status == "to do" and (run.stage in wanted or asks):
+            wanted |= {run.name, *run.needs}
+    return wanted
+
+
+def _inside(value, base):
+    """Return a parameter with every whole path of a file or folder led below `base`, where it is seen as it is."""
+    if isinstance(value, list):
+        return [_inside(each, base) for each in value]
+    path = Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
+    if len(path.parts) < 3 or path.is_relative_to(base) or any(p.is_relative_to(path) for p in (ROOT, Path.home())):
+        return value
+    _mirror(path, _place(path, base))
+    return str(_place(path, base))
+
+
+def _place(path, base):
+    """Return where a whole path is seen below `base`."""
+    inside = path.is_relative_to(DATA)
+    return base / "data" / path.relative_to(DATA) if inside else base / "files" / path.relative_to(path.anchor)
+
+
+def _mirror(path, target):
+    """Make a file, or all of a folder, appear at another place; what is written there leaves the original alone."""
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        there = target / file.relative_to(path)
+        if file.is_file() and not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)
+
+
+def print_calls(counted) -> int:
+    """Print per model what is stored, what would be bought and what that takes; return the number of calls to buy.
+
+    counted: what `selfeval.asking.dryrun.prices` returns.
+    """
+    frame = pd.DataFrame(counted).rename(columns=lambda name: name.replace("_tokens", ""))
+    stored, to_buy = (int(frame[name].sum()) if len(frame) else 0 for name in ("stored", "to_buy"))
+    print(f"{stored} replies are stored, {to_buy} to buy")
+    if len(frame):
+        low, high = (frame[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
+        print(frame.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
+        print(
+            f"{low:.4f} USD where replies are as long as is typical, {high:.4f} where they are as long as limits allow"
+        )
+    return to_buy

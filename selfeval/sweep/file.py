@@ -9,7 +9,7 @@ stages:
   parameters: {corpus: demo, answer: free}
   grid: {evaluators: [sim/perfect, sim/chance], told: [true, false]}  # four runs; `zip` pairs equally long lists
 - notebook: 07_existence
-  list: [{evaluators: sim/perfect, names: 3}, {evaluators: sim/chance}]   # two runs, each as it is written
+  zip: {evaluators: [sim/perfect, sim/chance], names: [3, 4]}             # two runs
   after: []                              # waits for no other stage
 - notebook: 03_self_recognition
   name: analysis                         # the notebook's stem unless given
@@ -39,12 +39,9 @@ from selfeval.models import STRANGERS, decode
 from selfeval.paths import DATA, ROOT
 from selfeval.sweep.runs import USABLE, Run
 
-MAX_VALUES = 1_000_000  # of one file
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 Lists = dict[str, Annotated[list, MinLen(1)]]
-Sets = Annotated[list[dict], MinLen(1)]
-Names = list[str]
 
 
 @dataclass
@@ -56,19 +53,18 @@ class Entry:
     parameters: dict | None = None
     grid: Lists | None = None
     zip: Lists | None = None
-    list: Sets | None = None
-    after: Names | None = None
+    after: list[str] | None = None
     __pydantic_config__ = STRANGERS
 
-    def sets(self) -> Sets:
+    def sets(self) -> list[dict]:
         """Return the parameters that vary, run by run."""
-        if [self.grid, self.zip, self.list].count(None) < 2:
-            raise InputError("of grid, zip and list there is one")
+        if self.grid and self.zip:
+            raise InputError("there is `grid` or `zip`, not both")
         if self.zip and len({len(values) for values in self.zip.values()}) > 1:
             raise InputError("the lists of `zip` differ in length")
         varying = self.grid or self.zip or {}
         rows = zip(*varying.values(), strict=True) if self.zip else itertools.product(*varying.values())
-        return self.list or [dict(zip(varying, row, strict=True)) for row in rows]
+        return [dict(zip(varying, row, strict=True)) for row in rows]
 
 
 @dataclass
@@ -76,7 +72,7 @@ class File:
     """A sweep file."""
 
     name: str
-    stages: Sets
+    stages: Annotated[list[dict], MinLen(1)]
     variables: dict | None = None
     __pydantic_config__ = STRANGERS
 
@@ -180,7 +176,7 @@ def _filled(value, variables: dict):
 
 def _placed(run: Run, varying: dict, known: dict[str, Stage], declared: dict) -> Run:
     """Fill in what the parameters of a run refer to, its folder below that of the stage, and where it writes."""
-    portable, base = dict(run.parameters), run.folder.parent
+    portable = dict(run.parameters)
     for name, value in portable.items():
         if names := _referenced(name, value, known):
             run.needs |= {*names}
@@ -189,8 +185,6 @@ def _placed(run: Run, varying: dict, known: dict[str, Stage], declared: dict) ->
             run.parameters[name] = folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
     run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
     run.folder /= _slug(varying, run.key)
-    if not run.folder.resolve().is_relative_to(base.resolve()):
-        raise InputError(f"the folder {run.folder} leads out of {base}")
     target = TARGETS.get(run.notebook.stem, "out")
     if target in declared:
         run.parameters.setdefault(target, str(run.folder) if target == "out" else declared[target][1])
@@ -219,30 +213,12 @@ def _read_yaml(path: Path):
             return super().construct_mapping(node, deep)
 
     try:
-        data = yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
-        if any(number > MAX_VALUES for number, _ in enumerate(_leaves("", data))):
-            raise ValueError(f"more than {MAX_VALUES} values with every alias written out")
-        return data
-    except RecursionError:
-        why, line = "a value inside itself, or too many levels", ""
-    except (OSError, ValueError, TypeError, yaml.YAMLError) as error:  # without the line's text: it may be a key
+        return yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
+    except (OSError, ValueError, yaml.YAMLError) as error:  # without the line's text: it may be a key
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         why = getattr(error, "problem", None) or getattr(error, "strerror", None) or error
-    raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}")
-
-
-def _leaves(name, value):
-    """Yield (name, value) for each scalar inside a value, and (key, None) for each key of a mapping."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield key, None
-            yield from _leaves(key, part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _leaves(name, part)
-    else:
-        yield name, value
+        raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
 
 
 def _checked_name(text: str) -> str:
@@ -283,8 +259,8 @@ def check_parameter(name, value, declared: dict) -> None:
     """Refuse what must not be passed on: papermill injects names as code and stores values three times."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise InputError(f"{str(name)[:60]!r} is no parameter name")
-    leaves = _leaves(name, value)
-    if any(is_secret_name(key) or (isinstance(leaf, str) and SECRET_VALUE.search(leaf)) for key, leaf in leaves):
+    names = [name, *value] if isinstance(value, dict) else [name]
+    if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(json.dumps(value, default=str)):
         raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
     if name not in declared:
         raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}")

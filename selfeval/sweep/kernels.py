@@ -31,6 +31,7 @@ WARM = (
     "seaborn", "sklearn.linear_model", "sklearn.feature_extraction.text", "openai", "aiohttp", "yaml", "dotenv",
 )  # fmt: skip
 FRESH = ("selfeval", "tqdm")  # imported anew: edited between runs; chooses its bar by where it is imported
+OURS = [sys.executable, "-m", "ipykernel_launcher"]  # no other environment's, and no other language's
 INLINE = "module://matplotlib_inline.backend_inline"
 GRACE = 1.0  # seconds between TERM and KILL
 FORKS = sys.platform == "linux"  # elsewhere system libraries do not survive a fork
@@ -55,7 +56,7 @@ class KernelManager(AsyncKernelManager):
             kw |= self.options
             self.started.append(self)
             self.kernel_spec.argv[0] = sys.executable  # whatever environment the kernel `python3` is registered for
-        if FORKS and self.forked and _is_ours(self.format_kernel_cmd()):
+        if FORKS and self.forked and self.format_kernel_cmd()[:3] == OURS:
             self.provisioner = ForkedProvisioner(kernel_spec=self.kernel_spec, parent=self)
         return await super()._async_pre_start_kernel(**kw)
 
@@ -74,13 +75,6 @@ def end_when(stopped: Callable[[], bool], ended: threading.Event, managers: list
             if pid := manager.provisioner and manager.provisioner.pid:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGTERM if time.monotonic() < since + GRACE else signal.SIGKILL)
-
-
-def _is_ours(command: list[str]) -> bool:
-    """Tell whether a kernel is IPython's on this interpreter and no other environment's."""
-    python, ours = Path(command[0]), Path(sys.executable)
-    same = python.parent == ours.parent and python.resolve() == ours.resolve()
-    return same and command[1:3] == ["-m", "ipykernel_launcher"]
 
 
 class ForkedProvisioner(LocalProvisioner):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import bleach
 import nbformat
-from bleach.css_sanitizer import ALLOWED_CSS_PROPERTIES, CSSSanitizer
 from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
@@ -30,14 +29,12 @@ TAGS = {*bleach.ALLOWED_TAGS} | set(
 )
 PICTURE = re.compile(r"data:image/(png|jpeg);base64,[\w+/=\s]+", re.ASCII)
 ATTRIBUTES = {
-    "*": ["class", "style", "title", "colspan", "rowspan"],
+    "*": ["class", "title", "colspan", "rowspan"],
     "a": ["href"],
     "img": lambda _, name, value: name == "alt" or (name == "src" and PICTURE.fullmatch(value)),
 }
-STYLES = CSSSanitizer([*ALLOWED_CSS_PROPERTIES, "border", "border-left", "margin", "max-height", "padding"])
-CLEANER = bleach.Cleaner(TAGS, ATTRIBUTES, {"http", "https", "mailto", "data"}, css_sanitizer=STYLES)
+CLEANER = bleach.Cleaner(TAGS, ATTRIBUTES, {"http", "https", "mailto", "data"})
 DROPPED = re.compile(r"<(style|script)\b.*?</\1\s*>", re.I | re.S)  # else they would stand there as text
-COLOUR = re.compile(r"(?<!\\)\\u001b\[[0-9;]*m")  # of a terminal, as a notebook's file has it
 EXPORTER = HTMLExporter(template_name="basic", exclude_anchor_links=True)
 ASKED = ("models", "evaluators", "agent", "jurors")  # parameters that name models
 STYLE = """body { font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
@@ -93,7 +90,7 @@ def _notebooks(folders: list[Path]) -> list[Path]:
 def _page(file: Path) -> tuple[str, str]:
     """Return title and HTML of a notebook; of one that is cut off, the reason."""
     try:
-        notebook = nbformat.reads(COLOUR.sub("", file.read_text("utf-8")), as_version=4)
+        notebook = nbformat.read(file, as_version=4)
         nbformat.validate(notebook)
     except Exception as error:  # of whatever a file holds that is cut off
         return file.parent.name, escape(_clean(f"The notebook {file.name} cannot be read: {plain(str(error))}"))

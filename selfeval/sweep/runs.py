@@ -14,7 +14,6 @@ from pathlib import Path
 
 import yaml
 
-from selfeval.errors import InputError
 from selfeval.files import below_root, write_whole
 from selfeval.keys import redact
 from selfeval.paths import ROOT
@@ -72,10 +71,7 @@ class Run:
         made |= {"parameters_hash": self.key, "notebook_hash": notebook_hash(self.notebook)}
         made |= {"status": status, "cause": cause, "started": started.isoformat(), "ended": ended.isoformat()}
         made |= {"seconds": round((ended - started).total_seconds(), 3), "counts": counts, **made_with()}
-        try:
-            write_whole(self.folder / "manifest.json", json.dumps(made, indent=1, default=str) + "\n")
-        except InputError as full:
-            made |= {"status": "failed", "cause": cause or str(full)}
+        write_whole(self.folder / "manifest.json", json.dumps(made, indent=1, default=str) + "\n")
         return made
 
     def _outcome(self, error: Exception | None, failed: int) -> tuple[str, str]:
@@ -122,8 +118,3 @@ def read_json(path: Path) -> dict:
 def plain(text: str) -> str:
     """Return at most 400 characters on one line without control characters: text may come from a model."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:400]
-
-
-def relative(path: Path) -> Path:
-    """Return a path as it is written from here."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
