@@ -243,7 +243,7 @@ def models(only_ready: bool) -> None:
 
     listed = list_models()
     listed = listed[listed["needs"] == ""] if only_ready else listed
-    click.echo(columns([[name.upper() for name in listed], *listed.fillna("?").itertuples(index=False)]))
+    click.echo(columns([[name.upper() for name in listed], *listed.astype(object).fillna("?").itertuples(index=False)]))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
