@@ -3,7 +3,7 @@
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
 #   make figures    the paper's figures (replayed)    make record     record the replies of the notebooks anew
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
-#   make faults     the fault suite in full
+#   make faults     the fault suite in full           make reproduce  published numbers, from published data
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
 #   make report     executed notebooks as pages         make record-figures  those of the figures, for real
 
@@ -19,7 +19,7 @@ RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
            --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.timeout=1800 --log-level=WARN
 
-.PHONY: demo lab figures test notebooks record record-part record-figures sweep report bench faults clean
+.PHONY: demo lab figures reproduce test notebooks record record-part record-figures sweep report bench faults clean
 
 .venv/.ready: requirements.txt requirements-model.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "selfeval needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
@@ -41,6 +41,12 @@ figures: .venv/.ready
 	@set -e; for each in $(FIGURES); do if [ -f data/recorded/$$each.jsonl.xz ]; then rm -rf data/runs/$$each; \
 	  SELFEVAL_REPLAY=data/recorded $(BIN)/selfeval sweep notebooks/sweeps/$$each.yaml --workers $(WORKERS); fi; done
 	@echo "figures/README.md shows the figures with captions"
+
+# The published numbers of other people's studies, from their data; fails where a file or a number differs.
+reproduce: .venv/.ready
+	@mkdir -p data/runs
+	@$(BIN)/papermill notebooks/13_published_studies.ipynb data/runs/13_published_studies.ipynb --no-progress-bar --log-level ERROR
+	@$(BIN)/python -c "import pandas; print(pandas.read_csv('data/results/published/scoreboard.csv').to_string(index=False))"
 
 test: .venv/.ready
 	$(BIN)/ruff check .

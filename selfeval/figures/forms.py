@@ -36,14 +36,16 @@ def dots(
 
     rows: line, estimate, low, high; sides share a row, and simulated models stand apart, below. label: of the axis.
     null: a mark is hollow where its interval includes this value of no effect, and grey where there is no interval;
-    rows may have a `null` each, NaN where there is no such value. limits: of the axis.
+    rows may have a `null` each, NaN where there is no such value. limits: of the axis. A column `block` puts its rows
+    together, in the order given, under a line that names it.
     """
     if rows["estimate"].isna().all():
         return None
     rows = rows.reset_index(drop=True)
     nulls = rows.get("null", float("nan") if null is None else null)
     rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
-    panels, order = list(dict.fromkeys(rows["panel"])), _apart(in_order(rows["line"]))
+    panels = list(dict.fromkeys(rows["panel"]))
+    order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
     sides = [side for side in SIDES if side in set(rows["side"])] or [""]
     across = min(len(panels), 4)
     down = -(-len(panels) // across)
@@ -59,7 +61,8 @@ def dots(
                 part = here[here["side"] == side]
                 above = ((len(sides) - 1) / 2 - k) * min(0.3, 0.8 / len(sides))
                 _marks(ax, part, above - part["line"].map(order.index), side)
-            _say_missing(ax, order, here, size_of(high, 6))
+            if "block" not in rows:
+                _say_missing(ax, order, here, size_of(high, 6))
             ax.grid(axis="both")
             ax.tick_params(axis="y", length=0)
             sns.despine(ax=ax, left=True)
@@ -83,6 +86,12 @@ def _apart(order: Sequence[str]) -> list[str]:
     """Put simulated models below the real ones, under a line that says so."""
     simulated = [name for name in order if name.startswith("sim/")]
     return [name for name in order if name not in simulated] + ([SIMULATED, *simulated] if simulated else [])
+
+
+def _in_blocks(rows: pd.DataFrame) -> list[str]:
+    """Put rows together by block, under a line that names it."""
+    blocks = rows.groupby("block", sort=False)["line"].unique()
+    return [line for block, lines in blocks.items() for line in (f"{block}:", *lines)]
 
 
 def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str) -> None:

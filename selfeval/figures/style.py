@@ -36,6 +36,8 @@ SIDES = {  # what is compared within a row: (colour, marker, label); a colour is
     "yes or no": (PALETTE[1], "s", "its words: did you write this?"),
     "discrimination": (INK, "o", "discrimination J"),
     "advantage": ("0.55", "|", "advantage A, BCa bootstrap interval"),
+    "usual": (PALETTE[0], "D", "usual score"),
+    "peers": ("0.55", "v", "own minus peers or neutral judges"),
     "scenario": (INK, "|", "one simulated scenario"),
 }
 FACES = {"interval ex": "0.25", "interval in": "white", "no interval": "0.8"}  # in a legend, whatever the colours
