@@ -69,7 +69,7 @@ SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
-CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
+CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend, in US dollars.")
 ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
@@ -84,24 +84,24 @@ def main() -> None:
 
 @main.command()
 @click.argument("file", type=_Path())
-@click.option("--workers", type=COUNT, help="Notebooks at a time on this machine; by default 2.")
+@click.option("--workers", type=COUNT, help="How many notebooks run at a time here; by default 2.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option(
-    "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
+    "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="Like models=[a,b]; repeatable."
 )
-@click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN; * and ? work; repeatable.")
 @CEILING
 @click.option("--engine", default="forked", show_default=True, type=ENGINES, help="How kernels start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
-@click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
+@click.option("--dry-run", is_flag=True, help="Only print what would run, with calls, tokens and dollars.")
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
     --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most what is in flight.
-    --engine: `forked` starts kernels from a process that has imported the libraries, `ordinary` each anew.
+    --engine: `forked` starts kernels from a process that has imported the libraries, `ordinary` starts each afresh.
 
-    Run it again to do what is missing: a run is done if it ended well with the same parameters and the same code in its
-    notebook. If one fails, only the runs that depend on it are not started.
+    Run the same command again to resume: a run is done if it ended well with the same parameters and the same code in
+    its notebook. If one fails, only the runs that depend on it are not started.
 
     \b
     Exit status:
@@ -132,13 +132,13 @@ def _study(command):
 
 @main.command()
 @click.argument("texts", required=False, type=_Path(exists=True), metavar="[TEXTS]")
-@click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, split by commas.")
+@click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas.")
 @click.option(
     "--authors",
     multiple=True,
     type=_authors,
     metavar="AUTHOR=ID",
-    help="The model that TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
+    help="Which model TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
 )
 @click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
@@ -162,7 +162,7 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
         match_authors(rows, asked, said)  # raises before anything runs
         if prompts:
-            raise click.UsageError("--prompts are to write on, and TEXTS are written; leave out one of them.")
+            raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
         click.echo("".join(f"{sentence}\n" for sentence in unmarked(asked, rows)), nl=False)
         variables |= {"limit": limit or 0, "called": called}
     else:
@@ -232,7 +232,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
 
 
 def _confirm(calls: int) -> None:
-    click.confirm(f"Make {calls:,} calls? (--yes leaves out this question)", abort=True)
+    click.confirm(f"Make {calls:,} calls? (--yes skips this question)", abort=True)
 
 
 @main.command()
@@ -277,7 +277,7 @@ def stats() -> None:
 
 @store.command()
 @click.argument("file", type=_Path(dir_okay=False))
-@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+@click.option("--model", default="%", help="Only models whose API name is LIKE this, e.g. 'openai/%'.")
 def export(file: Path, model: str) -> None:
     """Write the stored replies to FILE (.jsonl, .jsonl.xz)."""
     with _opened() as replies:
@@ -316,12 +316,10 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.argument("config", required=False, type=_Path())
 @click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
 @click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
-@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
+@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask each case.")
 @click.option("--judge", metavar="ID", help="Model that scores, for a CONFIG with --scoring judge.")
-@click.option("--temperature", type=AMOUNT, help="Of the models asked, with a CONFIG; by default 0.7.")
-@click.option(
-    "--limit", type=click.IntRange(0), help="Templates of the suite, by default 18; or cases of CONFIG. 0: all."
-)
+@click.option("--temperature", type=AMOUNT, help="Of the models asked, only with a CONFIG; by default 0.7.")
+@click.option("--limit", type=click.IntRange(0), help="How many templates (by default 18), or cases of CONFIG; 0: all.")
 @_study
 @SEED
 @IN_FLIGHT
@@ -361,7 +359,7 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
     judges = get_all(options["judge"]) if options["judge"] else []
     if judges and (options["scoring"] or runner.scoring.get("method")) != "judge":
-        raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
+        raise click.UsageError("--judge is only used with --scoring judge; add that, or leave --judge out.")
     for model in [*asked, *judges]:  # before the first is paid for
         require(model)
     check_writable(out)
@@ -376,13 +374,13 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
 
 @main.command()
-@click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
+@click.argument("folders", nargs=-1, type=_Path(), metavar="[FOLDER]")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
-    """Write HTML pages of the executed notebooks of FOLDER, such as data/runs/mine, and one that lists them.
+    """Turn the executed notebooks of FOLDER into HTML pages.
 
-    Without FOLDER, of all sweeps of data/runs. They open from disk and load nothing; keys and paths of this machine are
-    taken out.
+    FOLDER is a sweep's, such as data/runs/mine; without it, all sweeps in data/runs. An index lists the pages. They
+    open from disk and load nothing from the network; keys and paths of this machine are removed.
     """
     from selfeval.sweep.report import build
 
@@ -431,12 +429,12 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--out", "--output_file_path", "--output-file-path", "out", required=True, type=_Path(), help="A file.")
 @click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
 @click.option("--interrogator-llm-model", default="openai/gpt-4o", help="Who asks.")
-@click.option("--jury-llm-models", default=JURY, type=ids, help="Split by commas; k times takes k seats.")
+@click.option("--jury-llm-models", default=JURY, type=ids, help="Separated by commas; one named k times gets k seats.")
 @click.option("--max-turns", default=7, type=COUNT)
 @click.option("--debate-rounds", default=2, type=COUNT)
 @click.option("--agent-persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
-@click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
+@click.option("--max-tokens", default=0, help="Limit of a message; 0: the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @SEED
 @IN_FLIGHT

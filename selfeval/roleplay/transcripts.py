@@ -145,7 +145,7 @@ def together(*groups: Iterable[Conversation]) -> list[Conversation]:
     """
     found = _distinct(chain(*groups))
     if not found:
-        raise InputError("There is no conversation: name files in `transcripts`, or have some held.")
+        raise InputError("There is no conversation: name files in `transcripts`, or ask for some.")
     return found
 
 
