@@ -10,7 +10,7 @@ import yaml
 from selfeval import ROOT
 
 PHRASES = "|".join([
-    "allow to say", "raw replies hold the answers", "decides otherwise", "smaller recognition than this", "its bearer",
+    r"allows? to say", "raw replies hold the answers", "decides otherwise", "smaller recognition than this", "its bearer",
     "nothing can be had", "that understand nothing", "for people rather than people", "worth the name",
     "told nothing, it", "hearing each other", "moved the jurors", "hold what they promise", "hold near 0 and 1",
     "never came is no answer", "habits cannot move", "says what works on your machine", "beyond the recorded sample",
@@ -20,7 +20,8 @@ PHRASES = "|".join([
     "as committed it", r"stand(s|ing)? beside", r"has none\b", r"whatever\b(?! the customer)", r"one's own\b",
     "informedness", r"(?<![−-] )reask\b(?! its own)", r"rambles?\b", r"holds? 0\b", r"planted\b",
     r"(?<!often )silent\b", "claims of one's", r"[HF] alone\b", "who writes what", "loses its part", "much temperature",
-    "what they need must", "so many of the", "the first so many", "who among them", "had everybody",
+    "what they need must", "so many of the", "the first so many", "who among them", r"had every\w* (juror )?answered",
+    "again to go on", "for and did not come", "workers stand on",
 ])  # fmt: skip
 WRONG = re.compile(rf"\b({PHRASES})", re.I)
 PAGES = ("*.md", "docs/*.md", "notebooks/*.md", "data/**/*.md")
