@@ -10,8 +10,8 @@ import yaml
 from selfeval import ROOT
 
 PHRASES = "|".join([
-    r"allows? to say", "raw replies hold the answers", "decides otherwise", "smaller recognition than this", "its bearer",
-    "nothing can be had", "that understand nothing", "for people rather than people", "worth the name",
+    r"allows? to say", "raw replies hold the answers", "decides otherwise", "smaller recognition than this",
+    "its bearer", "nothing can be had", "that understand nothing", "for people rather than people", "worth the name",
     "told nothing, it", "hearing each other", "moved the jurors", "hold what they promise", "hold near 0 and 1",
     "never came is no answer", "habits cannot move", "says what works on your machine", "beyond the recorded sample",
     "what was paid for stays", "cost nothing that was paid", "turned round", r"as little as [0.]",
