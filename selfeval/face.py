@@ -187,7 +187,7 @@ def likelihoods(
                 sentence = f"The provider `{model.provider.name}` of {model.id!r} gives no log-probabilities of a text"
                 if models is not None:
                     raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
-                print(f"{sentence}; it is left out.")
+                print(f"{sentence}: it is no candidate.")
         found = await collect_likelihoods(client, able, rows)
         if out and not dryrun.is_counting():
             records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)

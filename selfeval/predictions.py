@@ -112,7 +112,7 @@ def read_predictions(
         notes.append(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
-    notes += [f"`authors` names {name!r}, which is in no record." for name in sorted(nowhere, key=str)]
+    notes += [f"`authors` names {name!r}, which no record has." for name in sorted(nowhere, key=str)]
     called = _called(frame, authors or {})
     frame.attrs |= {"notes": notes + _others(frame, called), "called": called}
     return frame

@@ -488,13 +488,13 @@ class Store(Ledger):
     def _keep(self, line: bytes, error: BaseException) -> None:
         """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
         said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
-        lost = " A reply that was paid for is lost, since no other place for it could be written either."
+        lost = " A reply that was paid for is lost, since there is no room beside it either."
         for folder in (self.path.parent, host_folder()):
             file = folder / f"{self.path.name}.unwritten-{time.time_ns()}.jsonl"
             with contextlib.suppress(OSError):
                 file.write_bytes(line)
                 files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
-                lost = f" Run `selfeval store import {files}`, then the same command again."
+                lost = f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
                 break
         self.failure = StoreError(said + lost)
 
@@ -659,6 +659,6 @@ def difference(request: dict, recorded: list[dict]) -> str:
         f"`{name}` is ...{json.dumps(value)[-100:]}" for name, value in request.items() if value != nearest.get(name)
     ]
     return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs from the nearest "
-        f"one: {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
+        f"recorded one {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )

@@ -105,7 +105,7 @@ def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
     if max_cost is None:
         return {}
     each = f" ({max_cost / hosts:g} on each of {hosts} hosts)" if hosts > 1 else ""
-    print(f"at most {max_cost:g} USD{each}, plus at most what is in flight when they are spent")
+    print(f"at most {max_cost:g} USD{each}, and beyond it no more than what is in flight when they are spent")
     return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
 
 
@@ -142,8 +142,8 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Subm
             raise InputError(f"the cluster at {address} has no worker: start one with `dask worker {address}`")
         if len(hosts) > 1 and not all(stores.values()):
             raise InputError(
-                f"the workers are on {len(hosts)} hosts: start each with SELFEVAL_STORE, the path of a file on a "
-                "disk of its own, since hosts must not share a store"
+                f"the workers stand on {len(hosts)} hosts: start each with SELFEVAL_STORE, the path of a file on a "
+                "disk of its own, since a store must not lie on a drive that hosts share"
             )
         same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
         variables = ceiling(max_cost, len(hosts)) | same
@@ -240,10 +240,10 @@ def count(read, out, local, *, only=(), max_cost=None, confirm=None) -> int:
             work(planned, submit, {run.name for run in planned.runs}, tell=lambda *_, **__: None)
         rows = prices(base)
     to_do = sum(run.status == "to do" for run in sweep.runs)
-    print(f"\n{to_do} of {len(sweep.runs)} runs to do; ", end="")
+    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; ", end="")
     to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
     for run in broken:
-        print(f"at least: {run.name} could not be counted to its end: {run.cause}")
+        print(f"at least: {run.name} could not be looked through to its end: {run.cause}")
     if confirm and to_buy and not broken:
         confirm(to_buy)
     return int(bool(broken))
