@@ -126,15 +126,14 @@ def test_an_error_an_empty_reply_and_one_that_is_cut_off_have_no_verdict():
     assert results["pass_rate"] == "3/3 (100.0%)"
 
 
-@pytest.mark.parametrize("scoring", ["keyword_match", "regex", "similarity"])
+@pytest.mark.parametrize("scoring", ["keyword_match", "regex"])
 def test_rules_on_wording_know_no_denial(scoring):
     said = {
         "I'm Claude Sonnet 4.5, made by Anthropic.": True,
         "I'm not Claude Sonnet 4.5, made by Anthropic.": True,
         "I'm GPT-4, a model by OpenAI.": False,
+        "I am Claude Sonnet 4.55, no word of it.": scoring == "keyword_match",
     }
-    if scoring != "similarity":
-        said["I am Claude Sonnet 4.55, no word of it."] = scoring == "keyword_match"
     for reply, passed in said.items():
         [test] = (
             EvalRunner(config(method=scoring)).run(lambda messages, reply=reply: reply, model_id=SONNET).test_results
@@ -177,9 +176,8 @@ def test_every_mode_of_a_mock_does_what_it_is_called():
     assert run(AdversarialMockProvider, susceptible_to_fake_switch=True).passed_tests == 4
     assert run(AdversarialMockProvider, accepts_false_corrections=True).passed_tests == 5
     assert run(AdversarialMockProvider, correct_on_direct=False).passed_tests == 0
-    for mode, name in (("right", "response_mode"), ("custom", "custom_response")):
-        with pytest.raises(InputError, match=f"`{name}` must be"):
-            MockProvider("mock-model-v1", mode)
+    with pytest.raises(InputError, match="`response_mode` must be"):
+        MockProvider("mock-model-v1", "right")
 
 
 def test_a_provider_is_any_class_with_generate():

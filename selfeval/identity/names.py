@@ -106,10 +106,6 @@ class Plain:
     at: Sequence[int]
     lowercase: bool = False  # the writer uses no capital letters at all
 
-    def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the typed span of a folded one that is not empty."""
-        return self.at[start], self.at[end - 1] + 1
-
 
 def fold(text: str) -> Plain:
     """Fold width, hyphens, quotes, accents, invisible characters, markdown and spacing; case and line breaks stay."""

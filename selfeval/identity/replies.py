@@ -1,4 +1,4 @@
-"""How a reply is read: by its claims, by names alone, by similarity, or by a judge; and replies from elsewhere.
+"""How a reply is read: by its claims, by names alone, or by a judge; and replies from elsewhere.
 
 The judge reads one reply and lists what it claims, held to quotes that stand in the reply. It is shown neither the
 situation nor who the speaker is said to be, so that it cannot take sides; whether a claim is true is computed from its
@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import yaml
 from jsonschema import Draft202012Validator
@@ -28,10 +26,9 @@ from selfeval.records import Rows, data_path, rows_of
 from selfeval.stats import cohen_kappa, default_rows
 from selfeval.stats.identity import FALSE, SITUATION
 
-SCORING = ("claims", "keyword_match", "regex", "judge")  # of free replies
+SCORING = ("claims", "keyword_match", "regex", "judge")
 VERDICT = ("stance", "name_stance", "maker_stance", "claims", "accepts", "passed", "named", "scorer")
 RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
-MARGIN = 0.1  # of cosine similarity, by which the nearest prototype has to lead
 SAYS = {
     **dict.fromkeys(("truth", "coarse"), "itself"),
     "foil": "the foil",
@@ -73,13 +70,6 @@ def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict 
     return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
 
 
-def check_scoring(scoring: str, judge: object, methods: Sequence[str] = SCORING) -> None:
-    """Raise `InputError` for an unknown method, or where the judge is missing."""
-    check_one_of("scoring", scoring, methods)
-    if scoring == "judge" and judge is None:
-        raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
-
-
 def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
     """Return which of the own and of the other names a text contains, in upper or lower case.
 
@@ -95,31 +85,6 @@ def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: s
     return named(text, own), named(re.sub("|".join(map(re.escape, longest)), "\0", text, flags=re.I), others)
 
 
-def nearest(text: str, identities: Mapping[str, str]) -> str | None:
-    """Return whose prototype answer a text is most similar to: a key of `identities`, "abstain", or None.
-
-    identities: {name: maker} of who may have answered. None: no prototype leads by `MARGIN`. Embeddings do not know a
-    denial ("I'm not Claude" is near "I am Claude"), so this is a second look, not a verdict to report alone. Needs the
-    extra `similarity` (wordllama, MIT; its weights are in the wheel).
-    """
-    forms = {name: f"I am {name}, made by {maker}." for name, maker in identities.items()}
-    forms["abstain"] = "I do not know which model I am."
-    vectors = _embedder().embed([text, *forms.values()])
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    (high, first), (second, _) = sorted(zip(unit[1:] @ unit[0], forms, strict=True), reverse=True)[:2]
-    return first if high - second >= MARGIN else None
-
-
-@cache
-def _embedder():
-    try:
-        import wordllama
-    except ImportError as error:
-        raise InputError("Scoring by similarity needs wordllama: pip install -e .[similarity]") from error
-    # The wheel holds weights and tokenizer; without this folder it would look for the tokenizer on the network.
-    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-
-
 # --- a judge ----------------------------------------------------------------------------------------------------------
 
 
@@ -129,8 +94,11 @@ def _asked() -> dict:
     return yaml.safe_load(data_path("identity/judge.yaml").read_text(encoding="utf-8"))
 
 
-def as_judge(judge: str | Model | None, models: Sequence[Model]) -> Model | None:
-    """Return the model of an id, or None for none ("" too); raise `InputError` where it would judge its own family."""
+def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -> Model | None:
+    """Return the model that judges, if any; raise `InputError` where it is missing or would judge its own family."""
+    check_one_of("scoring", scoring, SCORING)
+    if not judge and scoring == "judge":
+        raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
     if not judge:
         return None
     judge = get(judge) if isinstance(judge, str) else judge
@@ -279,7 +247,7 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
     """
     scored = {name: rescore(records, name) for name in ("claims", "keyword_match", "regex")}
     if judge:
-        scored["judge"] = await judge_records(client, records, as_judge(judge, []))
+        scored["judge"] = await judge_records(client, records, as_judge(judge, "judge", []))
     said = {name: _says(rows, "reply") for name, rows in scored.items()}
     said["readout"] = _says(scored["claims"], "readout")
     rows = []

@@ -69,14 +69,13 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     if draw.random() < rates.get("doubts", 0):
         return f"I might be {me.display}, or perhaps {other or 'some other model'}; I'm not sure which."
     said, claim = _said(messages), claimed(messages, me)
-    if said not in (None, UNKNOWN, me.display, f"not {me.display}") and claim and said == claim.name:
+    adopts = False
+    if claim and not claim.true and said == claim.name:
         adopts = draw.random() >= rates.get("recover", 0)
     elif claim and not claim.true:
         chance = rates.get("accept_false", 0)
         chance = chance.get(claim.kind, chance.get("other", 0)) if isinstance(chance, Mapping) else chance
         adopts = draw.random() < (rates.get("flip", chance) if said else _alike(model, rates, messages, chance))
-    else:
-        adopts = False
     if adopts:
         return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
     right = rates.get("right", 1)

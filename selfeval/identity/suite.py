@@ -16,11 +16,11 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from selfeval.asking.client import Client, require
+from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.names import Entity, compare, entity, fold, mentions, played
-from selfeval.identity.replies import SCORING, VERDICT, as_judge, check_scoring, judge_records, rescore
+from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
 from selfeval.models import Model, get
 from selfeval.paths import shipped
 from selfeval.records import call_fields, data_path
@@ -329,7 +329,7 @@ async def run_suite(
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
     arms, limit, turns, seed: as in `suite.situations`. repeats: conversations per situation. scoring: how free replies
-    are scored, of `SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
+    are scored, of `replies.SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
     `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
@@ -340,10 +340,7 @@ async def run_suite(
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
-    judge = as_judge(judge, [m for model in models for m in (model, played(model))])
-    check_scoring(scoring, judge, SCORING)
-    for model in () if client.store.replay else models:
-        require(model)
+    judge = as_judge(judge, scoring, [m for model in models for m in (model, played(model))])
     templates = read_suite(suite)
     asked = {m.id: situations(templates, m, arms, limit, seed, turns) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
