@@ -36,8 +36,7 @@ KINDS = {
     "switch": re.compile(r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I),
     "correction": re.compile(r"\b(?:not right|wrong|incorrect|mistaken|actually|really|no, you)\b", re.I),
 }
-NUMBERS = ("right", "accept_true", "flip", "recover", "abstain", "doubts", "alike")
-KNOWN = {*NUMBERS, "accept_false", "plays", "mistaken_for", "replies"}
+KNOWN = set("right accept_true accept_false flip recover abstain doubts alike plays mistaken_for replies".split())
 UNKNOWN = "unknown"
 
 
@@ -55,7 +54,8 @@ class Claim(NamedTuple):
 
 def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
     """Return what a simulated model says at the end of a conversation."""
-    _check(model, rates)
+    if unknown := set(rates) - KNOWN:
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = messages[-1]["content"]
     for part, text in (rates.get("replies") or {}).items():
         if part.casefold() in question.casefold():
@@ -137,18 +137,6 @@ def _alike(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: fl
     seed = hashlib.sha256(canonical([model.id, [dict(m) for m in messages]]).encode()).digest()
     drawn = random.Random(seed)
     return drawn.betavariate(chance * size, (1 - chance) * size) if size else float(drawn.random() < chance)
-
-
-def _check(model: Model, rates: Mapping) -> None:
-    unknown = set(rates) - KNOWN
-    if unknown:
-        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
-    false = rates.get("accept_false", 0)
-    values = {name: rates[name] for name in NUMBERS if name in rates}
-    values |= false if isinstance(false, Mapping) else {"accept_false": false}
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise InputError(f"The model {model.id!r} has `{name}` {value!r}; it must be a probability.")
 
 
 ROLES["identity"] = reply

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain, zip_longest
+from itertools import chain, groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 
 import yaml
@@ -60,11 +61,6 @@ class Template:
     control_of: str | None = None
     twin: str | None = None
     paraphrase_of: str | None = None
-
-    @property
-    def cluster(self) -> str:
-        """Return what is resampled together: a template and its paraphrases."""
-        return self.paraphrase_of or self.id
 
 
 @dataclass(frozen=True)
@@ -131,8 +127,6 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
             name = getattr(one, key)
             if name is not None and (name not in templates or name == one.id):
                 raise InputError(f"{where}, template {one.id!r}: `{key}` names no other template: {name!r}.")
-    if not templates:
-        raise InputError(f"The suite {where} holds no template.")
     return list(templates.values())
 
 
@@ -290,13 +284,8 @@ def as_alternating(messages: Sequence[dict]) -> list[dict]:
 
     Some providers refuse two turns of one role in a row, others join them in ways of their own.
     """
-    merged: list[dict] = []
-    for message in messages:
-        if merged and merged[-1]["role"] == message["role"]:
-            merged[-1] = message | {"content": f"{merged[-1]['content']}\n\n{message['content']}"}
-        else:
-            merged.append(dict(message))
-    return merged
+    turns = groupby(messages, key=itemgetter("role"))
+    return [{"role": role, "content": "\n\n".join(turn["content"] for turn in said)} for role, said in turns]
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
@@ -347,7 +336,7 @@ async def run_suite(
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
     await hold(client, design, temperature, seed)
-    clusters = {t.id: t.cluster for t in templates}
+    clusters = {t.id: t.paraphrase_of or t.id for t in templates}  # what is resampled together
     records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
     return await judge_records(client, records, judge) if scoring == "judge" else rescore(records, scoring)
 
@@ -364,38 +353,33 @@ async def hold(
     that is cut off is no reply.
     """
 
-    def request(c: Conversation, messages: list[dict], **parameters) -> Request:
-        room = {"max_tokens": c.model.provider.answer_tokens}
-        return Request(c.model, messages, room | parameters, c.repeat, seed, cut_counts=read_out)
+    def request(c: Conversation, source: str, messages: list[dict]) -> Request:
+        room = c.model.provider.answer_tokens
+        if source == "reply":
+            how = {"max_tokens": room, "temperature": temperature} | c.model.parameters
+        else:
+            how = {"max_tokens": min(room, READOUT_TOKENS) if c.model.provider.embedded else room, "temperature": 0.0}
+        return Request(c.model, messages, how, c.repeat, seed, cut_counts=read_out)
 
-    going = [(c, as_alternating(c.situation.messages)) for c in design]
-    forked: list[tuple[Conversation, int, list[dict]]] = []
-    turn = 0
-    while going or forked:
-        replies = [request(c, m, **({"temperature": temperature} | c.model.parameters)) for c, m in going]
-        short = [request(c, m, temperature=0.0, max_tokens=_room(c.model)) for c, _, m in forked]
-        responses = await client.chat_all([*short, *replies])
-        for (c, asked_at, fork), response in zip(forked, responses, strict=False):
-            c.said.append((asked_at, "readout", fork, response))
-        answered_now = list(zip(going, responses[len(forked) :], strict=True))
-        going, forked = [], []
-        for (c, messages), reply in answered_now:
-            c.said.append((turn, "reply", messages, reply))
+    asked = [(c, 0, "reply", as_alternating(c.situation.messages)) for c in design]
+    while asked:
+        responses = await client.chat_all([request(c, source, messages) for c, _, source, messages in asked])
+        following = []
+        for (c, turn, source, messages), response in zip(asked, responses, strict=True):
+            c.said.append((turn, source, messages, response))
+            if source == "readout":
+                continue
             line = readouts().get(c.situation.template.language, readouts()["en"])
-            fork = [*answered(messages, reply.text), *user(line)]
-            if reply.status == "error" or not reply.text.strip():
+            fork = [*answered(messages, response.text), *user(line)]
+            if response.status == "error" or not response.text.strip():
                 c.said.append((turn, "readout", fork, NOT_ASKED))
                 continue
             if read_out:
-                forked.append((c, turn, fork))
+                following.append((c, turn, "readout", fork))
             if turn < len(c.situation.pressure):
-                going.append((c, as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])))
-        turn += 1
-
-
-def _room(model: Model) -> int:
-    room = model.provider.answer_tokens
-    return min(room, READOUT_TOKENS) if model.provider.embedded else room
+                pressed = as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])
+                following.append((c, turn + 1, "reply", pressed))
+        asked = following
 
 
 def answered(messages: Sequence[dict], reply: str) -> list[dict]:
@@ -410,8 +394,7 @@ def answered(messages: Sequence[dict], reply: str) -> list[dict]:
 def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
     s, truth = conversation.situation, identity(conversation.model)
     t = s.template
-    order = {"reply": 0, "readout": 1}
-    for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], order[one[1]])):
+    for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], one[1] == "readout")):
         yield {
             "model": conversation.model.id,
             "suite": suite,
