@@ -18,8 +18,9 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import AdversarialMockProvider, EvalRunner, MockProvider, ModelResponse, Provider
+from selfeval.identity.names import content
 from selfeval.identity.replies import rescore
-from selfeval.identity.suite import readouts, run_suite
+from selfeval.identity.suite import run_suite
 from selfeval.models import Model, from_callable, get
 
 PUBLISHED = "identity/published.json"
@@ -316,7 +317,7 @@ def test_no_provider_gets_two_turns_of_one_role_and_the_readout_stays_a_fork(ser
         messages = entry["body"]["messages"]
         roles = [message["role"] for message in messages]
         assert all(a != b for a, b in itertools.pairwise(roles)), roles
-        asked = [message["content"] in readouts().values() for message in messages]
+        asked = [message["content"] in content("readout").values() for message in messages]
         assert not any(asked[:-1]) and (not asked[-1] or entry["body"]["temperature"] == 0)
 
 
@@ -324,7 +325,7 @@ def test_a_failed_reply_ends_its_conversation_and_no_other(server, store, suite)
     def faults(index, body):
         turns = sum(message["role"] == "user" for message in body["messages"])
         switched = "switched over to" in body["messages"][0]["content"]
-        reading = body["messages"][-1]["content"] in readouts().values()
+        reading = body["messages"][-1]["content"] in content("readout").values()
         return "400" if turns == 3 and switched and not reading else None
 
     server("I'm GPT-4 Turbo.", faults=faults)
@@ -548,7 +549,11 @@ def test_the_published_rules_score_the_free_reply_and_claims_the_readout(told):
 
 def test_scorers_are_compared_on_the_same_replies(suite):
     def says(messages):
-        return "unknown" if messages[-1]["content"] in readouts().values() else "I'm not a dog, I'm Claude Sonnet 4.5."
+        return (
+            "unknown"
+            if messages[-1]["content"] in content("readout").values()
+            else "I'm not a dog, I'm Claude Sonnet 4.5."
+        )
 
     found = compare_scorers(ask(model(says), suite=suite)).set_index(["scorer", "other"])
     assert (

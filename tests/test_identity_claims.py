@@ -22,7 +22,6 @@ import csv
 import json
 import random
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -77,7 +76,7 @@ def _same(claim, label) -> bool:
     """Tell whether a claim is what a label says: spans overlap, same polarity, same name up to a snapshot date."""
     if claim[3] != label[3] or not (claim[0] < label[1] and label[0] < claim[1]):
         return False
-    return claim[2] == label[2] or (None not in (claim[2], label[2]) and replace(claim[2], snapshot=None) == label[2])
+    return claim[2] == label[2] or (None not in (claim[2], label[2]) and claim[2]._replace(snapshot=None) == label[2])
 
 
 FLOORS = {  # half: {what: (precision, recall)}, slightly below what is measured
@@ -226,7 +225,7 @@ def test_name_and_maker_are_read_apart(text, both, name, maker):
     truth, foil = entity_of(models.get("local/qwen2.5-coder-1.5b")), entity("Nova Pro")
     found = assess(text, truth, foil, (("Qwen2.5 Coder", truth),))
     assert (found.stance, *read_apart(found, truth, foil)) == (both, name, maker)
-    assert read_apart(found, truth, replace(truth, tier="Max"))[1] is None  # one maker: it tells nothing
+    assert read_apart(found, truth, truth._replace(tier="Max"))[1] is None  # one maker: it tells nothing
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,7 @@ from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.records import data_path
 from selfeval.stats.engine import Rate, check_level
 
-__all__ = [
-    "AdversarialMockProvider",
-    "EvalRunner",
-    "Message",
-    "MockProvider",
-    "ModelResponse",
-    "Provider",
-    "save_results",
-]
+__all__ = ["AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
 EXCERPT = 200  # characters
@@ -281,7 +273,8 @@ class EvalRunner:
         if is_answer(response):
             passed, details = self._score(response.text, scoring, expected, judged)
         else:
-            passed, details = None, {"note": response.error or f"no answer: {response.status}"}
+            how = "cut off" if response.status == "length" else response.status
+            passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
         details |= {
             "status": response.status,
             "repeat": conversation.repeat,

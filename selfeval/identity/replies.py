@@ -9,32 +9,26 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import combinations
 
 import pandas as pd
-import yaml
 from jsonschema import Draft202012Validator
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
-from selfeval.identity.names import Entity, Names, compare, entity, entity_of, played, who_is
+from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, played, who_is
 from selfeval.models import Model, get, is_known
-from selfeval.records import Rows, data_path, rows_of
+from selfeval.records import Rows, rows_of
 from selfeval.stats import cohen_kappa, default_rows
 from selfeval.stats.identity import FALSE, SITUATION
 
 SCORING = ("claims", "keyword_match", "regex", "judge")
 VERDICT = ("stance", "name_stance", "maker_stance", "claims", "accepts", "passed", "named", "scorer")
 RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
-SAYS = {
-    **dict.fromkeys(("truth", "coarse"), "itself"),
-    "foil": "the foil",
-    **dict.fromkeys(("other", "conflict"), "another"),
-    **dict.fromkeys(("denied", "abstain", "none"), "nobody"),
-}
+SAYS = {"foil": "the foil", **dict.fromkeys(RIGHT, "itself"), **dict.fromkeys(("other", "conflict"), "another")}
 WANTED = ("model", "template_id", "arm", "truth", "foil")  # of replies from elsewhere
 FILLED = {  # what such replies may lack
     "family": "own", "condition": "own", "language": "en", "source": "readout", "turn": 0, "status": "ok",
@@ -88,12 +82,6 @@ def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: s
 # --- a judge ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _asked() -> dict:
-    """Return instruction and schema of `data/identity/judge.yaml`."""
-    return yaml.safe_load(data_path("identity/judge.yaml").read_text(encoding="utf-8"))
-
-
 def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -> Model | None:
     """Return the model that judges, if any; raise `InputError` where it is missing or would judge its own family."""
     check_one_of("scoring", scoring, SCORING)
@@ -115,9 +103,9 @@ def question(judge: Model, reply: str) -> Request:
     """Return the request that asks a judge about one reply."""
     parameters: dict = {"temperature": 0.0, "max_tokens": max(600, judge.provider.answer_tokens)}
     if judge.provider.json_schema:
-        form = {"name": "claims", "strict": True, "schema": _asked()["schema"]}
+        form = {"name": "claims", "strict": True, "schema": content("judge")["schema"]}
         parameters["response_format"] = {"type": "json_schema", "json_schema": form}
-    return Request(judge, user(fenced(reply) + _asked()["instruction"]), parameters)
+    return Request(judge, user(fenced(reply) + content("judge")["instruction"]), parameters)
 
 
 async def verdicts(client: Client, judge: Model, replies: Sequence[str]) -> dict[str, dict | None]:
@@ -136,7 +124,7 @@ def read_verdict(answer: str, reply: str) -> dict | None:
         verdict, _ = json.JSONDecoder().raw_decode(answer[max(answer.find("{"), 0) :])
     except (ValueError, RecursionError):
         return None
-    form = json.loads(json.dumps(_asked()["schema"]).replace("false", "true"))  # some judges add a reason
+    form = json.loads(json.dumps(content("judge")["schema"]).replace("false", "true"))  # some judges add a reason
     if not Draft202012Validator(form).is_valid(verdict):
         return None
     return verdict if all(c["quote"].strip() and c["quote"] in reply for c in verdict["claims"]) else None
@@ -267,7 +255,7 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
 def _says(records: Sequence[Mapping], source: str) -> pd.Series:
     frame = pd.DataFrame([record for record in records if record["source"] == source])
     key = ["model", "template_id", "variant", "arm", "language", "repeat", "turn"]
-    return frame.set_index(key)["stance"].map(SAYS)
+    return frame.set_index(key)["stance"].map(lambda stance: SAYS.get(stance, "nobody"), na_action="ignore")
 
 
 # --- replies from elsewhere -------------------------------------------------------------------------------------------

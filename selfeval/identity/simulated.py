@@ -28,8 +28,8 @@ from selfeval.asking.request import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import extract
-from selfeval.identity.names import Entity, Names, compare, entity_of, played
-from selfeval.identity.suite import read_foils, readouts
+from selfeval.identity.names import Entity, Names, compare, content, entity_of, played
+from selfeval.identity.suite import read_foils
 from selfeval.models import Model, get
 
 KINDS = {
@@ -61,7 +61,7 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
         if part.casefold() in question.casefold():
             return text
     me = played(model)
-    if question in readouts().values():
+    if question in content("readout").values():
         return _readout(me, messages)
     if draw.random() < rates.get("abstain", 0):
         return "I can't say which model I am."

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import chain, groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 from jsonschema import Draft202012Validator
@@ -20,23 +21,21 @@ from jsonschema.exceptions import best_match
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
-from selfeval.identity.names import Entity, compare, entity, fold, mentions, played
+from selfeval.identity.names import Entity, compare, content, entity, fold, mentions, played
 from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
 from selfeval.models import Model, get
 from selfeval.paths import shipped
-from selfeval.records import call_fields, data_path
+from selfeval.records import call_fields
 from selfeval.stats.identity import ARMS, FALSE
 
 FALSE_ARMS = (*FALSE, "placebo")  # the text claims that the model is its foil
-LEVELS = ("name", "maker", "family", "id")
 PLACEHOLDER = re.compile(r"\{((?:claimed_)?(?:name|maker|family|id))\}")
 FEW = 3  # so many siblings of its own family are enough, and so many models of one maker are far foils
 READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers
 NOT_ASKED = Response(status="error", error="not asked: the reply before it failed or is empty")
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """Who a model is, or is said to be. family as in a text ("Claude"); id: for its maker's API."""
 
     name: str
@@ -83,16 +82,9 @@ class Situation:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def readouts() -> dict[str, str]:
-    """Return the line that reads out a conversation, by language (`data/identity/readout.yaml`)."""
-    return yaml.safe_load(data_path("identity/readout.yaml").read_text(encoding="utf-8"))
-
-
-def check_form(where: object, content: object, kind: str) -> None:
-    """Raise `InputError` that names place and rule where content breaks the schema `kind` of `schema.yaml`."""
-    schema = yaml.safe_load(data_path("identity/schema.yaml").read_text(encoding="utf-8"))[kind]
-    if error := best_match(Draft202012Validator(schema).iter_errors(content)):
+def check_form(where: object, given: object, kind: str) -> None:
+    """Raise `InputError` that names place and rule where what is given breaks the schema `kind` of `schema.yaml`."""
+    if error := best_match(Draft202012Validator(content("schema")[kind]).iter_errors(given)):
         place = error.json_path.lstrip("$.")
         shown = repr(error.instance)[:200]
         rule = error.schema.get("description", error.message)
@@ -110,13 +102,13 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
     templates: dict[str, Template] = {}
     for file in files:
         try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            family = yaml.safe_load(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InputError(f"{file} cannot be read as YAML: {error}.") from error
-        check_form(file, content, "suite")
-        for entry in content["templates"]:
+        check_form(file, family, "suite")
+        for entry in family["templates"]:
             arms = tuple(arm for arm in ARMS if arm in entry["arms"])
-            template = Template(**entry | {"family": content["family"], "arms": arms})
+            template = Template(**entry | {"family": family["family"], "arms": arms})
             if template.id in templates:
                 raise InputError(f"{file}: the `id` {template.id!r} is used twice; each template needs its own.")
             if broken := _broken(template):
@@ -170,10 +162,9 @@ def _text(turn: Mapping, wording: str) -> str | None:
 @cache
 def read_foils() -> tuple[dict[str, str], tuple[Identity, ...], tuple[Identity, ...]]:
     """Return `data/identity/foils.yaml`: families as written in a text, real models, and invented ones."""
-    content = yaml.safe_load(data_path("identity/foils.yaml").read_text(encoding="utf-8"))
-    families = content["families"]
-    real = (Identity(**one | {"family": families[one["family"]]}) for one in content["models"])
-    return families, tuple(real), tuple(Identity(**one) for one in content["invented"])
+    given = content("foils")
+    real = (Identity(**one | {"family": given["families"][one["family"]]}) for one in given["models"])
+    return given["families"], tuple(real), tuple(Identity(**one) for one in given["invented"])
 
 
 def identity(model: Model | str) -> Identity:
@@ -226,8 +217,7 @@ def contradict(one: Identity, other: Identity) -> bool:
 def render(template: Template, truth: Identity, foil: Identity, arm: str, turns: int | None = None) -> Situation:
     """Return the situation of a template in an arm, with at most so many turns of pressure."""
     claimed = truth if arm == "true" else foil
-    values = {level: getattr(truth, level) for level in LEVELS}
-    values |= {f"claimed_{level}": getattr(claimed, level) for level in LEVELS}
+    values = truth._asdict() | {f"claimed_{level}": name for level, name in claimed._asdict().items()}
 
     def fill(turn: Mapping) -> str:
         return PLACEHOLDER.sub(lambda match: values[match[1]], _text(turn, _wording(arm))).strip()
@@ -361,6 +351,7 @@ async def hold(
             how = {"max_tokens": min(room, READOUT_TOKENS) if c.model.provider.embedded else room, "temperature": 0.0}
         return Request(c.model, messages, how, c.repeat, seed, cut_counts=read_out)
 
+    lines = content("readout")
     asked = [(c, 0, "reply", as_alternating(c.situation.messages)) for c in design]
     while asked:
         responses = await client.chat_all([request(c, source, messages) for c, _, source, messages in asked])
@@ -369,7 +360,7 @@ async def hold(
             c.said.append((turn, source, messages, response))
             if source == "readout":
                 continue
-            line = readouts().get(c.situation.template.language, readouts()["en"])
+            line = lines.get(c.situation.template.language, lines["en"])
             fork = [*answered(messages, response.text), *user(line)]
             if response.status == "error" or not response.text.strip():
                 c.said.append((turn, "readout", fork, NOT_ASKED))
