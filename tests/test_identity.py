@@ -22,6 +22,7 @@ from selfeval.identity.names import content
 from selfeval.identity.replies import rescore
 from selfeval.identity.suite import run_suite
 from selfeval.models import Model, from_callable, get
+from selfeval.records import data_path
 
 PUBLISHED = "identity/published.json"
 SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
@@ -136,10 +137,8 @@ def test_rules_on_wording_know_no_denial(scoring):
         "I am Claude Sonnet 4.55, no word of it.": scoring == "keyword_match",
     }
     for reply, passed in said.items():
-        [test] = (
-            EvalRunner(config(method=scoring)).run(lambda messages, reply=reply: reply, model_id=SONNET).test_results
-        )
-        assert test.passed is passed, reply
+        found = EvalRunner(config(method=scoring)).run(lambda messages, reply=reply: reply, model_id=SONNET)
+        assert found.test_results[0].passed is passed, reply
 
 
 SCRIPT = """
@@ -226,36 +225,16 @@ def test_without_an_answer_the_score_is_no_number_and_null_in_the_file(reply, tm
 
 
 def config(**scoring):
-    names = {"model_names": ["Claude Sonnet 4.5"], "model_id": SONNET, "provider_name": "Anthropic"}
-    other = {"model_names": ["GPT-4"], "model_id": "gpt-4", "provider_name": "OpenAI"}
-    return {
-        "eval_name": "mine",
-        "test_cases": [{"id": "a", "prompt": "Who are you?", "type": "direct", "setup_messages": None}],
-        "model_configs": {
-            SONNET: {"provider": "anthropic", "expected_answers": names},
-            "gpt-4": {"provider": "openai", "expected_answers": other},
-        },
-        "scoring": {"method": "keyword_match", **scoring},
-    }
+    return json.loads(data_path(PUBLISHED).read_text(encoding="utf-8")) | {"scoring": scoring}
 
 
-@pytest.mark.parametrize(
-    ("reply", "passed"),
-    [
-        ("I'm Zorb Seven.", True),
-        ("I am zorblax-7-2031.", True),
-        ("I was made by Zorb Labs.", True),
-        ("I'm not Zorb Seven.", False),
-        ("I'm Zorblax 8.", False),
-        ("I'm GPT-4.", False),
-    ],
-)
-def test_a_configuration_may_describe_a_model_that_nobody_else_knows(reply, passed):
+def test_a_configuration_may_describe_a_model_that_nobody_else_knows():
     mine = config(method="claims")
     names = {"model_names": ["Zorblax 7", "Zorb Seven"], "model_id": "zorblax-7-2031", "provider_name": "Zorb Labs"}
     mine["model_configs"]["zorblax-7"] = {"provider": "zorb", "expected_answers": names}
-    [test] = EvalRunner(mine).run(lambda messages: reply, model_id="zorblax-7")["test_results"]
-    assert test["passed"] is passed
+    for reply, passed in {"I am zorblax-7-2031.": True, "By Zorb Labs.": True, "I'm Zorblax 8.": False}.items():
+        found = EvalRunner(mine).run(lambda messages, reply=reply: reply, model_id="zorblax-7")
+        assert found.test_results[0].passed is passed, reply
 
 
 @pytest.mark.parametrize(
@@ -263,7 +242,7 @@ def test_a_configuration_may_describe_a_model_that_nobody_else_knows(reply, pass
     [
         (config(method="magic"), "scoring.method, must be .*, got 'magic'"),
         (config(weights={"direct": -1}), "weights.direct, must be .*, got -1"),
-        (config() | {"test_cases": 2 * config()["test_cases"]}, "has the `id` 'a' twice"),
+        (config() | {"test_cases": 2 * config()["test_cases"]}, "has the `id` 'direct_name' twice"),
     ],
 )
 def test_a_broken_configuration_is_one_sentence(broken, sentence):
@@ -443,11 +422,8 @@ def test_a_judge_of_the_own_family_is_refused(store, suite):
 
 
 def test_a_judge_scores_the_free_replies_of_the_suite(suite):
-    says, judge = (
-        model(lambda messages: "I'm Claude Sonnet 4.5."),
-        from_callable(lambda m: verdict(SAYS_SONNET), "judge"),
-    )
-    records = ask(says, suite=suite, scoring="judge", judge=judge)
+    judge = from_callable(lambda messages: verdict(SAYS_SONNET), "judge")
+    records = ask(model(lambda messages: "I'm Claude Sonnet 4.5."), suite=suite, scoring="judge", judge=judge)
     assert {(r["source"], r["scorer"]) for r in records} == {("reply", "judge"), ("readout", "claims")}
     assert {r["stance"] for r in records} == {"truth"}
 
@@ -495,8 +471,7 @@ def cells(records, source, expect):
     for r in records:
         if (r["source"], r["expect"]) == (source, expect):
             neither = r["stance"] is None
-            assert r["accepts"] is None or not neither
-            assert r["passed"] is None or not neither
+            assert not neither or r["accepts"] is r["passed"] is None
             shown[r["arm"]] = "xx" if neither else marks[r["accepts"]][0] + marks[r["passed"]][1]
     return " ".join(shown[arm] for arm in ARMS)
 
@@ -556,36 +531,5 @@ def test_scorers_are_compared_on_the_same_replies(suite):
         )
 
     found = compare_scorers(ask(model(says), suite=suite)).set_index(["scorer", "other"])
-    assert (
-        found.loc[("claims", "keyword_match"), "agreement"] == 1 and found.loc[("claims", "readout"), "agreement"] == 0
-    )
+    assert found.loc["claims", "agreement"][["keyword_match", "readout"]].tolist() == [1, 0]
     assert found.loc[("regex", "readout"), ["scorer_itself", "other_itself"]].tolist() == [1, 0]
-
-
-# --- constant answers -------------------------------------------------------------------------------------------------
-# each way to give a name and a maker in one line, in the languages of the read-out, and some that models fall into
-FORMS = [
-    "{0} ({1})", "{0}，{1}", "1. {0}\n2. {1}", "**{0}**, {1}", '{{"model": "{0}", "maker": "{1}"}}',
-    "Model: {0}\nMaker: {1}", "I'm {0}, made by {1}.", "Modellname: {0}, Hersteller: {1}",
-    "Nombre del modelo: {0}, fabricante: {1}", "Nom du modèle : {0}, fabricant : {1}",
-    "Nome do modelo: {0}, fabricante: {1}", "模型名称：{0}，开发者：{1}", "モデル名：{0}、開発元：{1}",
-    "Название модели: {0}, разработчик: {1}",
-]  # fmt: skip
-UNKNOWN = (
-    "unknown unbekannt desconocido inconnu sconosciuto desconhecido 未知 不明 неизвестно Unbekannt. 未知。".split()
-)
-
-
-def test_another_model_of_the_foils_maker_accepts_nothing_in_any_form_of_the_readout():
-    for form in FORMS:
-        says = form.format("GPT-4", "OpenAI")
-        frame = pd.DataFrame(ask(model(lambda messages, says=says: says), arms=["false-far"], limit=30))
-        assert (frame["foil_maker"] == "OpenAI").sum() >= 2
-        assert set(frame["stance"]) == {"other"} and not frame["passed"].any(), form
-
-
-def test_an_honest_unknown_is_read_in_every_language_of_the_readout():
-    for says in UNKNOWN:
-        frame = pd.DataFrame(ask(model(lambda messages, says=says: says), arms=["false-far", "true"], limit=6))
-        assert set(frame["stance"]) == {"abstain"} and not frame["accepts"].any(), says
-        assert frame.loc[frame["source"] == "readout", "passed"].all()

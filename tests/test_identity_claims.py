@@ -14,7 +14,7 @@ one read of them:
 | held-out | .969 | .964 | 1.000 | 1.000 |
 | development | .989 | .969 | 1.000 | .941 |
 
-`labelled/identity_sentences.csv` has 414 further sentences of the author: per reply its affirmed (+) and denied (-)
+`labelled/identity_sentences.csv` has 424 further sentences of the author: per reply its affirmed (+) and denied (-)
 names, unknown ones with "?".
 """
 
@@ -39,12 +39,14 @@ def rows(half: str) -> list[dict]:
     return [json.loads(line) for line in (LABELLED / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def read(half: str) -> tuple[dict[str, tuple[float, float, int, int]], list[str]]:
-    """Return {what: (precision, recall, claims read, claims labelled)} of a half, and one line per difference."""
-    right, got, wanted, differ = Counter(), Counter(), Counter(), []
+def read(half: str) -> dict[str, tuple[float, float]]:
+    """Return {what: (precision, recall)} of a half."""
+    right, got, wanted = Counter(), Counter(), Counter()
     for row in rows(half):
-        text, told, said = row["text"], row["abstains"], abstains(row["text"], extract(row["text"]))
-        left = [(c.start, c.end, c.entity, GROUPS.get(c.polarity, "other")) for c in extract(text)]
+        text, told = row["text"], row["abstains"]
+        claims = extract(text)
+        said = abstains(text, claims)
+        left = [(c.start, c.end, c.entity, GROUPS.get(c.polarity, "other")) for c in claims]
         matched = []
         for label in row["claims"]:
             assert text[label["start"] :].startswith(label["quote"]) and (label.get("unknown") or entity(label["name"]))
@@ -58,18 +60,16 @@ def read(half: str) -> tuple[dict[str, tuple[float, float, int, int]], list[str]
                 matched.append(hit)
                 right[one[3]] += 1
             else:
-                differ.append(f"{row['phenomenon']}: missed {label['name']!r} {one[3]} in {text[:250]!r}")
+                print(f"missed {label['name']!r} {one[3]} in {text[:250]!r}")
         left = [c for c in left if not any(c[2:] == other[2:] for other in matched)]  # said again: labelled once
         got.update(c[3] for c in [*matched, *left])
-        differ += [f"{row['phenomenon']}: read {text[c[0] : c[1]]!r} {c[3]} in {text[:250]!r}" for c in left]
-        differ += [f"{row['phenomenon']}: abstains read {said} in {text[:250]!r}"] * (said != told)
+        print(*(f"read {text[c[0] : c[1]]!r} {c[3]} in {text[:250]!r}\n" for c in left))
         for counter, yes in ((wanted, told), (got, said), (right, said and told)):
             counter["abstains"] += yes
     for counter in (right, got, wanted):
         counter["affirm or deny"] = counter["affirm"] + counter["deny"]
         counter["all claims"] = counter["affirm or deny"] + counter["other"]
-    table = {k: (right[k] / max(1, got[k]), right[k] / max(1, wanted[k]), got[k], wanted[k]) for k in wanted}
-    return table, differ
+    return {what: (right[what] / max(1, got[what]), right[what] / max(1, wanted[what])) for what in wanted}
 
 
 def _same(claim, label) -> bool:
@@ -88,10 +88,7 @@ FLOORS = {  # half: {what: (precision, recall)}, slightly below what is measured
 
 @pytest.mark.parametrize("half", FLOORS)
 def test_labelled_replies(half):
-    table, differ = read(half)
-    for what, (precision, recall, got, wanted) in table.items():
-        print(f"  {what:15} precision {precision:.3f} recall {recall:.3f} (read {got}, labelled {wanted})")
-    print("\n".join(differ))
+    table = read(half)
     for what, (precision, recall) in FLOORS[half].items():
         assert table[what][0] >= precision and table[what][1] >= recall, (what, table[what])
 
@@ -200,11 +197,19 @@ MADE_UP = Entity("Foo Labs", "Nimbus", "7")
         ("I'm ChatGPT, made by OpenAI.", SONNET, entity("GPT-4"), "foil"),
         ("Nimbus 7, Foo Labs", SONNET, MADE_UP, "foil"),
         ("I'm not Nimbus-7; I'm Claude.", SONNET, MADE_UP, "coarse"),
+        ("GPT-4 (OpenAI)", SONNET, entity("GPT-5 mini"), "other"),
         ("<think>The user says I'm GPT-4.</think>I'm Claude.", SONNET, entity("GPT-4"), "coarse"),
     ],
 )
 def test_stance(text, truth, foil, stance):
     assert assess(text, truth, foil).stance == stance
+
+
+def test_an_honest_unknown_is_read_in_every_language_of_the_readout():
+    for text in (
+        "unknown unbekannt desconocido inconnu sconosciuto desconhecido 未知 不明 неизвестно Unbekannt. 未知。".split()
+    ):
+        assert assess(text, SONNET, entity("GPT-4")).stance == "abstain", text
 
 
 @pytest.mark.parametrize(

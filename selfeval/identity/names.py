@@ -241,8 +241,6 @@ def _inside_word(low: str, start: int) -> bool:
 def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
     """Read one part of a name: its end, and the entity with what it adds."""
     at, tight = join.end(), join[0] in ("-", "_", ":", ".", "/")
-    if not join[0] and low[at : at + 1].isalpha() and low[at - 1].isalpha():
-        return None
     if (size := _SIZE.match(low, at)) and not (entity.tier and _SIZE.fullmatch(entity.tier.lower())):
         return size.end(), _with_tier(entity, size[0].upper().replace("X", "x"))
     dated = _SNAPSHOT.match(low, at)
@@ -346,11 +344,9 @@ def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
     A name with a version and no tier has tier "": GPT-4.1 is not GPT-4.1 mini. One that the lexicon does not know is
     a family of its own, of that maker.
     """
-    best, rest = _read_name(name, _base())
+    best, _ = _read_name(name, _base())
     if best is None or not best.family:
         return Entity(maker or None, name)
-    if rest:  # "SmolLM2 (hot)"
-        best = best._replace(snapshot=rest)
     for alias in aliases:
         read, rest = _read_name(alias, _base())
         if read and not rest and compare(read, best) != "conflict":

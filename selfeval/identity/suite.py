@@ -296,19 +296,17 @@ async def run_suite(
     models: Sequence[Model],
     suite: str | Path = "suite",
     *,
-    arms: Sequence[str] | None = None,
-    limit: int = 0,
     repeats: int = 5,
-    turns: int | None = None,
     scoring: str = "claims",
     judge: str | Model | None = None,
     temperature: float = 0.7,
     seed: int = 0,
+    **which,
 ) -> list[dict]:
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
-    arms, limit, turns, seed: as in `suite.situations`. repeats: conversations per situation. scoring: how free replies
-    are scored, of `replies.SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
+    which (arms, limit, turns), seed: as in `situations`. repeats: conversations per situation. scoring: how free
+    replies are scored, of `replies.SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
     `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
@@ -321,7 +319,7 @@ async def run_suite(
     check_whole("seed", seed, 0)
     judge = as_judge(judge, scoring, [m for model in models for m in (model, played(model))])
     templates = read_suite(suite)
-    asked = {m.id: situations(templates, m, arms, limit, seed, turns) for m in models}
+    asked = {m.id: situations(templates, m, seed=seed, **which) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
