@@ -233,20 +233,17 @@ def test_name_and_maker_are_read_apart(text, both, name, maker):
     assert read_apart(found, truth, truth._replace(tier="Max"))[1] is None  # one maker: it tells nothing
 
 
-@pytest.mark.parametrize(
-    "claimed, truth, relation",
-    [
-        ("Claude Sonnet 4.5", "claude-sonnet-4-5", "equal"),
-        ("Gemini 2 Flash", "gemini-2.0-flash", "equal"),
-        ("Claude Sonnet", "Claude Sonnet 4.5", "coarser"),
-        ("Sonnet 4.5", "Claude", "finer"),
-        ("GPT-4", "GPT-4o", "conflict"),
-        ("Claude Opus 4.5", "Claude Sonnet 4.5", "conflict"),
-        ("Llama 3.1 8B", "Llama 3.1 70B", "conflict"),
-    ],
-)
-def test_compare(claimed, truth, relation):
-    assert compare(entity(claimed), entity(truth)) == relation
+def test_compare():
+    related = {
+        ("Claude Sonnet 4.5", "claude-sonnet-4-5"): "equal",
+        ("Gemini 2 Flash", "gemini-2.0-flash"): "equal",
+        ("Claude Sonnet", "Claude Sonnet 4.5"): "coarser",
+        ("Sonnet 4.5", "Claude"): "finer",
+        ("GPT-4", "GPT-4o"): "conflict",
+        ("Claude Opus 4.5", "Claude Sonnet 4.5"): "conflict",
+        ("Llama 3.1 8B", "Llama 3.1 70B"): "conflict",
+    }
+    assert {pair: compare(*map(entity, pair)) for pair in related} == related
 
 
 def test_every_model_of_the_registry_is_read_by_all_its_names():
@@ -256,20 +253,17 @@ def test_every_model_of_the_registry_is_read_by_all_its_names():
             assert assess(f"I'm {name}.", who, names=((name, who),)).stance in ("truth", "coarse"), (model.id, name)
 
 
-@pytest.mark.parametrize(
-    "text, unknown",
-    [
-        ("I am Nimbus-7 by Foo Labs", ["Nimbus-7", "Foo Labs"]),
-        ("I'm Emily, an AI assistant.", ["Emily"]),
-        ('{"name": "Zorblax", "maker": "Foo Labs"}', ["Zorblax", "Foo Labs"]),
-        ("Zorblax-7", ["Zorblax-7"]),
-        ("I'm a language model.", []),
-        ("I am German.", []),
-        ("My name is not important.", []),
-    ],
-)
-def test_unknown_names(text, unknown):
-    assert [c.quote for c in extract(text) if c.entity is None] == unknown
+def test_unknown_names():
+    unknown = {
+        "I am Nimbus-7 by Foo Labs": ["Nimbus-7", "Foo Labs"],
+        "I'm Emily, an AI assistant.": ["Emily"],
+        '{"name": "Zorblax", "maker": "Foo Labs"}': ["Zorblax", "Foo Labs"],
+        "Zorblax-7": ["Zorblax-7"],
+        "I'm a language model.": [],
+        "I am German.": [],
+        "My name is not important.": [],
+    }
+    assert {text: [c.quote for c in extract(text) if c.entity is None] for text in unknown} == unknown
 
 
 def test_names_that_the_lexicon_lacks_are_given():

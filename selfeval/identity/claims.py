@@ -8,9 +8,9 @@ is a mention. How well that does on labelled replies is in the README of `data/i
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
+from typing import NamedTuple
 
 import yaml
 
@@ -33,8 +33,7 @@ _CAPITAL = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """One name in a reply and what the reply says with it; `text[start:end] == quote`.
 
     entity: None = an unknown name in an identity frame. polarity: affirm, deny, adopt ("from now on I am X"),
@@ -49,8 +48,7 @@ class Claim:
     polarity: str
 
 
-@dataclass(frozen=True)
-class Assessment:
+class Assessment(NamedTuple):
     """What a reply says about who is speaking, held against the truth; the stances stand at `assess`."""
 
     stance: str
@@ -548,7 +546,7 @@ def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[s
     if Entity() in sides or (foil and compare(*sides) == "equal"):
         return by_name, None
     told = sorted([*denied, *(beside or names)], key=lambda c: c.start)
-    told = [replace(c, entity=c.entity and Entity(c.entity.developer)) for c in told]
+    told = [c._replace(entity=c.entity and Entity(c.entity.developer)) for c in told]
     return by_name, stance_of(told, found.abstains, *sides)
 
 

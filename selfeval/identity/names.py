@@ -7,7 +7,6 @@ name at a place counts, and what follows it is read as version, tier, size and d
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -81,8 +80,7 @@ class Entity(NamedTuple):
 Names = tuple[tuple[str, Entity], ...]  # names that the lexicon lacks, and whose they are
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A name in a folded text. entity: None = a variant of a known family that the lexicon cannot place."""
 
     start: int
@@ -91,8 +89,7 @@ class Mention:
     attached: str = ""  # what follows with a hyphen: "-based", "-like"
 
 
-@dataclass(frozen=True)
-class Plain:
+class Plain(NamedTuple):
     """A folded text. `low` is `text` in lower case and as long; `at` says where each character was typed."""
 
     text: str
@@ -136,8 +133,7 @@ def _folded(typed: str) -> str:
 # --- the lexicon ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Alias:
+class _Alias(NamedTuple):
     """One name and whose it is.
 
     word: counts only with a capital letter. shared: developer and family have this name, which means the developer
@@ -199,7 +195,7 @@ class Lexicon:
                 before = [m for m in found if m.end > path.start()]
                 if all(m.entity and compare(one.entity, m.entity) != "conflict" for m in before):
                     found = found[: len(found) - len(before)]
-                    one = replace(one, start=path.start())
+                    one = one._replace(start=path.start())
             found += [one] if one else []
         return found
 

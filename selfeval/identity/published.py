@@ -16,7 +16,7 @@ from pathlib import Path
 
 from selfeval.asking.client import Client, run
 from selfeval.asking.request import Response, user
-from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
+from selfeval.errors import InputError, check_one_of
 from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, played, who_is
@@ -38,10 +38,9 @@ class Fields(dict):
     """A dictionary whose entries are attributes too: `result.overall_score` or `result["overall_score"]`."""
 
     def __getattr__(self, name: str):
-        try:
+        if name in self:
             return self[name]
-        except KeyError:
-            raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.") from None
+        raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.")
 
 
 def read_config(source: str | Path | Mapping) -> dict:
@@ -230,8 +229,6 @@ class EvalRunner:
         verdict; an error, an empty reply or one that is cut off leaves `passed` null. Without a verdict the score is
         NaN, in files null.
         """
-        check_whole("repeats", repeats, 1, 10_000)
-        check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
         scoring = scoring or self.scoring.get("method", "claims")
         judge = as_judge(judge, scoring, [model, played(model)])

@@ -8,9 +8,9 @@ list.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 import pandas as pd
 from jsonschema import Draft202012Validator
@@ -37,8 +37,7 @@ FILLED = {  # what such replies may lack
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """Whom a reply is held against: who answered (truth), and who it was said to be (foil).
 
     known: names that the lexicon lacks, and whose they are. own, others: the names that rules on names look for.

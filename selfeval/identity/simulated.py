@@ -21,14 +21,13 @@ import hashlib
 import random
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from selfeval.asking.request import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import extract
-from selfeval.identity.names import Entity, Names, compare, content, entity_of, played
+from selfeval.identity.names import Entity, compare, content, entity_of, played
 from selfeval.identity.suite import read_foils
 from selfeval.models import Model, get
 
@@ -87,11 +86,12 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
 def claimed(messages: Sequence[Mapping], me: Model) -> Claim | None:
     """Return the last claim about who answers that the model did not make itself, or None."""
     own = entity_of(me)
-    names = (*((name, own) for name in me.all_names), *invented())
+    names = [(name, own) for name in me.all_names]
+    names += [(name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id)]
     for message in reversed(messages):
         if message["role"] == "assistant" and _called_itself(message["content"]):
             continue
-        found = [c for c in extract(message["content"], names) if c.entity]
+        found = [c for c in extract(message["content"], tuple(names)) if c.entity]
         if not found:
             continue
         false = [c for c in found if compare(c.entity, own) == "conflict"]
@@ -99,12 +99,6 @@ def claimed(messages: Sequence[Mapping], me: Model) -> Claim | None:
         first = min(false or found, key=lambda c: c.entity.family is None)
         return Claim(first.quote, not false, kind, first.entity.family is None)
     return None
-
-
-@cache
-def invented() -> Names:
-    """Return the names of `data/identity/foils.yaml` that no model bears."""
-    return tuple((name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id))
 
 
 def _said(messages: Sequence[Mapping]) -> str | None:

@@ -62,8 +62,7 @@ class Template:
     paraphrase_of: str | None = None
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(NamedTuple):
     """A template rendered for one model in one arm.
 
     messages: the conversation up to the model's first reply; pressure: the user turns after it, one per step, each
