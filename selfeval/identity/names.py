@@ -163,12 +163,6 @@ class Lexicon:
         self.aliases[key] = _Alias(entity, word, bool(shared))
         self.longest[tokens[0]] = max(len(tokens), self.longest.get(tokens[0], 0))
 
-    def add_developer(self, name: str, names: Sequence[str] = (), words: Sequence[str] = ()) -> None:
-        """Add a developer with its names."""
-        self.families[name, None] = {}
-        for alias in (name, *names, *words):
-            self.add(alias, Entity(name), alias in words)
-
     def add_family(self, developer: str, name: str, options: dict) -> None:
         """Add a family with its names from the lexicon's form."""
         tiers = {key_of(tier): tier for tier in (*options.get("tiers", ()), *options.get("entries", ()))}
@@ -275,7 +269,9 @@ def _base() -> Lexicon:
     """Read the lexicon file."""
     lexicon = Lexicon()
     for developer, entry in content("lexicon").items():
-        lexicon.add_developer(developer, entry.get("names", ()), entry.get("words", ()))
+        words = entry.get("words", ())
+        for name in (developer, *entry.get("names", ()), *words):
+            lexicon.add(name, Entity(developer), name in words)
         for family, options in (entry.get("families") or {}).items():
             lexicon.add_family(developer, family, options or {})
     return lexicon
@@ -289,8 +285,8 @@ def _lexicon(further: Names) -> Lexicon:
         read, rest = _read_name(name, _base())
         if rest or read is None or not is_whole(read, who):
             lexicon.add(name, who, word=bool(re.fullmatch(r"[A-Z]?[a-z]+", name)))
-        if who.developer and (who.developer, None) not in lexicon.families:
-            lexicon.add_developer(who.developer)
+        if who.developer and who.developer not in content("lexicon"):
+            lexicon.add(who.developer, Entity(who.developer))
     return lexicon
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from selfeval.asking.client import Client, run
 from selfeval.asking.request import Response, user
-from selfeval.errors import InputError, check_one_of
+from selfeval.errors import InputError, check_at_least, check_one_of
 from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, played, who_is
@@ -229,6 +229,7 @@ class EvalRunner:
         verdict; an error, an empty reply or one that is cut off leaves `passed` null. Without a verdict the score is
         NaN, in files null.
         """
+        check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
         scoring = scoring or self.scoring.get("method", "claims")
         judge = as_judge(judge, scoring, [model, played(model)])
