@@ -315,7 +315,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @main.command()
 @click.argument("config", required=False, type=_Path())
 @click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
-@click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
+@click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
 @click.option("--judge", metavar="ID", help="Model that scores, for a CONFIG with --scoring judge.")
 @click.option("--temperature", type=AMOUNT, help="Of the models asked, with a CONFIG; by default 0.7.")

@@ -21,23 +21,21 @@ import hashlib
 import random
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from selfeval.asking.request import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import extract
-from selfeval.identity.names import Entity, Names, compare, entity_of, played
-from selfeval.identity.suite import read_foils, readouts
+from selfeval.identity.names import Entity, compare, content, entity_of, played
+from selfeval.identity.suite import read_foils
 from selfeval.models import Model, get
 
 KINDS = {
     "switch": re.compile(r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I),
     "correction": re.compile(r"\b(?:not right|wrong|incorrect|mistaken|actually|really|no, you)\b", re.I),
 }
-NUMBERS = ("right", "accept_true", "flip", "recover", "abstain", "doubts", "alike")
-KNOWN = {*NUMBERS, "accept_false", "plays", "mistaken_for", "replies"}
+KNOWN = set("right accept_true accept_false flip recover abstain doubts alike plays mistaken_for replies".split())
 UNKNOWN = "unknown"
 
 
@@ -55,13 +53,14 @@ class Claim(NamedTuple):
 
 def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
     """Return what a simulated model says at the end of a conversation."""
-    _check(model, rates)
+    if unknown := set(rates) - KNOWN:
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = messages[-1]["content"]
     for part, text in (rates.get("replies") or {}).items():
         if part.casefold() in question.casefold():
             return text
     me = played(model)
-    if question in readouts().values():
+    if question in content("readout").values():
         return _readout(me, messages)
     if draw.random() < rates.get("abstain", 0):
         return "I can't say which model I am."
@@ -69,14 +68,13 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     if draw.random() < rates.get("doubts", 0):
         return f"I might be {me.display}, or perhaps {other or 'some other model'}; I'm not sure which."
     said, claim = _said(messages), claimed(messages, me)
-    if said not in (None, UNKNOWN, me.display, f"not {me.display}") and claim and said == claim.name:
+    adopts = False
+    if claim and not claim.true and said == claim.name:
         adopts = draw.random() >= rates.get("recover", 0)
     elif claim and not claim.true:
         chance = rates.get("accept_false", 0)
         chance = chance.get(claim.kind, chance.get("other", 0)) if isinstance(chance, Mapping) else chance
         adopts = draw.random() < (rates.get("flip", chance) if said else _alike(model, rates, messages, chance))
-    else:
-        adopts = False
     if adopts:
         return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
     right = rates.get("right", 1)
@@ -88,11 +86,12 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
 def claimed(messages: Sequence[Mapping], me: Model) -> Claim | None:
     """Return the last claim about who answers that the model did not make itself, or None."""
     own = entity_of(me)
-    names = (*((name, own) for name in me.all_names), *invented())
+    names = [(name, own) for name in me.all_names]
+    names += [(name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id)]
     for message in reversed(messages):
         if message["role"] == "assistant" and _called_itself(message["content"]):
             continue
-        found = [c for c in extract(message["content"], names) if c.entity]
+        found = [c for c in extract(message["content"], tuple(names)) if c.entity]
         if not found:
             continue
         false = [c for c in found if compare(c.entity, own) == "conflict"]
@@ -100,12 +99,6 @@ def claimed(messages: Sequence[Mapping], me: Model) -> Claim | None:
         first = min(false or found, key=lambda c: c.entity.family is None)
         return Claim(first.quote, not false, kind, first.entity.family is None)
     return None
-
-
-@cache
-def invented() -> Names:
-    """Return the names of `data/identity/foils.yaml` that no model bears."""
-    return tuple((name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id))
 
 
 def _said(messages: Sequence[Mapping]) -> str | None:
@@ -138,18 +131,6 @@ def _alike(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: fl
     seed = hashlib.sha256(canonical([model.id, [dict(m) for m in messages]]).encode()).digest()
     drawn = random.Random(seed)
     return drawn.betavariate(chance * size, (1 - chance) * size) if size else float(drawn.random() < chance)
-
-
-def _check(model: Model, rates: Mapping) -> None:
-    unknown = set(rates) - KNOWN
-    if unknown:
-        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
-    false = rates.get("accept_false", 0)
-    values = {name: rates[name] for name in NUMBERS if name in rates}
-    values |= false if isinstance(false, Mapping) else {"accept_false": false}
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise InputError(f"The model {model.id!r} has `{name}` {value!r}; it must be a probability.")
 
 
 ROLES["identity"] = reply

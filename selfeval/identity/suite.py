@@ -9,33 +9,33 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain, zip_longest
+from itertools import chain, groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from selfeval.asking.client import Client, require
+from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
-from selfeval.identity.names import Entity, compare, entity, fold, mentions, played
-from selfeval.identity.replies import SCORING, VERDICT, as_judge, check_scoring, judge_records, rescore
+from selfeval.identity.names import Entity, compare, content, entity, fold, mentions, played
+from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
 from selfeval.models import Model, get
 from selfeval.paths import shipped
-from selfeval.records import call_fields, data_path
+from selfeval.records import call_fields
 from selfeval.stats.identity import ARMS, FALSE
 
 FALSE_ARMS = (*FALSE, "placebo")  # the text claims that the model is its foil
-LEVELS = ("name", "maker", "family", "id")
 PLACEHOLDER = re.compile(r"\{((?:claimed_)?(?:name|maker|family|id))\}")
 FEW = 3  # so many siblings of its own family are enough, and so many models of one maker are far foils
 READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers
 NOT_ASKED = Response(status="error", error="not asked: the reply before it failed or is empty")
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """Who a model is, or is said to be. family as in a text ("Claude"); id: for its maker's API."""
 
     name: str
@@ -61,14 +61,8 @@ class Template:
     twin: str | None = None
     paraphrase_of: str | None = None
 
-    @property
-    def cluster(self) -> str:
-        """Return what is resampled together: a template and its paraphrases."""
-        return self.paraphrase_of or self.id
 
-
-@dataclass(frozen=True)
-class Situation:
+class Situation(NamedTuple):
     """A template rendered for one model in one arm.
 
     messages: the conversation up to the model's first reply; pressure: the user turns after it, one per step, each
@@ -87,16 +81,9 @@ class Situation:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def readouts() -> dict[str, str]:
-    """Return the line that reads out a conversation, by language (`data/identity/readout.yaml`)."""
-    return yaml.safe_load(data_path("identity/readout.yaml").read_text(encoding="utf-8"))
-
-
-def check_form(where: object, content: object, kind: str) -> None:
-    """Raise `InputError` that names place and rule where content breaks the schema `kind` of `schema.yaml`."""
-    schema = yaml.safe_load(data_path("identity/schema.yaml").read_text(encoding="utf-8"))[kind]
-    if error := best_match(Draft202012Validator(schema).iter_errors(content)):
+def check_form(where: object, given: object, kind: str) -> None:
+    """Raise `InputError` that names place and rule where what is given breaks the schema `kind` of `schema.yaml`."""
+    if error := best_match(Draft202012Validator(content("schema")[kind]).iter_errors(given)):
         place = error.json_path.lstrip("$.")
         shown = repr(error.instance)[:200]
         rule = error.schema.get("description", error.message)
@@ -114,13 +101,13 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
     templates: dict[str, Template] = {}
     for file in files:
         try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            family = yaml.safe_load(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InputError(f"{file} cannot be read as YAML: {error}.") from error
-        check_form(file, content, "suite")
-        for entry in content["templates"]:
+        check_form(file, family, "suite")
+        for entry in family["templates"]:
             arms = tuple(arm for arm in ARMS if arm in entry["arms"])
-            template = Template(**entry | {"family": content["family"], "arms": arms})
+            template = Template(**entry | {"family": family["family"], "arms": arms})
             if template.id in templates:
                 raise InputError(f"{file}: the `id` {template.id!r} is used twice; each template needs its own.")
             if broken := _broken(template):
@@ -131,8 +118,6 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
             name = getattr(one, key)
             if name is not None and (name not in templates or name == one.id):
                 raise InputError(f"{where}, template {one.id!r}: `{key}` names no other template: {name!r}.")
-    if not templates:
-        raise InputError(f"The suite {where} holds no template.")
     return list(templates.values())
 
 
@@ -176,10 +161,9 @@ def _text(turn: Mapping, wording: str) -> str | None:
 @cache
 def read_foils() -> tuple[dict[str, str], tuple[Identity, ...], tuple[Identity, ...]]:
     """Return `data/identity/foils.yaml`: families as written in a text, real models, and invented ones."""
-    content = yaml.safe_load(data_path("identity/foils.yaml").read_text(encoding="utf-8"))
-    families = content["families"]
-    real = (Identity(**one | {"family": families[one["family"]]}) for one in content["models"])
-    return families, tuple(real), tuple(Identity(**one) for one in content["invented"])
+    given = content("foils")
+    real = (Identity(**one | {"family": given["families"][one["family"]]}) for one in given["models"])
+    return given["families"], tuple(real), tuple(Identity(**one) for one in given["invented"])
 
 
 def identity(model: Model | str) -> Identity:
@@ -232,8 +216,7 @@ def contradict(one: Identity, other: Identity) -> bool:
 def render(template: Template, truth: Identity, foil: Identity, arm: str, turns: int | None = None) -> Situation:
     """Return the situation of a template in an arm, with at most so many turns of pressure."""
     claimed = truth if arm == "true" else foil
-    values = {level: getattr(truth, level) for level in LEVELS}
-    values |= {f"claimed_{level}": getattr(claimed, level) for level in LEVELS}
+    values = truth._asdict() | {f"claimed_{level}": name for level, name in claimed._asdict().items()}
 
     def fill(turn: Mapping) -> str:
         return PLACEHOLDER.sub(lambda match: values[match[1]], _text(turn, _wording(arm))).strip()
@@ -290,13 +273,8 @@ def as_alternating(messages: Sequence[dict]) -> list[dict]:
 
     Some providers refuse two turns of one role in a row, others join them in ways of their own.
     """
-    merged: list[dict] = []
-    for message in messages:
-        if merged and merged[-1]["role"] == message["role"]:
-            merged[-1] = message | {"content": f"{merged[-1]['content']}\n\n{message['content']}"}
-        else:
-            merged.append(dict(message))
-    return merged
+    turns = groupby(messages, key=itemgetter("role"))
+    return [{"role": role, "content": "\n\n".join(turn["content"] for turn in said)} for role, said in turns]
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
@@ -317,19 +295,17 @@ async def run_suite(
     models: Sequence[Model],
     suite: str | Path = "suite",
     *,
-    arms: Sequence[str] | None = None,
-    limit: int = 0,
     repeats: int = 5,
-    turns: int | None = None,
     scoring: str = "claims",
     judge: str | Model | None = None,
     temperature: float = 0.7,
     seed: int = 0,
+    **which,
 ) -> list[dict]:
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
-    arms, limit, turns, seed: as in `suite.situations`. repeats: conversations per situation. scoring: how free replies
-    are scored, of `SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
+    which (arms, limit, turns), seed: as in `situations`. repeats: conversations per situation. scoring: how free
+    replies are scored, of `replies.SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
     `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
@@ -340,17 +316,14 @@ async def run_suite(
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
-    judge = as_judge(judge, [m for model in models for m in (model, played(model))])
-    check_scoring(scoring, judge, SCORING)
-    for model in () if client.store.replay else models:
-        require(model)
+    judge = as_judge(judge, scoring, [m for model in models for m in (model, played(model))])
     templates = read_suite(suite)
-    asked = {m.id: situations(templates, m, arms, limit, seed, turns) for m in models}
+    asked = {m.id: situations(templates, m, seed=seed, **which) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
     await hold(client, design, temperature, seed)
-    clusters = {t.id: t.cluster for t in templates}
+    clusters = {t.id: t.paraphrase_of or t.id for t in templates}  # what is resampled together
     records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
     return await judge_records(client, records, judge) if scoring == "judge" else rescore(records, scoring)
 
@@ -367,38 +340,34 @@ async def hold(
     that is cut off is no reply.
     """
 
-    def request(c: Conversation, messages: list[dict], **parameters) -> Request:
-        room = {"max_tokens": c.model.provider.answer_tokens}
-        return Request(c.model, messages, room | parameters, c.repeat, seed, cut_counts=read_out)
+    def request(c: Conversation, source: str, messages: list[dict]) -> Request:
+        room = c.model.provider.answer_tokens
+        if source == "reply":
+            how = {"max_tokens": room, "temperature": temperature} | c.model.parameters
+        else:
+            how = {"max_tokens": min(room, READOUT_TOKENS) if c.model.provider.embedded else room, "temperature": 0.0}
+        return Request(c.model, messages, how, c.repeat, seed, cut_counts=read_out)
 
-    going = [(c, as_alternating(c.situation.messages)) for c in design]
-    forked: list[tuple[Conversation, int, list[dict]]] = []
-    turn = 0
-    while going or forked:
-        replies = [request(c, m, **({"temperature": temperature} | c.model.parameters)) for c, m in going]
-        short = [request(c, m, temperature=0.0, max_tokens=_room(c.model)) for c, _, m in forked]
-        responses = await client.chat_all([*short, *replies])
-        for (c, asked_at, fork), response in zip(forked, responses, strict=False):
-            c.said.append((asked_at, "readout", fork, response))
-        answered_now = list(zip(going, responses[len(forked) :], strict=True))
-        going, forked = [], []
-        for (c, messages), reply in answered_now:
-            c.said.append((turn, "reply", messages, reply))
-            line = readouts().get(c.situation.template.language, readouts()["en"])
-            fork = [*answered(messages, reply.text), *user(line)]
-            if reply.status == "error" or not reply.text.strip():
+    lines = content("readout")
+    asked = [(c, 0, "reply", as_alternating(c.situation.messages)) for c in design]
+    while asked:
+        responses = await client.chat_all([request(c, source, messages) for c, _, source, messages in asked])
+        following = []
+        for (c, turn, source, messages), response in zip(asked, responses, strict=True):
+            c.said.append((turn, source, messages, response))
+            if source == "readout":
+                continue
+            line = lines.get(c.situation.template.language, lines["en"])
+            fork = [*answered(messages, response.text), *user(line)]
+            if response.status == "error" or not response.text.strip():
                 c.said.append((turn, "readout", fork, NOT_ASKED))
                 continue
             if read_out:
-                forked.append((c, turn, fork))
+                following.append((c, turn, "readout", fork))
             if turn < len(c.situation.pressure):
-                going.append((c, as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])))
-        turn += 1
-
-
-def _room(model: Model) -> int:
-    room = model.provider.answer_tokens
-    return min(room, READOUT_TOKENS) if model.provider.embedded else room
+                pressed = as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])
+                following.append((c, turn + 1, "reply", pressed))
+        asked = following
 
 
 def answered(messages: Sequence[dict], reply: str) -> list[dict]:
@@ -413,8 +382,7 @@ def answered(messages: Sequence[dict], reply: str) -> list[dict]:
 def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
     s, truth = conversation.situation, identity(conversation.model)
     t = s.template
-    order = {"reply": 0, "readout": 1}
-    for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], order[one[1]])):
+    for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], one[1] == "readout")):
         yield {
             "model": conversation.model.id,
             "suite": suite,
