@@ -388,8 +388,8 @@ def parse_yes_no(reply: str | None) -> bool | None:
     return _only(_kept(text, found, end) if found else _claims(text))
 
 
-def lineup_entry(reply: str | None, at: int) -> str:
-    """Return what a reply to a lineup says of the text at a place: "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}.
+def lineup_entry(reply: str | None, position) -> str:
+    """Return what a reply to a lineup says of the text at a position: "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}.
 
     Letters are places where no number is one. Empty where nothing is said of it; where it is named on several lines,
     all of them.
@@ -401,7 +401,7 @@ def lineup_entry(reply: str | None, at: int) -> str:
         said = [(entry[1] or entry[2] or entry[3], entry[4]) for entry in entries]
     numbered = any(key[-1].isdecimal() for key, _ in said)
     said = [(key, what) for key, what in said if key[-1].isdecimal() == numbered]
-    return "\n".join(what for key, what in said if place_of_lineup(key) == at)
+    return "\n".join(what for key, what in said if place_of_lineup(key) == place_of_lineup(position))
 
 
 def parse_likelihood(reply: str | None) -> float | None:
