@@ -50,7 +50,7 @@ def read_predictions(
     all have an `other_model` are of pairs.
     authors: {name in the records: author, or None for somebody else}; a name that nobody bears is an error without.
     What was sent (SENT) is left out: statistics do not need it, and of 200,000 records it takes 460 MB beside the 140
-    of all else; `read_jsonl` has it. The published `returned_text` is `reply`, `returned_reasoning` is `reasoning`.
+    of all else; `read_jsonl` has it. The published `returned_text` is a reply, `returned_reasoning` is reasoning.
     A file that is named twice counts once, and so does a record that repeats another in question and answer (a resumed
     run); two different answers to the same question under the same condition are an error of the statistics, since two
     designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else, and
@@ -166,8 +166,8 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
     for part in parts:
         _add_to_condition(path, renamed, [value if condition_of(value) else {part: value} for value in frame[part]])
     if "returned_text" in renamed:
-        published = renamed.pop("returned_text")
-        renamed["reply"] = renamed["reply"].fillna(published) if "reply" in renamed else published
+        replies = renamed.get("reply", renamed["returned_text"]).astype(object)
+        renamed["reply"] = replies.fillna(renamed["returned_text"])
     return renamed
 
 

@@ -26,7 +26,7 @@ PREDICTION_FIELDS = (
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
-MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
+LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
 def data_path(path: str | Path) -> Path:
@@ -301,8 +301,8 @@ def chats() -> tuple[dict, ...]:
     `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
     surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
     chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
-    breaks; blank ones are left out, and chats with a turn of more than MOST characters, a link or a tag are not used.
-    Nothing is corrected, and nothing rude is taken out.
+    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
+    used. Nothing is corrected, and nothing rude is taken out.
     """
     package = find_spec("chitchat_dataset")
     path = Path(package.origin).with_name("dataset.json") if package else None
@@ -326,4 +326,4 @@ def _turns(chat: dict) -> list[dict]:
 
 def _is_usable(turns: list[dict]) -> bool:
     speakers = {turn["speaker"] for turn in turns}
-    return speakers == {"A", "B"} and not any(len(t["text"]) > MOST or ODD.search(t["text"]) for t in turns)
+    return speakers == {"A", "B"} and not any(len(t["text"]) > LONGEST_TURN or MARKUP.search(t["text"]) for t in turns)
