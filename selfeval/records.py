@@ -15,8 +15,7 @@ import pandas as pd
 
 from selfeval.asking.request import blocks
 from selfeval.errors import InputError, check_whole
-from selfeval.files import for_spreadsheet, write_whole
-from selfeval.paths import DATA, shipped
+from selfeval.paths import DATA, shipped, write_whole
 
 if TYPE_CHECKING:
     from selfeval.asking.request import Request, Response
@@ -26,6 +25,8 @@ PREDICTION_FIELDS = (
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
+FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
+NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
 LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
@@ -88,6 +89,21 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     Numbers have six significant digits: the last bits of a float differ between machines.
     """
     write_whole(path, for_spreadsheet(table).to_csv(index=False, float_format="%.6g"))
+
+
+def for_spreadsheet(table):
+    """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
+
+    Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
+    """
+
+    def guarded(value):
+        if not isinstance(value, str):
+            return value
+        value = value.encode("utf-8", "backslashreplace").decode()
+        return f"'{value}" if FORMULA.match(value) and not NUMBER.fullmatch(value) else value
+
+    return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)
 
 
 def read_jsonl(path: Path) -> list[dict]:
