@@ -81,8 +81,8 @@ def read_predictions(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
     notes += [f"`authors` names {name!r}, which no record has." for name in sorted(unseen, key=str)]
-    called = _names_by_hand(frame, authors)
-    frame.attrs |= {"notes": notes + _check_names(frame, called), "called": called}
+    frame.attrs["called"] = _names_by_hand(frame, authors)
+    frame.attrs["notes"] = notes + _check_names(frame)
     return frame
 
 
@@ -451,11 +451,10 @@ def _names_by_hand(frame: pd.DataFrame, authors: Mapping[str, str | None]) -> di
     return called
 
 
-def _check_names(frame: pd.DataFrame, called: Mapping[str, Sequence[str]]) -> list[str]:
+def _check_names(frame: pd.DataFrame) -> list[str]:
     """Say which answers on record name nobody in the records; raise `InputError` for names that nobody knows."""
     outside, neither = _names_outside(frame), _names_of_neither(frame)
-    known = {*_registered(), *(name_key(name) for name in [*called, *_writers(frame)])}
-    _refuse_unknown(frame, [name for name in [*outside, *neither] if name_key(name) not in known])
+    _refuse_unknown(frame, [*outside, *neither])
     told = [f"Answers that name nobody in the records count as somebody else: {_times(outside)}."] * bool(len(outside))
     return told + [f"Answers that name neither author of their pair count as no answer: {_times(neither)}."] * bool(
         len(neither)
@@ -479,9 +478,11 @@ def _names_of_neither(frame: pd.DataFrame) -> pd.Series:
     return named[named.ne(asked["true_model"][named.index]) & named.ne(asked["other_model"][named.index])]
 
 
-def _refuse_unknown(frame: pd.DataFrame, names: Sequence[str] | pd.Series) -> None:
+def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
     """Raise `InputError` where answers have names that nobody knows."""
-    if not len(names):
+    known = {*_registered(), *map(name_key, [*frame.attrs.get("called", ()), *_writers(frame)])}
+    names = [name for name in names if name_key(name) not in known]
+    if not names:
         return
     (first, likely), writers = _likely(frame, names), ", ".join(sorted(_writers(frame)))
     listed = " List in `candidates` who was shown, and letters are read as places." * bool(scoring.letter(first))
@@ -504,13 +505,16 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     Counted are names in a position of authorship, and whole replies. One that is the whole reply again and again is
     an error where nothing says who was shown, and the evaluator has no answers on record.
     """
-    rows = frame["task_type"].isin(NAMING) & frame["predicted_model"].isna() & frame["reply"].notna()
+    naming = frame["task_type"].isin(NAMING)
+    rows = naming & frame["predicted_model"].isna() & frame["reply"].notna()
     lacking = frame.reindex(columns=["task_type", "evaluator_model", "reply", "position", "candidates"])[rows]
     replies = lacking["reply"].astype(object)
     for at in lacking.index[lacking["task_type"] == "lineup"]:
         replies[at] = scoring.lineup_entry(replies[at], lacking["position"][at])
     alone = replies.map(cache(scoring.bare_name)).dropna()
-    known = lacking["candidates"].notna() | lacking["evaluator_model"].isin(frame["evaluator_model"][on_record])
+    known = lacking["candidates"].notna() | lacking["evaluator_model"].isin(
+        frame["evaluator_model"][naming & on_record]
+    )
     unheard = alone[~known[alone.index]]
     _refuse_unknown(frame, unheard[unheard.groupby(unheard).transform("size") >= REPEATED])
     alone = alone[alone.map(lambda name: len(name) > 1 and name[0].isupper()) | ~known[alone.index]]

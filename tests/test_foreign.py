@@ -22,15 +22,13 @@ def asked(task, prompt, author, evaluator):
     return text | {"evaluator_model": evaluator, "task_type": task}
 
 
-def named(words=None, field="predicted_model", n=60, **more):
+def named(words=None, field="predicted_model", **more):
     """Make answers to "who wrote it?" in the words of a file: {author: what answers call it}."""
     draw, words, rows = random.Random(1), words or {}, []
-    for prompt in range(n):
-        for author in AUTHORS:
-            for evaluator in AUTHORS:
-                claims = draw.random() < (HIT if author == evaluator else FALSE)
-                said = evaluator if claims else draw.choice([other for other in AUTHORS if other != evaluator])
-                rows.append(asked("exact_model", prompt, author, evaluator) | {field: words.get(said, said)})
+    for who in itertools.product(range(60), AUTHORS, AUTHORS):
+        claims = draw.random() < (HIT if who[1] == who[2] else FALSE)
+        said = who[2] if claims else draw.choice([other for other in AUTHORS if other != who[2]])
+        rows.append(asked("exact_model", *who) | {field: words.get(said, said)})
     return pd.DataFrame(rows).assign(**{name: [value] * len(rows) for name, value in more.items()})
 
 
@@ -104,6 +102,8 @@ def test_names_of_authors_are_known_by_case_and_by_the_registry_and_others_are_s
     capsys.readouterr()
     estimates(named({"GPT": "openai/gpt-4.1"}))
     assert "count as somebody else: 'openai/gpt-4.1' (180 times)" in capsys.readouterr().out
+    estimates(named({"GPT": "openai/gpt-4.1"}, "reply"))
+    assert "Replies without an answer name 'openai/gpt-4.1' (180 times)" in capsys.readouterr().out
 
 
 def test_authors_maps_names_in_every_field():
@@ -385,22 +385,6 @@ def test_texts_that_nothing_tells_apart_are_refused_and_not_counted_as_repeated(
     assert "theirs.csv, record 2: without `text_id`" in refused(path) and "'ant / p0' before; say in" in refused(path)
     again = pd.DataFrame(exact(2)).rename(columns={"sample": "run"})
     assert measured(again, {"run": "repeat"})[0]["ant", "discrimination"].n == 80
-
-
-def test_one_heading_may_serve_two_fields(tmp_path):
-    rows = [
-        {"item": f"p{k}{author}", "who": author, "judge": "ant", "said": k % 2 == 0}
-        for k in range(20)
-        for author in ANIMALS
-    ]
-    _, _, path = forms(pd.DataFrame(rows).assign(kind="binary_self"), tmp_path)
-    columns = {"item": ["text_id", "prompt_id"], "who": "true_model", "judge": "evaluator_model", "kind": "task_type"}
-    _, result = measured(path, columns | {"said": ["predicted_self", "condition"]})
-    assert result.records["text_id"].tolist() == result.records["prompt_id"].tolist() and len(result.records) == 60
-    assert {*result.tables["recognition"]["condition"]} == {"said=true", "said=false"}
-    for wrong in ({"item": ["text_id", "who"]}, {"item": []}, {"item": 3}):
-        assert "`columns` must be one of" in refused(path, columns=columns | wrong)
-    assert "gives `prompt_id` twice" in refused(path, columns=columns | {"who": ["true_model", "prompt_id"]})
 
 
 @pytest.mark.parametrize("reply", [

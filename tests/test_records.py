@@ -257,13 +257,15 @@ def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed
     rows.rename(columns={ours: theirs for theirs, ours in names.items()}).to_csv(file, index=False)
     given = {file: {"task_type": "exact_model"}}
     assert analysed(given, names)[0]["predicted_model"].tolist() == rows["predicted_model"].tolist()
-    assert set(analysed(given, names | {"hinted": "condition"})[3]["condition"]) == {"hinted=true", "hinted=false"}
+    found, _, _, table = analysed(given, names | {"hinted": ["condition", "sample"]})  # one heading, two fields
+    assert set(table["condition"]) == {"hinted=true", "hinted=false"} and {*found["sample"]} == {True, False}
     missing = "text_id, true_model, evaluator_model, task_type, prompt_used .*it has item, source.*data/README.md"
     with pytest.raises(InputError, match=f"lacks the fields {missing}"):
         analysed(file)
     for columns, message in (
         (names | {"nobody": "sample"}, "`columns` names 'nobody', a field that no file"),
         (names | {"guess": "answer"}, "`columns` must be one of text_id, .*got 'answer'"),
+        (names | {"item": ["text_id", "who"]}, "`columns` must be one of"), (names | {"item": []}, "`columns` must be"),
         (names | {"hinted": "text_id"}, "gives `text_id` twice"), (["a"], "`columns` must be a mapping"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
