@@ -49,8 +49,9 @@ def read_predictions(
     or a list of ours}. Without `text_id`, prompt, author and `sample` tell a text; without `task_type`, records that
     all have an `other_model` are of pairs.
     authors: {name in the records: author, or None for somebody else}; a name that nobody bears is an error without.
-    What was sent (SENT) is left out: statistics do not need it, and of 200,000 records it takes 460 MB beside the 140
-    of all else; `read_jsonl` has it. The published `returned_text` is a reply, `returned_reasoning` is reasoning.
+    What was sent (SENT) is left out, unless `columns` names it: statistics do not need it, and of 200,000 records it
+    takes 460 MB beside the 140 of all else; `read_jsonl` has it. The published `returned_text` is a reply, and
+    `returned_reasoning` is reasoning.
     A file that is named twice counts once, and so does a record that repeats another in question and answer (a resumed
     run); two different answers to the same question under the same condition are an error of the statistics, since two
     designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else, and
@@ -140,7 +141,7 @@ def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Se
     """
     known: dict = {}
     for number, row in enumerate(rows, 1):
-        row = {sys.intern(str(name)): value for name, value in row.items() if name not in SENT}
+        row = {sys.intern(str(name)): value for name, value in row.items() if name in names or name not in SENT}
         for name, value in row.items():
             if isinstance(value, str):
                 row[name] = sys.intern(str(value))  # a frame may hold numpy's
@@ -206,7 +207,7 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
             f"{', '.join(frame)}; {WHERE}"
         )
     if "text_full" in frame and "text_preview" not in frame:
-        frame["text_preview"] = frame["text_full"].str[:100]
+        frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
     for name in {*PREDICTION_FIELDS, "reply"} - {*frame, "true_model_display"}:
         frame[name] = pd.Series(None, frame.index, object)
     return frame
