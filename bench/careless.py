@@ -188,7 +188,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "for value in sorted({*values().values()}, key=len):",
     ),
     (
-        "files.py",
+        "paths.py",
         "        with contextlib.suppress(OSError):\n            temporary.unlink(missing_ok=True)",
         "        pass",
     ),

@@ -352,9 +352,9 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     """Run a configuration of the published form on models after a question, and write their results."""
     from selfeval.asking import dryrun
     from selfeval.asking.client import require
-    from selfeval.files import check_writable
     from selfeval.identity.published import EvalRunner, read_config, save_results
     from selfeval.models import get_all
+    from selfeval.paths import check_writable
     from selfeval.sweep.execute import print_calls
 
     given = read_config(config)

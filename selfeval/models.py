@@ -109,7 +109,6 @@ class Model:
     simulation: dict | None = None
     call: Callable | None = None
     stored: bool = False  # the replies of `call` are
-    listed: bool = True
     __pydantic_config__ = STRANGERS
 
     def __repr__(self) -> str:
@@ -268,7 +267,7 @@ def get(model_id: str) -> Model:
         )
     twin = listed.get(api_name) or listed.get(f"{provider.name}/{api_name}")
     if twin is None:
-        return Model(model_id, provider, api_name, display=api_name.rpartition("/")[2], listed=False)
+        return Model(model_id, provider, api_name, display=api_name.rpartition("/")[2])
     if twin.provider == provider:
         return twin
     # The same model from another provider: its names hold, its price need not.
@@ -282,7 +281,7 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
     changes.
     """
-    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_asking(call), listed=False)
+    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_asking(call))
 
 
 def _asking(call: Callable) -> Callable:
@@ -326,4 +325,4 @@ def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:
     """Return {id: display name} of the ids that the registry lists."""
-    return {i: get(i).display for i in ids if is_known(i)}
+    return {i: models()[i].display for i in ids if is_known(i)}

@@ -15,8 +15,7 @@ import pandas as pd
 
 from selfeval.asking.request import blocks
 from selfeval.errors import InputError, check_whole
-from selfeval.files import for_spreadsheet, write_whole
-from selfeval.paths import DATA, shipped
+from selfeval.paths import DATA, shipped, write_whole
 
 if TYPE_CHECKING:
     from selfeval.asking.request import Request, Response
@@ -26,7 +25,9 @@ PREDICTION_FIELDS = (
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
-MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
+FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
+NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
+LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
 def data_path(path: str | Path) -> Path:
@@ -88,6 +89,21 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     Numbers have six significant digits: the last bits of a float differ between machines.
     """
     write_whole(path, for_spreadsheet(table).to_csv(index=False, float_format="%.6g"))
+
+
+def for_spreadsheet(table):
+    """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
+
+    Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
+    """
+
+    def guarded(value):
+        if not isinstance(value, str):
+            return value
+        value = value.encode("utf-8", "backslashreplace").decode()
+        return f"'{value}" if FORMULA.match(value) and not NUMBER.fullmatch(value) else value
+
+    return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)
 
 
 def read_jsonl(path: Path) -> list[dict]:
@@ -301,8 +317,8 @@ def chats() -> tuple[dict, ...]:
     `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
     surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
     chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
-    breaks; blank ones are left out, and chats with a turn of more than MOST characters, a link or a tag are not used.
-    Nothing is corrected, and nothing rude is taken out.
+    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
+    used. Nothing is corrected, and nothing rude is taken out.
     """
     package = find_spec("chitchat_dataset")
     path = Path(package.origin).with_name("dataset.json") if package else None
@@ -326,4 +342,4 @@ def _turns(chat: dict) -> list[dict]:
 
 def _is_usable(turns: list[dict]) -> bool:
     speakers = {turn["speaker"] for turn in turns}
-    return speakers == {"A", "B"} and not any(len(t["text"]) > MOST or ODD.search(t["text"]) for t in turns)
+    return speakers == {"A", "B"} and not any(len(t["text"]) > LONGEST_TURN or MARKUP.search(t["text"]) for t in turns)

@@ -24,7 +24,6 @@ from selfeval import ROOT, models, records
 from selfeval.asking.request import canonical, key_of
 from selfeval.asking.store import Store
 from selfeval.errors import InputError, StoreError
-from selfeval.files import for_spreadsheet
 from selfeval.models import from_callable, get
 from selfeval.recognition.questions import Condition, Question
 from selfeval.roleplay.hearing import Jury
@@ -167,7 +166,7 @@ def test_what_a_spreadsheet_would_compute_is_text_and_numbers_stay_numbers():
     cells = ["=1+1", "+cmd", "-1+cmd", "@x", "\t=1", "\r=1", "＝1", "-2+3", "=E1", "- a"]
     fine = ["−0.5", "a=1", "1", "", "'x", "-0.12", "-0.12 [-0.30, 0.06]", "+0.5", "= 0.034", "-1e-5", "-12.5%"]
     table = pd.DataFrame({"=a": cells + fine, "n": range(-7, 14), "f": -0.5})
-    made = for_spreadsheet(table)
+    made = records.for_spreadsheet(table)
     assert list(made["'=a"]) == [f"'{cell}" for cell in cells] + fine
     assert list(made["n"]) == list(range(-7, 14)) and made["f"].dtype == float
     assert list(table["=a"]) == cells + fine

@@ -22,9 +22,8 @@ import urllib.request
 from pathlib import Path
 
 from selfeval.errors import ProviderError
-from selfeval.files import replacing
 from selfeval.models import Provider, providers
-from selfeval.paths import HOME
+from selfeval.paths import HOME, replacing
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
 START_SECONDS = 60

@@ -29,9 +29,8 @@ from selfeval.asking import dryrun
 from selfeval.asking.local import host_folder
 from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
 from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
-from selfeval.files import below_root, replacing
 from selfeval.models import Model
-from selfeval.paths import DATA, HOME
+from selfeval.paths import DATA, HOME, below_root, replacing
 
 VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
 TABLES = {

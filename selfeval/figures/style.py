@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from selfeval.files import write_whole
 from selfeval.keys import visible
+from selfeval.paths import write_whole
 
 WIDTH, PAGE = 6.9, 9.0  # inches: two columns of print, and no figure is higher
 SMALLEST = 4.5  # points: no label is smaller

@@ -17,7 +17,6 @@ from pathlib import Path
 from selfeval.asking.client import Client, run
 from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of
-from selfeval.files import write_whole
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, read_reply, verdicts
@@ -25,6 +24,7 @@ from selfeval.identity.simulated import reply
 from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
+from selfeval.paths import write_whole
 from selfeval.records import data_path
 from selfeval.stats.engine import Rate, check_level
 

@@ -201,7 +201,7 @@ def _numbered(match: re.Match[str]) -> str:
 def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
     reply = record["reply"]
     if record["task_type"] == "lineup":
-        reply = scoring.lineup_entry(reply, scoring.place_of_lineup(record["position"]))
+        reply = scoring.lineup_entry(reply, record["position"])
     elif condition_of(record.get("condition")).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
         reply = f"Author {reply}"
     return scoring.parse_choice(reply, names) or _lettered(record, reply)
@@ -218,10 +218,10 @@ def _lettered(record: Mapping, reply: str) -> str | None:
 def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read all answers anew from the raw replies; return (the records, what that changes per task and evaluator).
 
-    The raw reply is `reply`, in files made elsewhere `returned_text`, as a text or a list of blocks; records without
-    one stay as they are. Candidates are those shown, or all authors and names given in the file where it does not say.
-    Others fill in a random name, or the first, when a reply cannot be parsed or a call failed ("ERROR: ..."), and some
-    cut replies off when they store them; from the outside both are answers that the reply does not hold.
+    The raw reply is `reply`, a text or a list of blocks; records without one stay as they are. Candidates are those
+    shown, or all authors and names given in the file where it does not say. Others fill in a random name, or the first,
+    when a reply cannot be parsed or a call failed ("ERROR: ..."), and some cut replies off when they store them; from
+    the outside both are answers that the reply does not hold.
     reread: `yes` takes these back; `auto` too, but keeps an evaluator's recorded answers in a task where that would
     take back more than a fifth of those beside a reply that is no error message; `no` keeps all recorded answers.
 
@@ -244,7 +244,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
     old["status"] = frame["status"].where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
-    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *unread(frame)]
+    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *unread(frame, had)]
     frame["recorded"] = before.where(taken, None)
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}
@@ -263,20 +263,11 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     for name in ("predicted_model", "predicted_self", "is_correct"):
         if name not in frame:
             frame[name] = pd.Series(None, frame.index, object)
-    frame["reply"] = raw = _raw(frame)
+    frame["reply"] = raw = frame["reply"].map(_text).astype(object)
     status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
     failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
     failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
     return frame.assign(status=status.where(status.isin(STATUSES), "ok").mask(failed, "error"))
-
-
-def _raw(frame: pd.DataFrame) -> pd.Series:
-    """Return the raw replies as texts, None where there is none."""
-    raw = pd.Series(None, frame.index, object)
-    for column in ("reply", "returned_text"):
-        if column in frame:
-            raw = raw.where(raw.notna(), frame[column])
-    return raw.map(_text).astype(object)
 
 
 def _text(value) -> str | None:

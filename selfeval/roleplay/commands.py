@@ -12,8 +12,8 @@ from pathlib import Path
 
 from selfeval.asking.client import Client
 from selfeval.errors import InputError
-from selfeval.files import check_writable, write_whole
 from selfeval.models import get
+from selfeval.paths import check_writable, write_whole
 from selfeval.roleplay import cast
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.hearing import Jury, hold, judged_turns

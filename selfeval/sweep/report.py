@@ -17,9 +17,8 @@ from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
 from selfeval.errors import InputError
-from selfeval.files import write_whole
 from selfeval.keys import redact, visible
-from selfeval.paths import DATA, HOME, ROOT
+from selfeval.paths import DATA, HOME, ROOT, write_whole
 from selfeval.records import data_path
 from selfeval.sweep.runs import plain, read_json
 

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import yaml
 
-from selfeval.files import below_root, write_whole
 from selfeval.keys import redact
-from selfeval.paths import ROOT
+from selfeval.paths import ROOT, below_root, write_whole
 
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
 PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "scikit-learn", "matplotlib")
