@@ -14,7 +14,7 @@ from conftest import PAPERMILL, wait_for
 
 from selfeval.sweep import kernels
 from selfeval.sweep.execute import execute
-from selfeval.sweep.runs import Run
+from selfeval.sweep.file import Run
 
 pytestmark = pytest.mark.skipif(not kernels.FORKS, reason="kernels are forked on Linux alone")
 LONG = "time.sleep(3600)"  # longer than a test may take: what is to end has to be ended

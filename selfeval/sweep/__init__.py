@@ -5,8 +5,8 @@ A run has the repository as working directory and leaves `<stage>/<slug>/` with 
 empties it. A run is done, and is not executed again, when it ended well with the same parameters and the same code in
 its notebook, after the runs that it depends on. To execute it again, delete its folder: stored replies are free.
 
-`file` reads a sweep file, `runs` knows what is done and how a run ended, `execute` submits runs to this machine's
-`kernels` or to a Dask cluster, or only counts their calls, `report` makes pages of them.
+`file` reads a sweep file and knows what is done and how a run ended, `execute` submits runs to this machine's `kernels`
+or to a Dask cluster, or only counts their calls, `report` makes pages of them.
 """
 
 import sys

@@ -28,9 +28,8 @@ from selfeval.asking.dryrun import prices
 from selfeval.asking.store import place
 from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, HOME, ROOT
-from selfeval.sweep.file import Sweep
+from selfeval.sweep.file import Run, Sweep, code_cells, plain
 from selfeval.sweep.kernels import KernelManager, end_when
-from selfeval.sweep.runs import Run, code_cells, plain
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 PATIENCE = 10  # seconds to wait for a scheduler

@@ -21,7 +21,7 @@ from selfeval.files import write_whole
 from selfeval.keys import redact, visible
 from selfeval.paths import DATA, HOME, ROOT
 from selfeval.records import data_path
-from selfeval.sweep.runs import plain, read_json
+from selfeval.sweep.file import plain, read_json
 
 TAGS = {*bleach.ALLOWED_TAGS} | set(
     "br caption dd del details div dl dt h1 h2 h3 h4 h5 h6 hr img p pre s small span sub summary sup table tbody td "
