@@ -65,7 +65,7 @@ def choose(sweep: Sweep, only=()) -> set[str]:
     for pattern in only:
         these = {run.name for run in sweep.runs if fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)}
         if not these:
-            stages = ", ".join(stage.name for stage in sweep.stages)
+            stages = ", ".join(sweep.stages)
             raise InputError(f"--only {pattern!r} names no run; it is a stage ({stages}), or STAGE/RUN with * and ?")
         found |= these
     return found
@@ -199,9 +199,9 @@ def lock(folder: Path) -> Iterator[None]:
 
 def summary(sweep: Sweep, seconds: float) -> int:
     """Print what became of the runs, what they took and how to resume; return the exit status."""
-    for stage in sweep.stages:
-        found = Counter(run.status for run in stage.runs)
-        print(f"{stage.name}: {', '.join(f'{count} {status}' for status, count in found.items())}")
+    for stage, runs in sweep.stages.items():
+        found = Counter(run.status for run in runs)
+        print(f"{stage}: {', '.join(f'{count} {status}' for status, count in found.items())}")
     total, found = Counter(), {run.status for run in sweep.runs}
     for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
         total.update(run.manifest.get("counts", {}))

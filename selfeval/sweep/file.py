@@ -24,15 +24,15 @@ import contextlib
 import hashlib
 import itertools
 import json
-import keyword
 import platform
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache
 from importlib import metadata
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -109,8 +109,7 @@ class Run:
         if error is None:
             return "ok", f"{failed} calls failed" if failed else ""
         name, text = getattr(error, "ename", type(error).__name__), str(getattr(error, "evalue", error))
-        at_its_end = getattr(error, "source", None) == code_cells(self.notebook)[-1]
-        unanswered = name == "AssertionError" and "run again" in text and at_its_end
+        unanswered = name == "AssertionError" and "run again" in text
         return "ok" if unanswered else "failed", plain(redact(text if unanswered else f"{name}: {text}"))
 
 
@@ -148,42 +147,24 @@ class File:
 
 
 @dataclass
-class Stage:
-    """The runs of one notebook."""
-
-    name: str
-    runs: list[Run] = field(default_factory=list)
-
-    @cached_property
-    def ended(self) -> str:
-        """Return when the last of its settled runs ended; of one that is still to come, what no time comes after."""
-        return max((run.manifest.get("ended", "to come") for run in self.runs), default="")
-
-    @cached_property
-    def lost(self) -> Run | None:
-        """Return the first of its settled runs on which later stages cannot run, None where they can."""
-        return next((run for run in self.runs if run.status not in USABLE), None)
-
-
-@dataclass
 class Sweep:
-    """The stages of a sweep file, in order, and the folder of their outputs."""
+    """The runs of a sweep file, in order, and the folder of their outputs."""
 
     folder: Path
-    stages: list[Stage] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
 
     @property
-    def runs(self) -> list[Run]:
-        """Return the runs of all stages in order."""
-        return [run for stage in self.stages for run in stage.runs]
+    def stages(self) -> dict[str, list[Run]]:
+        """Return the runs of each stage."""
+        return {name: [*runs] for name, runs in itertools.groupby(self.runs, attrgetter("stage"))}
 
     def is_to_do(self, run: Run, chosen: set[str]) -> bool:
         """Settle a run whose needs have ended, or tell that it is to be executed. chosen: names of runs to execute."""
-        needed = [stage for stage in self.stages if stage.name in run.needs]
-        run.look(max((stage.ended for stage in needed), default=""))
+        needed = [other for other in self.runs if other.stage in run.needs]
+        run.look(max((other.manifest.get("ended", "to come") for other in needed), default=""))  # no time is after that
         if run.status == "done":
             return False
-        lost = next((stage.lost for stage in needed if stage.lost), None)
+        lost = next((other for other in needed if other.status not in USABLE), None)
         if run.name not in chosen:
             run.status = "left out"
         elif lost:
@@ -192,9 +173,9 @@ class Sweep:
 
     def add(self, entry: Entry, base: Path) -> None:
         """Add the runs of an entry of a file in the folder `base`, as far as nothing is wrong."""
-        notebook, known = _find_notebook(entry.notebook, base), {stage.name: stage for stage in self.stages}
-        stage = Stage(_checked_name(entry.name or notebook.stem))
-        if stage.name.lower() in map(str.lower, known):
+        notebook, known = _find_notebook(entry.notebook, base), self.stages
+        stage = _checked_name(entry.name or notebook.stem)
+        if stage.lower() in map(str.lower, known):
             raise InputError("the name is used twice; give one of them another `name`")
         after = [*known] if entry.after is None else entry.after
         if wrong := [name for name in after if name not in known]:
@@ -205,11 +186,9 @@ class Sweep:
                 raise InputError(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
             for name, value in (fixed | varying).items():
                 check_parameter(name, value, declared)
-            run = Run(stage.name, notebook, self.folder / stage.name, fixed | varying, needs={*after})
-            stage.runs.append(_placed(run, varying, known, declared))
-        if len({run.folder.name.lower() for run in stage.runs}) < len(stage.runs):
-            raise InputError("the same parameters stand there twice")
-        self.stages.append(stage)
+            run = Run(stage, notebook, self.folder / stage, fixed | varying, needs={*after})
+            self.runs.append(_placed(run, varying, known, declared))
+        _check_places(self.runs)
 
 
 def load(path, out=None, variables=None) -> Sweep:
@@ -227,7 +206,6 @@ def load(path, out=None, variables=None) -> Sweep:
     for number, entry in enumerate(_filled(given.stages, known | (variables or {})), 1):
         try:
             sweep.add(decode(Entry, entry, "its entry"), path.parent)
-            _check_places(sweep.runs)
         except InputError as error:
             name = entry.get("name") or entry.get("notebook") or number
             raise InputError(f"{path}: stage {str(name)!r}: {error}") from None
@@ -244,13 +222,13 @@ def _filled(value, variables: dict):
     return variables.get(match[1], value) if match else value
 
 
-def _placed(run: Run, varying: dict, known: dict[str, Stage], declared: dict) -> Run:
+def _placed(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict) -> Run:
     """Fill in what the parameters of a run refer to, its folder below that of the stage, and where it writes."""
     portable = dict(run.parameters)
     for name, value in portable.items():
         if names := _referenced(name, value, known):
             run.needs |= {*names}
-            runs = [other for stage in names for other in known[stage].runs]
+            runs = [other for stage in names for other in known[stage]]
             portable[name], folders = [other.name for other in runs], [str(other.folder) for other in runs]
             run.parameters[name] = folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
     run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
@@ -261,7 +239,7 @@ def _placed(run: Run, varying: dict, known: dict[str, Stage], declared: dict) ->
     return run
 
 
-def _referenced(name: str, value, known: dict[str, Stage]) -> list[str]:
+def _referenced(name: str, value, known: dict[str, list[Run]]) -> list[str]:
     """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
     parts = value if isinstance(value, list) else [value]
     names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
@@ -284,10 +262,9 @@ def _read_yaml(path: Path):
 
     try:
         return yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
-    except (OSError, ValueError, yaml.YAMLError) as error:  # without the line's text: it may be a key
-        mark = getattr(error, "problem_mark", None)
+    except (ValueError, yaml.YAMLError) as error:  # without the line's text: it may be a key
+        mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", error)
         line = f" in line {mark.line + 1}" if mark else ""
-        why = getattr(error, "problem", None) or getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
 
 
@@ -326,14 +303,12 @@ def declared_parameters(notebook: Path) -> dict[str, tuple]:
 
 
 def check_parameter(name, value, declared: dict) -> None:
-    """Refuse what must not be passed on: papermill injects names as code and stores values three times."""
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        raise InputError(f"{str(name)[:60]!r} is no parameter name")
+    """Refuse what must not be passed on: papermill stores values three times."""
     names = [name, *value] if isinstance(value, dict) else [name]
     if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(json.dumps(value, default=str)):
         raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
     if name not in declared:
-        raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}")
+        raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(str(name), declared)}")
 
 
 def _slug(varying: dict, key: str) -> str:
