@@ -28,8 +28,8 @@ def run_file(path, workers=None, out=None, engine="forked", *, variables=None, s
     done and cost (`execute.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
     """
     sys.modules.setdefault(SLOW, None)
-    read, forked = partial(load, path, variables=variables), engine == "forked"
-    local = partial(threads, workers or 2, forked)
+    sweep, forked = load(path, out, variables), engine == "forked"
+    here = partial(threads, workers or 2, forked)
     if dry_run:
-        return count(read, out, local, **how)
-    return run(read(out), partial(cluster, scheduler, forked) if scheduler else local, **how)
+        return count(sweep, here, **how)
+    return run(sweep, partial(cluster, scheduler, forked) if scheduler else here, **how)

@@ -17,16 +17,15 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import pandas as pd
-
 from selfeval import models
 from selfeval.asking.dryrun import prices
 from selfeval.asking.store import place
-from selfeval.errors import InputError, check_at_least
+from selfeval.errors import InputError
 from selfeval.paths import DATA, HOME, ROOT
 from selfeval.sweep.file import Run, Sweep, code_cells, plain
 from selfeval.sweep.kernels import KernelManager, end_when
@@ -49,8 +48,6 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     where: `threads` or `cluster`, which takes the ceiling. only: patterns of runs, STAGE or STAGE/RUN. max_cost: US
     dollars for all runs together.
     """
-    if max_cost is not None:
-        check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     chosen = choose(sweep, only)
     sweep.folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -61,8 +58,8 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
 
 def choose(sweep: Sweep, only=()) -> set[str]:
     """Return the names of the runs that the patterns ask for; raise `InputError` for a pattern that names none."""
-    found = {run.name for run in sweep.runs} if not only else set()
-    for pattern in only:
+    found = set()
+    for pattern in only or ["*"]:
         these = {run.name for run in sweep.runs if fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)}
         if not these:
             stages = ", ".join(sweep.stages)
@@ -221,22 +218,21 @@ def summary(sweep: Sweep, seconds: float) -> int:
 # calls of later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once.
 
 
-def count(read, out, local, *, only=(), max_cost=None, confirm=None) -> int:
+def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None) -> int:
     """Print what would be done and what it would take; return 0, or 1 where that cannot be told for a run.
 
-    read: reads the sweep file, for a folder. local: `execute.threads`. only: patterns of runs. confirm: called with the
-    number of replies to buy, where there are any and all is told.
+    here: `threads`. only: patterns of runs. max_cost: not looked at. confirm: called with the number of replies to buy,
+    where there are any and all is told.
     """
-    sweep = read(out)
     chosen = choose(sweep, only)
     for run in sweep.runs:
         run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
         print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")
     with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
         base = Path(name).resolve()
-        planned, variables = shadow(sweep, read, base)
-        with local(variables=variables) as submit:
-            work(planned, submit, {run.name for run in planned.runs}, tell=lambda *_, **__: None)
+        planned, variables = shadow(sweep, base)
+        with here(variables=variables) as submit:
+            work(planned, submit, chosen, tell=lambda *_, **__: None)
         rows = prices(base)
     to_do = sum(run.status == "to do" for run in sweep.runs)
     print(f"\n{to_do} of {len(sweep.runs)} runs are to do; ", end="")
@@ -248,20 +244,17 @@ def count(read, out, local, *, only=(), max_cost=None, confirm=None) -> int:
     return int(bool(broken))
 
 
-def shadow(sweep, read, base):
+def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
     """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
-    wanted = to_plan(sweep)
+    planned, wanted = Sweep(base), to_plan(sweep)
     (base / "tmp").mkdir()
     for each in sorted(DATA.iterdir()) if wanted and DATA.is_dir() else ():
         if each.name not in APART:
             _mirror(each, base / "data" / each.name)
-    planned = read(_place(sweep.folder, base))
-    for stage, real in zip(planned.stages, sweep.stages, strict=True):
-        for run, other in zip(stage.runs, real.runs, strict=True):
-            if run.name not in wanted:
-                _mirror(other.folder, run.folder)  # for what reads it
-            run.parameters = {name: _inside(value, base) for name, value in run.parameters.items()}
-        stage.runs = [run for run in stage.runs if run.name in wanted]
+    for run in (run for run in sweep.runs if run.name in wanted):
+        inside = {name: _inside(value, base) for name, value in run.parameters.items()}
+        new = {"folder": _place(run.folder, base), "parameters": inside, "key": "", "status": "waiting"}  # never done
+        planned.runs.append(replace(run, **new))
     variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
     variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(base / "data"), "SELFEVAL_MAX_COST": ""}
     return planned, variables | {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
@@ -308,7 +301,7 @@ def print_calls(counted) -> int:
 
     counted: what `selfeval.asking.dryrun.prices` returns.
     """
-    frame = pd.DataFrame(counted).rename(columns=lambda name: name.replace("_tokens", ""))
+    frame = counted.rename(columns=lambda name: str(name).replace("_tokens", ""))
     stored, to_buy = (int(frame[name].sum()) if len(frame) else 0 for name in ("stored", "to_buy"))
     print(f"{stored} replies are stored, {to_buy} to buy")
     if len(frame):
