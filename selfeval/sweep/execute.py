@@ -28,7 +28,7 @@ from selfeval.asking.store import place
 from selfeval.errors import InputError
 from selfeval.paths import DATA, HOME, ROOT
 from selfeval.sweep.file import Run, Sweep, code_cells, plain
-from selfeval.sweep.kernels import KernelManager, end_when
+from selfeval.sweep.kernels import KernelManager
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 PATIENCE = 10  # seconds to wait for a scheduler
@@ -36,7 +36,6 @@ ASKS = re.compile(
     r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\("
 )
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
-APART = ("runs", "store", "report")  # of data/
 Submit = Callable[[Run], Future]
 
 
@@ -137,10 +136,7 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Subm
         if not stores:
             raise InputError(f"the cluster at {address} has no worker: start one with `dask worker {address}`")
         if len(hosts) > 1 and not all(stores.values()):
-            raise InputError(
-                f"the workers stand on {len(hosts)} hosts: start each with SELFEVAL_STORE, the path of a file on a "
-                "disk of its own, since a store must not lie on a drive that hosts share"
-            )
+            raise InputError(f"{len(hosts)} hosts: start each worker with SELFEVAL_STORE, a file on a disk of its own")
         same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
         variables = ceiling(max_cost, len(hosts)) | same
         executor = client.get_executor(pure=False)
@@ -160,23 +156,20 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
     """Execute a run's notebook, until `stopped()` is true at most; return its manifest. The log ends with the cause."""
     import papermill  # takes seconds
 
-    started, ended, managers, error = datetime.now(UTC), threading.Event(), [], None
+    started, error = datetime.now(UTC), None
     env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
-    threading.Thread(target=end_when, args=(stopped, ended, managers), daemon=True).start()
-    try:
-        run.begin()
-        with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
-            options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
-            made = {"forked": forked, "options": options, "started": managers}
-            how = {"engine_name": "forked", "kernel_name": "python3", "progress_bar": False}
-            how["kernel_manager_class"] = type("Manager", (KernelManager,), made)
-            try:
-                papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
-            except Exception as failure:  # papermill, Jupyter and the system raise many kinds
-                error = failure
-                log.write(f"{error}\n{type(error).__name__}: {error}\n")
-    finally:
-        ended.set()
+    run.begin()
+    with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
+        options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
+        made = {"forked": forked, "options": options, "stopped": staticmethod(stopped)}
+        how = {"kernel_manager_class": type("Manager", (KernelManager,), made), "kernel_name": "python3"}
+        try:
+            papermill.execute_notebook(
+                run.notebook, run.folder / "notebook.ipynb", run.parameters, progress_bar=False, **how
+            )
+        except Exception as failure:  # papermill, Jupyter and the system raise many kinds
+            error = failure
+            log.write(f"{error}\n{type(error).__name__}: {error}\n")
     return run.settle(started, error)
 
 
@@ -248,8 +241,8 @@ def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
     """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
     planned, wanted = Sweep(base), to_plan(sweep)
     (base / "tmp").mkdir()
-    for each in sorted(DATA.iterdir()) if wanted and DATA.is_dir() else ():
-        if each.name not in APART:
+    for each in DATA.glob("*"):
+        if each.name not in ("runs", "store", "report"):
             _mirror(each, base / "data" / each.name)
     for run in (run for run in sweep.runs if run.name in wanted):
         inside = {name: _inside(value, base) for name, value in run.parameters.items()}
@@ -301,13 +294,11 @@ def print_calls(counted) -> int:
 
     counted: what `selfeval.asking.dryrun.prices` returns.
     """
-    frame = counted.rename(columns=lambda name: str(name).replace("_tokens", ""))
-    stored, to_buy = (int(frame[name].sum()) if len(frame) else 0 for name in ("stored", "to_buy"))
+    stored, to_buy = (int(counted[name].sum()) for name in ("stored", "to_buy"))
     print(f"{stored} replies are stored, {to_buy} to buy")
-    if len(frame):
-        low, high = (frame[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
-        print(frame.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
-        print(
-            f"{low:.4f} USD where replies are as long as is typical, {high:.4f} where they are as long as limits allow"
-        )
+    if len(counted):
+        low, high = (counted[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
+        counted = counted.rename(columns=lambda name: name.replace("_tokens", ""))
+        print(counted.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
+        print(f"{low:.4f} USD for replies of typical length, {high:.4f} USD for the longest that limits allow")
     return to_buy

@@ -346,12 +346,10 @@ def notebook_hash(notebook: Path) -> str:
 
 
 def read_json(path: Path) -> dict:
-    """Return the JSON object in a file, {} where there is none."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
+    """Return what a JSON file holds, {} where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(path.read_text("utf-8"))
+    return {}
 
 
 def plain(text: str) -> str:
