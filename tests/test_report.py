@@ -138,8 +138,8 @@ def test_a_report_replaces_a_report_and_nothing_else(site, tmp_path):
     (tmp_path / "mine" / "page.html").write_text("my own page")
     for folder, out, why in (
         ("run", "mine", "holds files that are no report"),
-        ("nowhere", "out", "There is no folder"),
-        ("mine", "out", "holds no notebook"),
+        ("nowhere", "out", "There is no notebook below"),
+        ("mine", "out", "There is no notebook below"),
     ):
         with pytest.raises(InputError, match=why):
             build([tmp_path / folder], tmp_path / out)

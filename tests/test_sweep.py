@@ -100,7 +100,7 @@ def test_stages_run_in_order_and_what_is_done_is_executed_again_after_a_change_a
     path, out = write(folder, *stages), folder / "out"
     assert sweep.run_file(path, 2, out) == 0
     said = capsys.readouterr().out
-    assert "rows: 2 ok\nend: 1 ok\n6 calls (100 tokens), 1.0000 USD; 0 simulated, 2 from the store" in said
+    assert "rows: 2 ok\nend: 1 ok\n6 calls (100 tokens), 1.0000 USD; 0 simulated, 2 from the store\n" in said
     *first, last = sweep.load(path, out).runs
     made = json.loads((first[1].folder / "manifest.json").read_text())
     assert made["status"] == "ok" and made["parameters"]["models"] == ["c", "d"] and made["packages"]["papermill"]

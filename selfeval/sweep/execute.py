@@ -12,7 +12,6 @@ import re
 import shutil
 import tempfile
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -49,10 +48,9 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     """
     chosen = choose(sweep, only)
     sweep.folder.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
     with lock(sweep.folder), where(max_cost) as submit:
         work(sweep, submit, chosen)
-    return summary(sweep, time.monotonic() - began)
+    return summary(sweep)
 
 
 def choose(sweep: Sweep, only=()) -> set[str]:
@@ -61,8 +59,9 @@ def choose(sweep: Sweep, only=()) -> set[str]:
     for pattern in only or ["*"]:
         these = {run.name for run in sweep.runs if fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)}
         if not these:
-            stages = ", ".join(sweep.stages)
-            raise InputError(f"--only {pattern!r} names no run; it is a stage ({stages}), or STAGE/RUN with * and ?")
+            raise InputError(
+                f"--only {pattern!r} names no run; STAGE/RUN with * and ? and {', '.join(sweep.stages)} do"
+            )
         found |= these
     return found
 
@@ -99,8 +98,7 @@ def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
     """
     if max_cost is None:
         return {}
-    each = f" ({max_cost / hosts:g} on each of {hosts} hosts)" if hosts > 1 else ""
-    print(f"at most {max_cost:g} USD{each}, and beyond it no more than what is in flight when they are spent")
+    print(f"at most {max_cost:g} USD, and beyond it no more than what is in flight when they are spent")
     return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
 
 
@@ -133,10 +131,8 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Subm
     with client:
         stores = client.run(os.environ.get, "SELFEVAL_STORE")
         hosts = {worker.rpartition("://")[2].rpartition(":")[0] for worker in stores}
-        if not stores:
-            raise InputError(f"the cluster at {address} has no worker: start one with `dask worker {address}`")
-        if len(hosts) > 1 and not all(stores.values()):
-            raise InputError(f"{len(hosts)} hosts: start each worker with SELFEVAL_STORE, a file on a disk of its own")
+        if not stores or not all(stores.values()):
+            raise InputError(f"{address}: start workers, each with SELFEVAL_STORE, a file on a disk of its host's own")
         same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
         variables = ceiling(max_cost, len(hosts)) | same
         executor = client.get_executor(pure=False)
@@ -163,10 +159,9 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
         options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
         made = {"forked": forked, "options": options, "stopped": staticmethod(stopped)}
         how = {"kernel_manager_class": type("Manager", (KernelManager,), made), "kernel_name": "python3"}
+        how["progress_bar"] = False
         try:
-            papermill.execute_notebook(
-                run.notebook, run.folder / "notebook.ipynb", run.parameters, progress_bar=False, **how
-            )
+            papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
         except Exception as failure:  # papermill, Jupyter and the system raise many kinds
             error = failure
             log.write(f"{error}\n{type(error).__name__}: {error}\n")
@@ -187,7 +182,7 @@ def lock(folder: Path) -> Iterator[None]:
 # the end --------------------------------------------------------------------------------------------------------------
 
 
-def summary(sweep: Sweep, seconds: float) -> int:
+def summary(sweep: Sweep) -> int:
     """Print what became of the runs, what they took and how to resume; return the exit status."""
     for stage, runs in sweep.stages.items():
         found = Counter(run.status for run in runs)
@@ -197,7 +192,7 @@ def summary(sweep: Sweep, seconds: float) -> int:
         total.update(run.manifest.get("counts", {}))
     money = f"{total['cost']:.4f} USD{' or more' if total['unpriced'] else ''}"
     replies = f"{total['simulated']} simulated, {total['stored']} from the store"
-    print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}; {seconds:.0f} s")
+    print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}")
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
         print("run the same command again to resume: what is done stays, and stored replies are free")
@@ -227,8 +222,7 @@ def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Call
         with here(variables=variables) as submit:
             work(planned, submit, chosen, tell=lambda *_, **__: None)
         rows = prices(base)
-    to_do = sum(run.status == "to do" for run in sweep.runs)
-    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; ", end="")
+    print(f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs are to do; ", end="")
     to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
     for run in broken:
         print(f"at least: {run.name} could not be looked through to its end: {run.cause}")
@@ -239,17 +233,23 @@ def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Call
 
 def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
     """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
-    planned, wanted = Sweep(base), to_plan(sweep)
-    (base / "tmp").mkdir()
+    root = base / "root"  # every file stands below it as it does below /
+    planned, wanted = Sweep(root), to_plan(sweep)
     for each in DATA.glob("*"):
         if each.name not in ("runs", "store", "report"):
-            _mirror(each, base / "data" / each.name)
+            _mirror(each, root)
     for run in (run for run in sweep.runs if run.name in wanted):
-        inside = {name: _inside(value, base) for name, value in run.parameters.items()}
-        new = {"folder": _place(run.folder, base), "parameters": inside, "key": "", "status": "waiting"}  # never done
+        inside = {name: _inside(value, root) for name, value in run.parameters.items()}
+        new = {
+            "folder": Path(f"{root}{run.folder}"),
+            "parameters": inside,
+            "key": "",
+            "status": "waiting",
+        }  # never done
         planned.runs.append(replace(run, **new))
+    (base / "tmp").mkdir()
     variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
-    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(base / "data"), "SELFEVAL_MAX_COST": ""}
+    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": f"{root}{DATA}", "SELFEVAL_MAX_COST": ""}
     return planned, variables | {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
 
 
@@ -263,27 +263,21 @@ def to_plan(sweep):
     return wanted
 
 
-def _inside(value, base):
-    """Return a parameter with every whole path of a file or folder led below `base`, where it is seen as it is."""
+def _inside(value, root: Path):
+    """Return a parameter with every whole path of a file or folder led below `root`, where it is seen as it is."""
     if isinstance(value, list):
-        return [_inside(each, base) for each in value]
+        return [_inside(each, root) for each in value]
     path = Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
-    if len(path.parts) < 3 or path.is_relative_to(base) or any(p.is_relative_to(path) for p in (ROOT, Path.home())):
+    if len(path.parts) < 3 or any(folder.is_relative_to(path) for folder in (ROOT, Path.home())):
         return value
-    _mirror(path, _place(path, base))
-    return str(_place(path, base))
+    _mirror(path, root)
+    return f"{root}{path}"
 
 
-def _place(path, base):
-    """Return where a whole path is seen below `base`."""
-    inside = path.is_relative_to(DATA)
-    return base / "data" / path.relative_to(DATA) if inside else base / "files" / path.relative_to(path.anchor)
-
-
-def _mirror(path, target):
-    """Make a file, or all of a folder, appear at another place; what is written there leaves the original alone."""
+def _mirror(path: Path, root: Path) -> None:
+    """Make a file, or all of a folder, appear below `root` too; what is written there leaves the original alone."""
     for file in path.rglob("*") if path.is_dir() else [path]:
-        there = target / file.relative_to(path)
+        there = Path(f"{root}{file}")
         if file.is_file() and not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
             there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)

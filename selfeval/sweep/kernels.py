@@ -125,7 +125,6 @@ class Kernel:
         os.chdir(self.cwd)
         os.environ.clear()
         os.environ.update(self.env)
-        sys.orig_argv = self.command
         sys.argv = [*self.command[2:], "--IPKernelApp.parent_handle=1"]  # `_end_with` watches
         for name in [name for name in sys.modules if name.partition(".")[0] in FRESH]:
             del sys.modules[name]
