@@ -6,6 +6,7 @@ it, with a kernel of its own; on a cluster a thread of a worker does the same.
 
 import contextlib
 import fcntl
+import fnmatch
 import logging
 import os
 import re
@@ -18,7 +19,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from selfeval import models
@@ -31,11 +31,8 @@ from selfeval.sweep.kernels import KernelManager
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 PATIENCE = 10  # seconds to wait for a scheduler
-ASKS = re.compile(
-    r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\("
-)
+ASKS = re.compile(r"\b(Client|EvalRunner|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()")
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
-Submit = Callable[[Run], Future]
 
 
 def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None) -> int:
@@ -48,25 +45,28 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     """
     chosen = choose(sweep, only)
     sweep.folder.mkdir(parents=True, exist_ok=True)
-    with lock(sweep.folder), where(max_cost) as submit:
-        work(sweep, submit, chosen)
+    with (sweep.folder / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{os.path.relpath(sweep.folder)}: another sweep is at work there; wait for it") from None
+        with where(max_cost) as submit:
+            work(sweep, submit, chosen)
     return summary(sweep)
 
 
 def choose(sweep: Sweep, only=()) -> set[str]:
-    """Return the names of the runs that the patterns ask for; raise `InputError` for a pattern that names none."""
-    found = set()
+    """Return the names of the runs that the patterns, with * and ?, ask for; refuse a pattern that names none."""
+    names, found = [run.name for run in sweep.runs], set()
     for pattern in only or ["*"]:
-        these = {run.name for run in sweep.runs if fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)}
+        these = {*fnmatch.filter(names, pattern), *fnmatch.filter(names, f"{pattern}/*")}
         if not these:
-            raise InputError(
-                f"--only {pattern!r} names no run; STAGE/RUN with * and ? and {', '.join(sweep.stages)} do"
-            )
+            raise InputError(f"--only {pattern!r} names no STAGE or STAGE/RUN; stages: {', '.join(sweep.stages)}")
         found |= these
     return found
 
 
-def work(sweep: Sweep, submit: Submit, chosen: set[str], tell=print) -> None:
+def work(sweep: Sweep, submit: Callable, chosen: set[str], tell=print) -> None:
     """Execute what is to do, each run once all runs that it depends on have ended, and tell of each how it ended."""
     waiting, flying = sweep.runs, {}
     while waiting or flying:
@@ -106,7 +106,7 @@ def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def threads(workers: int, forked: bool, max_cost: float | None = None, variables=None) -> Iterator[Submit]:
+def threads(workers: int, forked: bool, max_cost: float | None = None, variables=None) -> Iterator[Callable]:
     """Yield what submits a run to this machine, of which so many run at a time; at the end their kernels end."""
     stop, variables = threading.Event(), ceiling(max_cost) | (variables or {})
     with ThreadPoolExecutor(workers) as pool:
@@ -118,7 +118,7 @@ def threads(workers: int, forked: bool, max_cost: float | None = None, variables
 
 
 @contextlib.contextmanager
-def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Submit]:
+def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Callable]:
     """Yield what submits a run to the workers of a Dask scheduler; kernels end with the client, however that ends."""
     try:
         from distributed import Client
@@ -168,17 +168,6 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
     return run.settle(started, error)
 
 
-@contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Hold the sweep's folder; the kernels of a sweep that was killed end within a second."""
-    with (folder / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{os.path.relpath(folder)}: another sweep is at work there; wait for its end") from None
-        yield
-
-
 # the end --------------------------------------------------------------------------------------------------------------
 
 
@@ -202,8 +191,9 @@ def summary(sweep: Sweep) -> int:
 
 # a dry run: what would be executed, and what its calls would take -----------------------------------------------------
 # Notebooks that ask models are executed as planning (see `selfeval.asking.dryrun`) on a shadow of data/ in a temporary
-# folder, where `SELFEVAL_DATA` leads: stored replies are read, stand-ins take the place of the others, so that the
-# calls of later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once.
+# folder, where `SELFEVAL_DATA` leads: stored replies are read, stand-ins take the place of the others, so that calls of
+# later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once. Notebooks
+# that ask nobody are left out: an asking one that needs what they write can be looked through when they have run.
 
 
 def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None) -> int:
@@ -234,33 +224,18 @@ def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Call
 def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
     """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
     root = base / "root"  # every file stands below it as it does below /
-    planned, wanted = Sweep(root), to_plan(sweep)
+    planned = Sweep(root)
     for each in DATA.glob("*"):
         if each.name not in ("runs", "store", "report"):
             _mirror(each, root)
-    for run in (run for run in sweep.runs if run.name in wanted):
-        inside = {name: _inside(value, root) for name, value in run.parameters.items()}
-        new = {
-            "folder": Path(f"{root}{run.folder}"),
-            "parameters": inside,
-            "key": "",
-            "status": "waiting",
-        }  # never done
-        planned.runs.append(replace(run, **new))
-    (base / "tmp").mkdir()
+    for run in sweep.runs:
+        if run.status == "to do" and any(map(ASKS.search, code_cells(run.notebook))):
+            new = replace(run, folder=Path(f"{root}{run.folder}"), key="", status="waiting")  # without a key never done
+            new.parameters = {name: _inside(value, root) for name, value in run.parameters.items()}
+            planned.runs.append(new)
     variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
     variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": f"{root}{DATA}", "SELFEVAL_MAX_COST": ""}
-    return planned, variables | {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
-
-
-def to_plan(sweep):
-    """Return the names of the runs to look through: those to do that ask models, and those to do that these read."""
-    wanted = set()
-    for run in reversed(sweep.runs):
-        asks = any(map(ASKS.search, code_cells(run.notebook)))
-        if run.status == "to do" and (run.stage in wanted or asks):
-            wanted |= {run.name, *run.needs}
-    return wanted
+    return planned, variables | {"SELFEVAL_STORE": str(place(None))}
 
 
 def _inside(value, root: Path):

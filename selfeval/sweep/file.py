@@ -24,7 +24,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import platform
 import re
 import shutil
 import subprocess
@@ -32,7 +31,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -156,7 +154,7 @@ class Sweep:
     @property
     def stages(self) -> dict[str, list[Run]]:
         """Return the runs of each stage."""
-        return {name: [*runs] for name, runs in itertools.groupby(self.runs, attrgetter("stage"))}
+        return {name: [*runs] for name, runs in itertools.groupby(self.runs, lambda run: run.stage)}
 
     def is_to_do(self, run: Run, chosen: set[str]) -> bool:
         """Settle a run whose needs have ended, or tell that it is to be executed. chosen: names of runs to execute."""
@@ -326,12 +324,11 @@ def _slug(varying: dict, key: str) -> str:
 @cache
 def made_with() -> dict:
     """Return the commit and the versions of the packages that runs are made with."""
-    versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
     commit = ""
     with contextlib.suppress(OSError):
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return {"commit": commit or None, "packages": versions}
+    return {"commit": commit, "packages": {name: metadata.version(name) for name in PACKAGES}}
 
 
 def code_cells(notebook: Path) -> list[str]:

@@ -71,9 +71,8 @@ class ForkedProvisioner(LocalProvisioner):
 
     async def launch_kernel(self, cmd, env=None, cwd=None, stdout=None, stderr=None, **_):
         """Fork the kernel; return how to connect to it."""
-        self.cwd = Path(cwd or Path.cwd())
         files = [file.fileno() for file in (stdout or sys.__stdout__, stderr or sys.__stderr__)]
-        self.process = Forked(Kernel(cmd, str(self.cwd), env, files))
+        self.process = Forked(Kernel(cmd, str(cwd or Path.cwd()), env, files))
         self.pid = self.pgid = self.process.pid
         return self.connection_info
 
