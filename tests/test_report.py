@@ -143,10 +143,3 @@ def test_a_report_replaces_a_report_and_nothing_else(site, tmp_path):
     ):
         with pytest.raises(InputError, match=why):
             build([tmp_path / folder], tmp_path / out)
-
-
-def test_the_committed_notebooks_make_a_report(tmp_path):
-    start = build([ROOT / "notebooks"], tmp_path)
-    pages = {file: Page(file) for file in (tmp_path / "pages").iterdir()}
-    assert len(pages) == len([*ROOT.glob("notebooks/*.ipynb")]) and "Five minutes" in Page(start).text
-    assert sum(tag == "img" for page in pages.values() for tag, _ in page.tags) > 10

@@ -32,7 +32,6 @@ def folder(tmp_path):
     ("stage", "message"),
     [
         ("parameters: {limt: 3}", "no parameter 'limt'; did you mean 'limit'?"),
-        ("parameters: {1: 1}", "no parameter 1"),
         ("parameters: {api_key: abc}", "`api_key` looks like a secret"),
         (f"parameters: {{name: sk-{'a1' * 12}}}", "`name` looks like a secret"),
         ("parameters: {models: {openAIToken: abc}}", "`models` looks like a secret"),

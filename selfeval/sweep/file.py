@@ -85,9 +85,8 @@ class Run:
 
     def begin(self) -> None:
         """Empty the folder for the notebook."""
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
-        self.folder.mkdir(parents=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)  # fails where it could not be emptied
         write_whole(self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False))
 
     def settle(self, started: datetime, error: Exception | None) -> dict:
