@@ -259,7 +259,7 @@ def _read_yaml(path: Path):
 
     try:
         return yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
-    except (ValueError, yaml.YAMLError) as error:  # without the line's text: it may be a key
+    except (OSError, ValueError, yaml.YAMLError) as error:  # without the line's text: it may be a key
         mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", error)
         line = f" in line {mark.line + 1}" if mark else ""
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
