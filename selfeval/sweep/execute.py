@@ -24,7 +24,7 @@ from pathlib import Path
 from selfeval import models
 from selfeval.asking.dryrun import prices
 from selfeval.asking.store import place
-from selfeval.errors import InputError
+from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, HOME, ROOT
 from selfeval.sweep.file import Run, Sweep, code_cells, plain
 from selfeval.sweep.kernels import KernelManager
@@ -44,6 +44,8 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     dollars for all runs together.
     """
     chosen = choose(sweep, only)
+    if max_cost is not None:
+        check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     sweep.folder.mkdir(parents=True, exist_ok=True)
     with (sweep.folder / "lock").open("a+") as file:
         try:
