@@ -47,7 +47,7 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     if max_cost is not None:
         check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     sweep.folder.mkdir(parents=True, exist_ok=True)
-    with (sweep.folder / "lock").open("a+") as file:
+    with (sweep.folder / "lock").open("a+") as file:  # free as soon as a sweep is killed; its kernels end with it
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -160,8 +160,8 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
     with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
         options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
         made = {"forked": forked, "options": options, "stopped": staticmethod(stopped)}
-        how = {"kernel_manager_class": type("Manager", (KernelManager,), made), "kernel_name": "python3"}
-        how["progress_bar"] = False
+        manager = type("Manager", (KernelManager,), made)
+        how = {"kernel_manager_class": manager, "kernel_name": "python3", "progress_bar": False}
         try:
             papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
         except Exception as failure:  # papermill, Jupyter and the system raise many kinds
