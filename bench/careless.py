@@ -172,7 +172,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     ("figures/tables.py", 'return "< 0.001" if p < 0.001 else f"{p:.3f}"', 'return f"{p:.3f}"'),
     # sweep
-    ("sweep/runs.py", 'and str(old.get("started")) >= after:', "and after is not None:"),
+    ("sweep/file.py", 'and str(old.get("started")) >= after:', "and after is not None:"),
     ("sweep/file.py", "if names and len(names) < len(parts):", "if names and len(names) > len(parts):"),
     ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
     # above the rooms

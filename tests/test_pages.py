@@ -209,7 +209,7 @@ def test_a_registry_of_ones_own(registry):
 def test_the_sweep_file_of_the_page_is_one(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(block_with("yaml", "stages:"), encoding="utf-8")
-    assert [len(stage.runs) for stage in sweep.load(file, tmp_path / "runs").stages] == [1, 2, 1, 1]
+    assert [len(runs) for runs in sweep.load(file, tmp_path / "runs").stages.values()] == [1, 2, 1, 1]
 
 
 def test_the_citation_names_the_version_and_the_licence():

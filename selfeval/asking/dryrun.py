@@ -92,7 +92,7 @@ def prices(counts: Path):
     for model, count in counted.items():
         low, high = price(models.get(model), count) or (None, None)
         rows.append({"model": model, **count, "usd_low": low, "usd_high": high})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["model", *names, "usd_low", "usd_high"])
 
 
 def reply(request: Request, messages: list[dict], parameters: dict) -> Response:

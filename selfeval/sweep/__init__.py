@@ -5,8 +5,8 @@ A run has the repository as working directory and leaves `<stage>/<slug>/` with 
 empties it. A run is done, and is not executed again, when it ended well with the same parameters and the same code in
 its notebook, after the runs that it depends on. To execute it again, delete its folder: stored replies are free.
 
-`file` reads a sweep file, `runs` knows what is done and how a run ended, `execute` submits runs to this machine's
-`kernels` or to a Dask cluster, or only counts their calls, `report` makes pages of them.
+`file` reads a sweep file and knows what is done and how a run ended, `execute` submits runs to this machine's `kernels`
+or to a Dask cluster, or only counts their calls, `report` makes pages of them.
 """
 
 import sys
@@ -28,8 +28,8 @@ def run_file(path, workers=None, out=None, engine="forked", *, variables=None, s
     done and cost (`execute.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
     """
     sys.modules.setdefault(SLOW, None)
-    read, forked = partial(load, path, variables=variables), engine == "forked"
-    local = partial(threads, workers or 2, forked)
+    sweep, forked = load(path, out, variables), engine == "forked"
+    here = partial(threads, workers or 2, forked)
     if dry_run:
-        return count(read, out, local, **how)
-    return run(read(out), partial(cluster, scheduler, forked) if scheduler else local, **how)
+        return count(sweep, here, **how)
+    return run(sweep, partial(cluster, scheduler, forked) if scheduler else here, **how)

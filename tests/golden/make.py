@@ -137,8 +137,8 @@ def parameters(notebook: Path) -> dict:
 
 def runs(sweep_file: Path) -> list[tuple[str, str, dict]]:
     """Return (stage, notebook, parameters) of every run of a sweep file."""
-    stages = sweep.load(sweep_file, "/runs").stages
-    return [(stage.name, Path(run.notebook).stem, dict(run.parameters)) for stage in stages for run in stage.runs]
+    loaded = sweep.load(sweep_file, "/runs").runs
+    return [(run.stage, Path(run.notebook).stem, dict(run.parameters)) for run in loaded]
 
 
 def content_of(path: Path) -> tuple[list[dict], dict[str, int]]:
