@@ -41,7 +41,7 @@ _HOME = dict.fromkeys(_FACE, ("face", "")) | {
     "EvalRunner": ("identity", ""),
     "exchanges": ("roleplay.transcripts", ""),
     "save_results": ("identity", ""),
-    "show": ("figures.cards", ""),
+    "show": ("figures.tables", ""),
     "visible": ("keys", ""),
 }
 _MODULES = ("figures", "models", "stats")

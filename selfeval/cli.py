@@ -13,7 +13,6 @@ import click
 import yaml
 
 from selfeval.errors import SelfevalError
-from selfeval.figures.cards import columns
 from selfeval.keys import visible
 from selfeval.paths import DATA, ROOT, shipped
 
@@ -243,7 +242,13 @@ def models(only_ready: bool) -> None:
 
     listed = list_models()
     listed = listed[listed["needs"] == ""] if only_ready else listed
-    click.echo(columns([[name.upper() for name in listed], *listed.astype(object).fillna("?").itertuples(index=False)]))
+    _print_table(listed)
+
+
+def _print_table(frame) -> None:
+    """Print a DataFrame, its first column to the left, and what is not known as a question mark."""
+    frame = frame.set_index(frame.columns[0]).rename_axis(index=None, columns=frame.columns[0])
+    click.echo(visible(frame.to_string(na_rep="?", float_format="{:.10g}".format)))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
@@ -263,13 +268,11 @@ def _opened():
 @store.command()
 def stats() -> None:
     """Count stored replies, their tokens and cost, and failures."""
-    rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
+    import pandas as pd
+
+    names = ["provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced"]
     with _opened() as replies:
-        for row in replies.statistics():
-            money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
-            tokens = ("?" if row[name] is None else row[name] for name in ("prompt_tokens", "completion_tokens"))
-            rows.append((row["provider"], row["model"], row["replies"], *tokens, money))
-        click.echo(columns(rows))
+        _print_table(pd.DataFrame(replies.statistics(), columns=names))
         for outcome, count in replies.outcomes().items():
             click.echo(f"{count} attempts without a reply: {outcome}")
         click.echo(str(replies.path))

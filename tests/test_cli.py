@@ -36,7 +36,7 @@ def test_statistics_show_no_number_where_there_is_none(tmp_path, monkeypatch):
     with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
         connection.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
     lines = [line.split() for line in selfeval("store", "stats").output.splitlines()[1:3]]
-    assert lines == [["mine", "counted", "1", "7", "?", "?"], ["mine", "uncounted", "1", "?", "?", "?"]]
+    assert lines == [["mine", "counted", "1", "7", "?", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
 
 
 IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/good", "--output", "x.json"]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 
 import pandas as pd
-import scipy.stats as sps
 
 from selfeval.errors import check_one_of
 from selfeval.figures.forms import cells, dots, steps
@@ -19,7 +18,7 @@ TITLES = {
     "advantage": "Advantage A", J: "Discrimination J", "corrected_advantage": "Corrected advantage Δ",
     "peer_corrected": "Peer-corrected D", "claim_discrimination": "Claim discrimination",
     "susceptibility": "Susceptibility", "abstain": "Abstains", "neutral_right": "Right, unasked",
-    "auc": "AUC, people against models", "paired_accuracy": "The person scores higher", "shift": "",
+    "auc": "AUC, people against models", "paired_accuracy": "The person scores higher",
     "mean_score": "", "difference": "",
 }  # fmt: skip
 Tables = Mapping[str, pd.DataFrame]
@@ -82,14 +81,6 @@ def forest(tables: Tables, names: Names) -> Drawing | None:
     return dots(rows, f"difference of shares{over(rows)}", names=names)
 
 
-def contrasts(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the change of J from one condition to another."""
-    rows = estimates({"": tables["contrasts"]}, J)
-    change = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
-    rows = rows.assign(panel=(change + "\n" + _designs(rows)).str.strip())
-    return dots(rows, f"change of discrimination J, paired{over(rows)}", names=names)
-
-
 def claimed(tables: Tables, names: Names) -> Drawing | None:
     """Draw how often each evaluator (row) claims the texts of each author (column) as its own."""
     counts = tables["counts"].assign(own=lambda c: c["n"].where(c["predicted"] == c["evaluator"], 0))
@@ -97,14 +88,6 @@ def claimed(tables: Tables, names: Names) -> Drawing | None:
     sums = counts.groupby(["panel", "evaluator", "author"], sort=False)[["own", "n"]].sum().reset_index()
     rows = sums.assign(value=sums["own"] / sums["n"]).rename(columns={"evaluator": "line", "author": "column"})
     return cells(rows, "P(claims the text)", ("evaluator", "author of the text"), names=names)
-
-
-def matrix(tables: Tables, names: Names) -> Drawing | None:
-    """Draw J of every evaluator (row) for every author's name (column)."""
-    rows = estimates(tables, J, author="one")
-    rows = rows[rows["task"].isin(NAMING)]
-    rows = rows.assign(panel=_designs(rows), column=rows["author"], value=rows["estimate"])
-    return cells(rows, "discrimination J", ("evaluator", "author named"), names=names, centred=True)
 
 
 def predictions(tables: Tables, names: Names) -> Drawing | None:
@@ -141,13 +124,6 @@ def readings(tables: Tables, names: Names) -> Drawing | None:
     rows = estimates(tables, "auc_within_prompt")
     rows = rows.assign(panel="", side=rows["condition"].str.removeprefix("reading="))
     return dots(rows, f"AUC within prompts{over(rows)}", names=names, null=0.5, limits=RATES)
-
-
-def gaps(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the AUC of the own likelihood minus that of the words, and of the style, paired by prompt."""
-    rows = estimates({"": tables["gaps"]}, "auc_within_prompt")
-    rows = rows.assign(panel="", side=rows["first"])
-    return dots(rows, f"own likelihood minus the other reading, paired{over(rows)}", names=names)
 
 
 def claims(tables: Tables, names: Names) -> Drawing | None:
@@ -187,37 +163,13 @@ def of_arms(label: str, *statistics: str, author: str = "", null: float | None =
     def form(tables: Tables, names: Names) -> Drawing | None:
         rows = estimates(tables, *statistics, author=author)
         rows = rows[rows["evaluator"] == ""]
-        rounds = rows["condition"].str.replace("=", " ") if rows["condition"].nunique() > 1 else ""
-        line = (rows["task"].map(_arm) + " " + rounds).str.strip()
+        place = {arm: k for k, arm in enumerate(ARMS)}
+        rows = rows.sort_values("task", key=lambda arms: arms.map(place).fillna(len(place)), kind="stable")
+        line = rows["task"].str.replace("_", " ").str.replace(" - ", " − ").str.replace("reask", "second look")
         rows = rows.assign(line=line, panel=rows["statistic"].map(TITLES), side=rows["author"])
-        limits = RATES if null != 0 else None
-        return dots(_by_arm(rows, "line"), f"{label}{over(rows)}", null=null, limits=limits)
+        return dots(rows, f"{label}{over(rows)}", null=null, limits=RATES if null != 0 else None)
 
     return form
-
-
-def turns(tables: Tables, names: Names) -> Drawing | None:
-    """Draw mean scores by turn, with t intervals over the conversations that were judged on it; not of one turn."""
-    scores = tables["verdicts"].dropna(subset="score")
-    if scores["turn"].nunique() < 2:
-        return None
-    rows = scores.assign(panel=scores["arm"].map(_arm)).groupby(["panel", "source", "turn"])["score"]
-    rows = rows.agg(["mean", "std", "size"]).reset_index()
-    half = sps.t.ppf(0.975, (rows["size"] - 1).clip(lower=1)) * rows["std"] / rows["size"] ** 0.5
-    rows = rows.assign(low=(rows["mean"] - half).clip(lower=0), high=(rows["mean"] + half).clip(upper=1))
-    rows = rows.rename(columns={"turn": "x", "mean": "y", "source": "side"})
-    axis = "turn; 95 % t intervals over the conversations judged on it"
-    return steps(_by_arm(rows, "panel"), axis, "mean score", drawn=".")
-
-
-def _arm(name: str) -> str:
-    return name.replace("_", " ").replace(" - ", " − ").replace("reask", "second look")
-
-
-def _by_arm(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return rows in the order of the arms, others as they come."""
-    place = {_arm(arm): k for k, arm in enumerate(ARMS)}
-    return rows.sort_values(column, key=lambda arms: arms.map(place).fillna(len(place)), kind="stable")
 
 
 def of_names(label: str, *statistics: str, **how) -> Callable:
@@ -234,15 +186,13 @@ def of_names(label: str, *statistics: str, **how) -> Callable:
 
 
 KINDS = {  # figures of each kind of result, the main one first
-    "recognition": {f.__name__: f for f in (advantage, forest, claimed, matrix, predictions, roc, contrasts)},
-    "implicit": {"readings": readings, "gaps": gaps},
+    "recognition": {f.__name__: f for f in (advantage, forest, claimed, predictions, roc)},
+    "implicit": {"readings": readings},
     "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
     "jury": {
         "areas": of_arms("share of pairs ordered rightly: .5 is chance", "auc", "paired_accuracy", null=0.5),
         "arms": of_arms("mean score: 0 a program, 1 a person", "mean_score", author="each", null=None),
         "differences": of_arms("paired difference of mean scores", "difference"),
-        "shifts": of_arms("change of scores between rounds", "shift"),
-        "turns": turns,
     },
     "existence": {
         "discrimination": of_names("score of real − of invented names", "discrimination"),

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from selfeval.errors import InputError
-from selfeval.figures.cards import Card
-from selfeval.figures.tables import Records
+from selfeval.figures.tables import Card, Records
 from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of, write_jsonl
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
