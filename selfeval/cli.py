@@ -247,8 +247,8 @@ def models(only_ready: bool) -> None:
 
 def _print_table(frame) -> None:
     """Print a DataFrame, its first column to the left, and what is not known as a question mark."""
-    frame = frame.set_index(frame.columns[0]).rename_axis(index=None, columns=frame.columns[0])
-    click.echo(visible(frame.to_string(na_rep="?", float_format="{:.10g}".format)))
+    frame = frame.astype(object).where(frame.notna(), "?").set_index(frame.columns[0])
+    click.echo(visible(frame.rename_axis(None).to_string(float_format="{:.10g}".format)))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
@@ -270,9 +270,9 @@ def stats() -> None:
     """Count stored replies, their tokens and cost, and failures."""
     import pandas as pd
 
-    names = ["provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced"]
     with _opened() as replies:
-        _print_table(pd.DataFrame(replies.statistics(), columns=names))
+        if rows := replies.statistics():
+            _print_table(pd.DataFrame(rows))
         for outcome, count in replies.outcomes().items():
             click.echo(f"{count} attempts without a reply: {outcome}")
         click.echo(str(replies.path))

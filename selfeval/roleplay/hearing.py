@@ -107,21 +107,26 @@ class Jury:
         if self.judge and isinstance(self.judge, str):
             object.__setattr__(self, "judge", get(self.judge))
 
-    def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
-        """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0).
+    def members(self, arm: str, index: int) -> list[Seat]:
+        """Return the jurors of the index-th conversation (from 0) as they are named.
 
         Several models: each takes one persona per conversation, and over max(jurors, personas) conversations every
         model plays every persona equally often. One model: it takes every persona, and votes once in `independent`.
         """
         ids = [model.id for model in self.jurors]
         seats = [Seat(model, number=ids[:k].count(model.id) + 1) for k, model in enumerate(self.jurors)]
-        if arm != "independent" and len(seats) == 1:
-            seats = [Seat(self.jurors[0], persona) for persona in self.personas]
-        elif arm != "independent":
-            size = max(len(seats), len(self.personas))
-            names = [self.personas[k % len(self.personas)] for k in latin_row(size, "persona", index, 0, self.seed)]
-            seats = [replace(seat, persona=name) for seat, name in zip(seats, names, strict=False)]
-        return [seats[k] for k in latin_row(len(seats), "order", index, turn - 1, self.seed)]
+        if arm == "independent":
+            return seats
+        if len(seats) == 1:
+            return [Seat(self.jurors[0], persona) for persona in self.personas]
+        size = max(len(seats), len(self.personas))
+        names = [self.personas[k % len(self.personas)] for k in latin_row(size, "persona", index, 0, self.seed)]
+        return [replace(seat, persona=name) for seat, name in zip(seats, names, strict=False)]
+
+    def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
+        """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0)."""
+        members = self.members(arm, index)
+        return [members[k] for k in latin_row(len(members), "order", index, turn - 1, self.seed)]
 
 
 def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None:
