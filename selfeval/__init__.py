@@ -63,10 +63,5 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
-def _begin(shell) -> None:
-    """Keep keys out of what a notebook's kernel sends."""
-    import_module("selfeval.keys").guard_kernel(shell)
-
-
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
-    _begin(_shell)
+    import_module("selfeval.keys").guard_kernel(_shell)  # keeps keys out of what it sends

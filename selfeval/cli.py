@@ -465,9 +465,8 @@ main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, h
 
 
 def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
-    import asyncio
-
     from selfeval.asking.client import Client
+    from selfeval.asking.client import run as run_now
     from selfeval.roleplay import commands
     from selfeval.roleplay.hearing import warnings
     from selfeval.roleplay.transcripts import render
@@ -476,9 +475,9 @@ def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float
         async with Client(concurrency, max_cost=max_cost) as client:
             return *await commands.run(client, out, arms, config), client.tally
 
-    held, said, tally = asyncio.run(run())
+    held, said, tally = run_now(run())
     click.echo(visible(str(render(held, said))))
-    for warning in warnings(config["jury_llm_models"], [held.agent_model], arms):
+    for warning in warnings(said):
         click.echo(f"selfeval: {warning}", err=True)
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
     if held.status != "ok":

@@ -62,7 +62,7 @@ def ask(store, jury, conversation, arm="personas", turn=0):
 def ask_all(store, jury, conversations, arms):
     async def run():
         async with Client(4, store) as client:
-            return await hold(client, jury, conversations, arms, label=None), client.tally
+            return await hold(client, jury, conversations, arms), client.tally
 
     return asyncio.run(run())
 
@@ -213,11 +213,10 @@ def test_jurors_of_the_agents_family_are_flagged(store):
     gpt, kimi = "openai/gpt-4.1", "moonshotai/kimi-k2"
     assert same_family(gpt, "openai/gpt-4o") and not same_family(kimi, "openai/gpt-4o")
     assert not same_family(gpt, "human") and not same_family(gpt, "") and same_family(kimi, kimi)
-    [warning] = warnings([gpt, kimi], ["openai/gpt-4o", "human"], ["debate"])
-    assert "openai/gpt-4o" in warning and "openai/gpt-4.1" in warning and "kimi" not in warning
     script = Script()
     [row] = ask(store, alone(script), talk(meta={"agent_model": script.model.id}))
     assert (row["agent"], row["same_family"]) == (script.model.id, True)
+    assert any("judged by its own family" in warning for warning in warnings([row]))
 
 
 def test_a_jury_that_breaks_a_rule_says_which():
@@ -238,7 +237,7 @@ def test_an_answer_that_is_empty_is_not_judged():
     ("arms", "answers", "said"),
     [
         (["debates"], "a", "Unknown name 'debates' in `arms`"), (["debate", "debate"], "a", "given twice"),
-        ("debate", "a", "must be a list of arms"), (["sham"], "a", "have `debate` in `arms`"),
+        (["sham"], "a", "have `debate` in `arms`"),
         (["debate"], " ", "There is nothing to judge"), (["sham", "debate"], "", "judge at least two"),
     ],
 )  # fmt: skip

@@ -95,7 +95,7 @@ def test_a_model_named_three_times_takes_three_seats(server, tmp_path):
     """Its votes are samples of their own: three calls, not one reply three times."""
     fake = server(reply=reply)
     result = selfeval("compare", tmp_path / "c.json", max_turns=1, jury_llm_models=",".join(["openai:j1"] * 3))
-    assert "One model, openai:j1, takes 3 of 3 seats: its votes are samples of one opinion" in result.stderr
+    assert "One model, openai:j1, sat in several seats: its votes are samples of one opinion" in result.stderr
     rows, _ = read_verdicts(tmp_path / "c.json")
     assert {row["juror"] for row in rows} == {"openai:j1", "openai:j1 #2", "openai:j1 #3"}
     assert len(fake.ledger) == 2 + 3 + 6
@@ -117,7 +117,7 @@ def test_an_answer_without_text_costs_no_jury_and_a_failed_one_is_tried_again(se
 
 
 def test_what_is_wrong_is_one_sentence_and_costs_nothing(server, tmp_path):
-    fake, wrong = server(reply=reply), {"`agent-persona` 'suport' is unknown; did you": {"agent_persona": "suport"}}
+    fake, wrong = server(reply=reply), {"`agent-persona` must be one of support, ": {"agent_persona": "suport"}}
     wrong |= {"`jurors` must name": {"jury_llm_models": " , "}}
     wrong |= {"set ANTHROPIC_API_KEY": {"jury_llm_models": "openai:a,anthropic:b"}}
     for sentence, options in wrong.items():

@@ -88,7 +88,6 @@ async def converse(
     seed: int = 0,
     on_exchange: Callable[[Conversation], None] = lambda conversation: None,
     also: Sequence[Model] = (),
-    label: str | None = "turns",
 ) -> list[Conversation]:
     """Have interrogator and agent talk for so many turns (a question and its answer each); return the conversations.
 
@@ -114,8 +113,7 @@ async def converse(
         Conversation(f"{name}.{number}", [], cast.source(persona), meta=meta | {"sample": number})
         for number in range(conversations)
     ]
-    total = turns * conversations
-    with progress(label if conversations else None, total) as bar:
+    with progress("turns" if conversations else None, turns * conversations) as bar:
 
         def heard(so_far: Conversation) -> None:
             bar.update()

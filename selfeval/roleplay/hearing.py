@@ -26,7 +26,7 @@ rows with `role` = "juror".
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 import pandas as pd
@@ -97,7 +97,7 @@ class Jury:
         check_whole("rounds", self.rounds, 1)
         check_whole("seed", self.seed)
         check_at_least("temperature", self.temperature)
-        jurors = [self.jurors] if isinstance(self.jurors, str | Model) and self.jurors else self.jurors
+        jurors = [self.jurors] if isinstance(self.jurors, str | Model) else list(self.jurors)
         for name, given in (("jurors", jurors), ("personas", self.personas)):
             if not given:
                 raise InputError(f"`{name}` must name at least one, got {given!r}.")
@@ -135,20 +135,17 @@ def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None
             raise InputError(f"Unknown name {name!r} in `{field}`, or given twice; known are {', '.join(known)}.")
 
 
-def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) -> list[str]:
-    """Return a sentence for what weakens a jury: one model in many seats, jurors of an agent's family; ids, or names
-    with a number as in the records."""
-    found, seats = [], Counter(juror.partition(" #")[0] for juror in jurors)
-    itself = "debate is one model with itself. Name models of different families in `jurors`."
-    if len(seats) == 1 and set(arms) - {"independent"}:
-        found.append(f"One model, {', '.join(seats)}, sat in all seats: what looks like a {itself}")
+def warnings(said: Sequence[Mapping]) -> list[str]:
+    """Return a sentence for what weakens a jury of these statements: one model in many seats, an agent's family."""
+    votes = [row for row in said if row["role"] == "juror"]
+    seats = Counter(name.partition(" #")[0] for name in dict.fromkeys(row["juror"] for row in votes))
+    debated, found = {row["arm"] for row in votes} != {"independent"}, []
+    itself = "its votes are samples of one opinion, and what looks like a debate is one model with itself"
     for juror, n in seats.items():
-        if n > 1:
-            taken = f"{n} of {len(jurors)} seats: its votes are samples of one opinion, and their {itself}"
-            found.append(f"One model, {juror}, takes {taken}")
-    for agent in dict.fromkeys(agents):
-        if family := [juror for juror in seats if cast.same_family(juror, agent)]:
-            found.append(f"The agent {agent} is judged by its own family ({', '.join(family)}): see `same_family`.")
+        if n > 1 or (len(seats) == 1 and debated):
+            found.append(f"One model, {juror}, sat in several seats: {itself}. Name models of different families.")
+    for agent, juror in dict.fromkeys((row["agent"], row["juror"]) for row in votes if row["same_family"]):
+        found.append(f"The agent {agent} is judged by its own family ({juror}): see `same_family`.")
     return found
 
 
@@ -171,8 +168,7 @@ async def hold(
     client: Client,
     jury: Jury,
     conversations: Sequence[Conversation],
-    arms: Sequence[str] = ("debate",),
-    label: str | None = "verdicts",
+    arms: str | Sequence[str] = ("debate",),
 ) -> list[dict]:
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
@@ -180,8 +176,7 @@ async def hold(
     shows statements of the debate on another conversation of the run (same turn where it has that). Raises `InputError`
     for an unknown arm, an arm given twice, or `sham` without `debate` or a second conversation.
     """
-    if isinstance(arms, str) or not arms:
-        raise InputError(f"`arms` must be a list of arms ({', '.join(ARMS)}), got {arms!r}.")
+    arms = [arms] if isinstance(arms, str) else list(arms)
     _check_names("arms", arms, ARMS)
     turns = [judged_turns(jury.scope, conversation) for conversation in conversations]
     design = [(index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms]
@@ -202,7 +197,7 @@ async def hold(
         bar.update()
         return rows
 
-    with progress(label, len(design)) as bar:
+    with progress("verdicts", len(design)) as bar:
         async with Tasks() as group:
             for key in design:
                 tasks[key] = group.create_task(one(*key))
@@ -276,15 +271,9 @@ class _Hearing:
         self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
         self.said: list[dict] = []
         self.summary = ""
-        self.about = {
-            "conversation_id": conversation.conversation_id,
-            "pair": conversation.meta.get("pair"),
-            "source": conversation.source,
-            "turn": turn,
-            "scope": jury.scope,
-            "arm": arm,
-            "agent": conversation.agent_model,
-        }
+        self.about = {"conversation_id": conversation.conversation_id, "pair": conversation.meta.get("pair")}
+        self.about |= {"source": conversation.source, "turn": turn, "scope": jury.scope, "arm": arm}
+        self.about |= {"agent": conversation.agent_model}
 
     async def run(self) -> list[dict]:
         rows, single = [], self.arm in SINGLE

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from selfeval.errors import InputError
 from selfeval.figures.tables import Card, Records
-from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of, write_jsonl
+from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -120,11 +120,6 @@ class Conversation:
         } | self.meta
 
 
-def write_conversations(path: str | Path, conversations: Iterable[Conversation]) -> None:
-    """Write conversations as JSON lines, whole or not at all; a relative path lies below `data/`."""
-    write_jsonl(data_path(path), [conversation.to_dict() for conversation in conversations])
-
-
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
     """Return the conversations of files: rows {conversation_id, turns: [{speaker, text}], source}, or output files of
     `selfeval roleplay` and `selfeval compare`, also published ones, whose conversation is named after the file.
@@ -204,7 +199,7 @@ def read_judgements(
 def check_not_read(out: str | Path, *sources: Rows) -> None:
     """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
     files = [file for source in sources if are_files(source) for file in _as_list(source)]
-    if data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
+    if out and data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
         raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
 
 
