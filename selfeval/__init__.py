@@ -37,13 +37,8 @@ _FACE = (
     "controls", "plot", "table", "compare", "save", "read_results", "runs", "list_models",
     "list_roles", "hearings",
 )  # fmt: skip
-_HOME = dict.fromkeys(_FACE, ("face", "")) | {
-    "EvalRunner": ("identity", ""),
-    "exchanges": ("roleplay.transcripts", ""),
-    "save_results": ("identity", ""),
-    "show": ("figures.tables", ""),
-    "visible": ("keys", ""),
-}
+_HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results"), "identity")
+_HOME |= {"exchanges": "roleplay.transcripts", "show": "figures.tables", "visible": "keys"}
 _MODULES = ("figures", "models", "stats")
 __all__ = ["DATA", *_HOME, *_MODULES]
 
@@ -54,8 +49,7 @@ def __getattr__(name: str):
         return import_module(f"selfeval.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
-    module, called = _HOME[name]
-    value = globals()[name] = getattr(import_module(f"selfeval.{module}"), called or name)
+    value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
     return value
 
 
