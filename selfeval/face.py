@@ -562,7 +562,7 @@ def hearings(result: Estimates, limit: int = 1) -> None:
 
 
 def plot(result: Estimates, kind: str = "") -> "Drawing | None":
-    """Draw a result: its main figure, or that of a kind ("forest", "matrix", "roc", ...).
+    """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...).
 
     The figure shows itself in a notebook; its `save("figure.pdf")` writes PDF, SVG and PNG. Where a result has nothing
     to draw, a sentence says so.
@@ -693,8 +693,7 @@ def list_models() -> pd.DataFrame:
         price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
         row = {"model": model.id, "name": model.display, "provider": model.provider.name}
         rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
-    listed = pd.DataFrame(rows).assign(ready=lambda table: table["needs"] == "")
-    return listed.sort_values("ready", ascending=False, kind="stable", ignore_index=True)
+    return pd.DataFrame(rows).sort_values("needs", key=lambda needs: needs != "", kind="stable", ignore_index=True)
 
 
 def _needs(model: Model) -> str:

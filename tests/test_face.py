@@ -149,7 +149,7 @@ REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
-    "an unknown figure": (lambda c: se.plot(c.result, "pie"), "forest"),
+    "an unknown figure": (lambda c: se.plot(c.result, "pie"), "claimed"),
     "an unknown statistic": (
         lambda c: se.measure_recognition(c.answers, statistics=["advantag"], n_resamples=9),
         "advantage",

@@ -200,7 +200,7 @@ def verbs(w):
         }),
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
-        "plot": ({"result": w.result}, {"kind": "forest"}),
+        "plot": ({"result": w.result}, {"kind": "claimed"}),
         "table": ({"result": w.jury, "statistics": "auc"}, {"jurors": True}),
         "compare": ({"result": w.result}, {"by": "condition"}),
         "hearings": ({"result": w.jury}, {"limit": 2}),

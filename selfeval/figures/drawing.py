@@ -14,13 +14,14 @@ from selfeval.stats.votes import ARMS
 
 J = "discrimination"
 RATES = (-0.03, 1.03)
-TITLES = {
-    "advantage": "Advantage A", J: "Discrimination J", "corrected_advantage": "Corrected advantage Δ",
-    "peer_corrected": "Peer-corrected D", "claim_discrimination": "Claim discrimination",
-    "susceptibility": "Susceptibility", "abstain": "Abstains", "neutral_right": "Right, unasked",
-    "auc": "AUC, people against models", "paired_accuracy": "The person scores higher",
-    "mean_score": "", "difference": "",
-}  # fmt: skip
+TITLES = {  # of panels; of others the statistic's own name
+    "claim_discrimination": "Claim discrimination",
+    "susceptibility": "Susceptibility",
+    "abstain": "Abstains",
+    "neutral_right": "Right, unasked",
+    "auc": "AUC, people against models",
+    "paired_accuracy": "The person scores higher",
+}
 Tables = Mapping[str, pd.DataFrame]
 Names = Mapping[str, str]
 
@@ -37,16 +38,11 @@ def plot(result: Estimates, kind: str = "") -> Drawing | None:
     return drawn
 
 
-def estimates(tables: Tables, *statistics: str, author: str = "") -> pd.DataFrame:
-    """Return what `dots` draws of the first table: default rows, a panel per statistic and, where several, design.
-
-    author: "" for rows over all authors, else for those of single ones.
-    """
-    rows = default_rows(next(iter(tables.values())), *statistics)
-    rows = rows[(rows["author"] != "") == bool(author)]
-    rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
-    titles = rows["statistic"].map(TITLES) + "\n" + _designs(rows)
-    return rows.assign(line=rows["evaluator"], panel=titles.str.strip())
+def estimates(table: pd.DataFrame, *statistics: str, author: bool = False) -> pd.DataFrame:
+    """Return what `dots` draws of a table: default rows over all authors, or of single ones."""
+    rows = default_rows(table, *statistics)
+    rows = rows[(rows["author"] != "") == author]
+    return pd.concat([rows[rows["statistic"] == name] for name in statistics]).assign(line=rows["evaluator"])
 
 
 def _designs(rows: pd.DataFrame) -> pd.Series:
@@ -69,16 +65,9 @@ def advantage(tables: Tables, names: Names) -> Drawing | None:
     """Draw discrimination of each evaluator, and below it the advantage with its bootstrap interval."""
     table = tables["recognition"]
     second = table[table["method"].eq("bca") | table["estimate"].isna()]
-    rows = pd.concat([estimates({"": part}, what) for part, what in ((table, J), (second, "advantage"))])
+    rows = pd.concat([estimates(part, what) for part, what in ((table, J), (second, "advantage"))])
     rows = rows.assign(panel=_designs(rows), side=rows["statistic"])
     return dots(rows, f"discrimination J, advantage A{over(rows)}", names=names)
-
-
-def forest(tables: Tables, names: Names) -> Drawing | None:
-    """Draw A, J, Δ and D of each evaluator in naming tasks."""
-    naming = tables["recognition"][tables["recognition"]["task"].isin(NAMING)]
-    rows = estimates({"": naming}, "advantage", J, "corrected_advantage", "peer_corrected")
-    return dots(rows, f"difference of shares{over(rows)}", names=names)
 
 
 def claimed(tables: Tables, names: Names) -> Drawing | None:
@@ -104,7 +93,7 @@ def predictions(tables: Tables, names: Names) -> Drawing | None:
 
 def roc(tables: Tables, names: Names) -> Drawing | None:
     """Draw the ROC curve of each evaluator's score for its own texts, with its AUC and interval."""
-    areas = estimates(tables, "auc").dropna(subset="estimate")
+    areas = estimates(tables["recognition"], "auc").dropna(subset="estimate")
     if areas.empty:
         return None
     texts = [f"AUC {a.estimate:.2f}\n[{a.low:.2f}, {a.high:.2f}]\nn {a.n:.0f}" for a in areas.itertuples()]
@@ -121,14 +110,14 @@ def roc(tables: Tables, names: Names) -> Drawing | None:
 
 def readings(tables: Tables, names: Names) -> Drawing | None:
     """Draw how well each reading tells own texts from others': an evaluator's words, its weights, a reader of style."""
-    rows = estimates(tables, "auc_within_prompt")
+    rows = estimates(tables["implicit"], "auc_within_prompt")
     rows = rows.assign(panel="", side=rows["condition"].str.removeprefix("reading="))
     return dots(rows, f"AUC within prompts{over(rows)}", names=names, null=0.5, limits=RATES)
 
 
 def claims(tables: Tables, names: Names) -> Drawing | None:
     """Draw what a model accepts of claims, and how often it names itself unasked."""
-    rows = estimates(tables, "claim_discrimination", "susceptibility", "abstain", "neutral_right")
+    rows = estimates(tables["identity"], "claim_discrimination", "susceptibility", "abstain", "neutral_right")
     rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
     difference = rows["statistic"].isin(["claim_discrimination", "susceptibility"])
     rows = rows.assign(panel=rows["statistic"].map(TITLES), null=difference.map({True: 0.0}))
@@ -137,7 +126,7 @@ def claims(tables: Tables, names: Names) -> Drawing | None:
 
 def acceptance(tables: Tables, names: Names) -> Drawing | None:
     """Draw claim discrimination by family of templates, of which a few allow no more than a hint."""
-    rows = estimates(tables, "claim_discrimination").dropna(subset="estimate")
+    rows = estimates(tables["identity"], "claim_discrimination").dropna(subset="estimate")
     rows = rows[rows["task"].ne("") & rows["condition"].eq("")]
     sizes = rows.groupby("task")["clusters"].agg(["min", "max"])
     span = {name: f"{a:.0f}" if a == b else f"{a:.0f} to {b:.0f}" for name, a, b in sizes.itertuples()}
@@ -157,16 +146,16 @@ def survival(tables: Tables, names: Names) -> Drawing | None:
     return steps(rows.sort_values("x", kind="stable"), axis, "has not flipped", names=names, drawn="post")
 
 
-def of_arms(label: str, *statistics: str, author: str = "", null: float | None = 0.0) -> Callable:
+def of_arms(label: str, *statistics: str, author: bool = False, null: float | None = 0.0) -> Callable:
     """Return the figure of a jury's statistics, a row per arm; author: of people and of models apart."""
 
     def form(tables: Tables, names: Names) -> Drawing | None:
-        rows = estimates(tables, *statistics, author=author)
+        rows = estimates(tables["jury"], *statistics, author=author)
         rows = rows[rows["evaluator"] == ""]
         place = {arm: k for k, arm in enumerate(ARMS)}
         rows = rows.sort_values("task", key=lambda arms: arms.map(place).fillna(len(place)), kind="stable")
         line = rows["task"].str.replace("_", " ").str.replace(" - ", " − ").str.replace("reask", "second look")
-        rows = rows.assign(line=line, panel=rows["statistic"].map(TITLES), side=rows["author"])
+        rows = rows.assign(line=line, panel=rows["statistic"].map(TITLES).fillna(""), side=rows["author"])
         return dots(rows, f"{label}{over(rows)}", null=null, limits=RATES if null != 0 else None)
 
     return form
@@ -176,7 +165,7 @@ def of_names(label: str, *statistics: str, **how) -> Callable:
     """Return the figure of statistics of existence, a panel per form of answer."""
 
     def form(tables: Tables, names: Names) -> Drawing | None:
-        rows = estimates(tables, *statistics)
+        rows = estimates(tables["existence"], *statistics)
         reasons = rows["condition"].str.contains("reasoning=true").map({True: ", with reasons", False: ""})
         asked = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
         rows = rows.assign(panel=asked + reasons, side=rows["statistic"] if len(statistics) > 1 else "")
@@ -186,12 +175,12 @@ def of_names(label: str, *statistics: str, **how) -> Callable:
 
 
 KINDS = {  # figures of each kind of result, the main one first
-    "recognition": {f.__name__: f for f in (advantage, forest, claimed, predictions, roc)},
+    "recognition": {f.__name__: f for f in (advantage, claimed, predictions, roc)},
     "implicit": {"readings": readings},
     "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
     "jury": {
         "areas": of_arms("share of pairs ordered rightly: .5 is chance", "auc", "paired_accuracy", null=0.5),
-        "arms": of_arms("mean score: 0 a program, 1 a person", "mean_score", author="each", null=None),
+        "arms": of_arms("mean score: 0 a program, 1 a person", "mean_score", author=True, null=None),
         "differences": of_arms("paired difference of mean scores", "difference"),
     },
     "existence": {

@@ -19,14 +19,8 @@ BCA = "advantage_bca"  # the advantage with its BCa bootstrap interval
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 
 KEPT = {  # what was made of answers on record that are not in the raw replies
-    "as recorded": (
-        "The answers on record are kept, unverified: right where the replies were cut off when stored; where names "
-        "were filled in for replies without an answer, set `reread: yes`."
-    ),
-    "as read": (
-        "They are taken back: right where names were filled in for replies without an answer; where the replies were "
-        "cut off when stored, set `reread: no`."
-    ),
+    "as recorded": "They are kept, unverified; where names were filled in for no answer, set `reread: yes`.",
+    "as read": "They are taken back; where the replies were cut off when stored, set `reread: no`.",
 }
 
 
