@@ -14,7 +14,6 @@ import pandas as pd
 import papermill  # noqa: F401  which imports our engine for itself
 import pytest
 from conftest import KEY
-from jupyter_client.manager import start_new_kernel
 
 import selfeval as se
 from selfeval import ROOT
@@ -208,30 +207,6 @@ def test_an_interrupted_script_ends_and_buys_nothing_more(script, server, tmp_pa
     _, said = process.communicate(timeout=30)
     assert b"KeyboardInterrupt" in said and KEY.encode() not in said
     assert 1 <= len(fake.ledger) <= 2
-
-
-def test_an_interrupted_cell_ends_buys_nothing_more_and_the_next_one_works(server, tmp_path, monkeypatch):
-    fake = server(latency=60)
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    manager, client = start_new_kernel()
-    try:
-        first = client.execute(CALL, stop_on_error=False)  # it would end what came in meanwhile, too
-        wait_for(lambda: fake.ledger)
-        manager.interrupt_kernel()
-        assert reply_to(client, first)["ename"] == "KeyboardInterrupt"
-        then = client.execute('assert len(se.generate_texts("sim/chance", prompts=2)) == 2')
-        assert reply_to(client, then)["status"] == "ok"
-        assert 1 <= len(fake.ledger) <= 2
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-
-
-def reply_to(client, asked):
-    """Return what a kernel replies to a cell."""
-    while (message := client.get_shell_msg(timeout=60))["parent_header"]["msg_id"] != asked:
-        pass
-    return message["content"]
 
 
 def wait_for(met):

@@ -42,7 +42,8 @@ def estimates(table: pd.DataFrame, *statistics: str, author: bool = False) -> pd
     """Return what `dots` draws of a table: default rows over all authors, or of single ones."""
     rows = default_rows(table, *statistics)
     rows = rows[(rows["author"] != "") == author]
-    return pd.concat([rows[rows["statistic"] == name] for name in statistics]).assign(line=rows["evaluator"])
+    rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
+    return rows.assign(line=rows["evaluator"])
 
 
 def _designs(rows: pd.DataFrame) -> pd.Series:
