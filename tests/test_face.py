@@ -75,19 +75,6 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_a_figure_and_files
     assert json.loads(file.read_text().splitlines()[0], parse_constant=pytest.fail)["existence_score"] is None
 
 
-def test_a_result_of_identity_has_families_conditions_and_pairs(tmp_path):
-    replies = se.ask_identity(["sim/identity-susceptible", "sim/identity-denies-all"], limit=12, turns=1)
-    result = se.measure_identity(replies, n_resamples=20)
-    folder = se.save(result, tmp_path)
-    kept = pd.read_csv(folder / "identity.csv", keep_default_na=False)
-    assert (kept["task"] != "").any() and (kept["condition"] != "").any() and "survival@1" in set(kept["statistic"])
-    pairs = se.compare(result)
-    assert pairs["statistic"].str.startswith("claim_discrimination").all() and len(pairs) == 3
-    assert pairs["estimate"].iloc[0] == pytest.approx(pd.read_csv(folder / "paired.csv")["estimate"].iloc[0], abs=1e-5)
-    assert all(text in pairs._repr_html_() for text in ("Denies all - Susceptible", "p_holm"))
-    assert {"claims", "keyword_match", "regex"} == set(se.compare_scorers(replies)["scorer"])
-
-
 def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result):
     assert isinstance(result, pd.DataFrame) and "<script" not in result._repr_html_()
     one = result.query("task == 'exact_model' and evaluator != 'sim/chance'")
@@ -124,24 +111,15 @@ def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
     assert set(old.conversations["conversation_id"]) == wanted
 
 
-def test_what_texts_give_away(texts):
-    found = se.controls(texts).set_index("author")
-    assert found.loc["sim/perfect", "texts"] == 8 and found["leaks"].between(0, 1).all()
-    assert found["style"].notna().all()
-
-
 # natural first tries --------------------------------------------------------------------------------------------------
 
 WORKS = {
     "prompts as a number": lambda c: se.generate_texts(FLEET, 2),
     "prompts as a file": lambda c: se.generate_texts(FLEET, "prompts.jsonl", limit=2),
     "prompts as texts": lambda c: se.generate_texts(FLEET, ["Write about rain.", "Write about snow."]),
-    "models from the list": lambda c: se.generate_texts(se.list_models().query("model == @FLEET[0]").model, 2),
     "texts as records": lambda c: se.collect_predictions(c.texts.to_dict("records"), limit=1),
     "texts as a file": lambda c: se.collect_predictions(c.path, limit=1),
     "a corpus by name": lambda c: se.collect_predictions("sample", FLEET[0], allow_strangers=True, limit=1),
-    "predictions as records": lambda c: se.measure_recognition(c.answers.to_dict("records"), n_resamples=20),
-    "one task of two": lambda c: se.plot(c.result[c.result["task"] == "binary_self"]).axes,
     "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
 }
 REFUSED = {

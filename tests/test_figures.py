@@ -119,15 +119,6 @@ def test_rates_have_no_null_and_a_legend_names_only_what_is_drawn():
     assert legend(alone) == ["people"] and figures.dots(rows.assign(estimate=np.nan), "x") is None
 
 
-def test_the_trap_is_visible(found):
-    """Always-itself: a full A, and its J is hollow, the interval includes 0; the one that knows is filled."""
-    [ax] = se.plot(found).axes
-    names = dict(zip(ax.get_yticks(), labels(ax), strict=True))
-    drawn = {label: [(x, names[round(y)]) for x, y in points.get_offsets()] for label, points in marks(ax).items()}
-    assert (0, "M1") in drawn["interval includes 0"] and drawn["interval excludes 0"] == [(1, NAMES[0])]
-    assert (1, "M1") in drawn["advantage A, BCa bootstrap interval"]
-
-
 def test_models_are_rows_in_one_order_and_simulated_ones_stand_apart():
     ids = {"vendor/model-0": "sim/perfect", "vendor/model-1": "local/qwen2.5-coder-1.5b",
            "vendor/model-2": "local/smollm2-135m", "vendor/model-3": "mine"}  # fmt: skip

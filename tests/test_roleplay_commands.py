@@ -9,7 +9,6 @@ import json
 import pytest
 from click.testing import CliRunner
 
-import selfeval as se
 from selfeval import cli
 from selfeval.roleplay.transcripts import read_conversations, read_verdicts
 
@@ -52,20 +51,6 @@ def test_the_file_holds_the_last_round_and_a_second_run_costs_nothing(server, tm
     assert "jury on answer 3, debate: " in result.output and len(fake.ledger) == 3 * (2 + 2 * 3)
     assert selfeval("roleplay", out, max_turns=3).exit_code == 0
     assert out.read_bytes() == before and len(fake.ledger) == 24
-
-
-def test_what_a_command_wrote_is_analysed_without_a_call(server, tmp_path):
-    fake, files = server(reply=reply), [tmp_path / "play.json", tmp_path / "both.txt"]
-    assert selfeval("roleplay", files[0], max_turns=2).exit_code == 0
-    assert selfeval("compare", files[1], max_turns=2, seed=1).exit_code == 0
-    calls = len(fake.ledger)
-    talks = se.converse("sim/talker", transcripts=files, replay=True)
-    assert len(talks) == 2 and len(se.exchanges(talks)) == 4
-    result = se.measure_jury(files)
-    debate = [turn["avg_human_score"] for turn in written(files[0])["interaction"]]
-    debate += [turn["new_eval"]["avg_human_score"] for turn in written(files[1])["turns"]]
-    scores = result.tables["verdicts"].query("arm == 'debate'")["score"]
-    assert sorted(scores) == pytest.approx(sorted(debate)) and len(fake.ledger) == calls
 
 
 def test_the_defaults_are_the_published_ones(monkeypatch, tmp_path):
