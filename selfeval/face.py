@@ -194,11 +194,11 @@ def likelihoods(
         rows = records.read_texts(texts, limit)
         chosen = get_all(_authors(rows) if models is None else models)
         able = [model for model in chosen if model.provider.likelihood]
-        unable = ", ".join(repr(model.id) for model in chosen if model not in able)
-        if unable and models is not None:
+        if unable := ", ".join(repr(model.id) for model in chosen if model not in able):
             sentence = f"The server of {unable} gives no log-probabilities of a text"
-            raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
-        _tell([f"No candidates, as their servers give no log-probabilities of a text: {unable}."] if unable else [])
+            if models is not None:
+                raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
+            print(f"{sentence}: no candidate.")
         found = await collect_likelihoods(client, able, rows)
         _keep(out, likelihoods=found)
         return Records(found)

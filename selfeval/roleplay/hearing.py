@@ -251,16 +251,15 @@ async def verdict(
     """
     if turn not in judged_turns(jury.scope, conversation):
         return []
-    hearing = _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn))
-    hearing.peers = [row for row in peers if row["role"] == "juror"]
-    return await hearing.run()
+    return await _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn), peers).run()
 
 
 class _Hearing:
     """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
 
-    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, seats: list[Seat]):
+    def __init__(self, client, jury: Jury, conversation: Conversation, arm: str, turn: int, seats: list[Seat], peers):
         self.client, self.jury, self.arm, self.seats = client, jury, arm, seats
+        self.peers = [row for row in peers if row["role"] == "juror"]
         self.rubrics = {name: cast.rubrics()[name] for name in ("human", *jury.dimensions)}
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
         shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
@@ -350,7 +349,7 @@ class _Hearing:
         """Have the rounds so far summed up; the summary replaces what was said."""
         seat = Seat(self.jury.jurors[0])
         messages = jury_prompts.summary(self.shared, jury_prompts.log_part(self.said, self.summary))
-        response = await self._send(seat, messages)
+        response = await self._ask(seat, messages, reason=None)
         text = verdicts.shorten(without_thinking(response.text))
         if response.status in ("ok", "length") and text:
             self.summary, self.said = text, []
@@ -372,16 +371,14 @@ class _Hearing:
         opened = reason.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")  # of JSON that was cut off
         return verdicts.Verdict(dict.fromkeys(self.tags), opened.strip('" ') if opened != reason else reason)
 
-    async def _ask(self, seat: Seat, messages: list[dict], reason: bool) -> Response:
+    async def _ask(self, seat: Seat, messages: list[dict], reason: bool | None) -> Response:
+        """Return a reply: with a reason before its scores, with scores alone, or (None) in free words."""
         provider = seat.model.provider
-        if not provider.json_schema:
-            return await self._send(seat, messages)
-        form = jury_prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
-        return await self._send(seat, messages, response_format=form)
-
-    async def _send(self, seat: Seat, messages: list[dict], **form) -> Response:
-        tokens = max(jury_prompts.SHORTEST, seat.model.provider.answer_tokens)
-        how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed} | form
+        tokens = max(jury_prompts.SHORTEST, provider.answer_tokens)
+        how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed}
+        if provider.json_schema and reason is not None:
+            length = None if provider.hosted else (20, 80)
+            how["response_format"] = jury_prompts.score_format(self.rubrics, reason=reason, length=length)
         return await self.client.chat(seat.model, messages, sample=seat.number - 1, **how)
 
 
