@@ -39,15 +39,6 @@ def talk(store, asks, answers, **options):
 # conversations --------------------------------------------------------------------------------------------------------
 
 
-def test_many_conversations_are_bought_once_and_a_larger_number_begins_with_them(store, server):
-    fake, told = server(reply=lambda body: f"said {len(body['messages'])}"), []
-    model, kept = get("openai:m"), {"turns": 3, "on_exchange": told.append}
-    made = run(converse, store, model, model, conversations=10, concurrency=4, **kept)
-    assert [len(c.exchanges()) for c in made] == [3] * 10 and len({c.conversation_id for c in made}) == 10
-    assert len(fake.ledger) == 60 and len(told) == 30
-    assert run(converse, store, model, model, conversations=12, **kept)[:10] == made and len(fake.ledger) == 72
-
-
 @pytest.mark.parametrize(
     ("fault", "side", "status", "exchanges", "last"),
     [("filtered", "agent", "ok", 3, "filtered"), ("empty-content", "interrogator", "empty", 1, "empty")],
