@@ -95,7 +95,6 @@ def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_
 
 def test_bad_values_are_one_sentence_before_anything_is_asked(store):
     asked, wrong = [], {"`turns` is 11": {"strategy": "fixed", "turns": 11}, "`temperature`": {"temperature": -1}}
-    wrong |= {"one conversation at a time": {"persona": "person", "conversations": 2}}
     for sentence, options in wrong.items():
         with pytest.raises(InputError, match=re.escape(sentence)):
             talk(store, lambda heard, **_: asked.append(1), lambda heard, **_: asked.append(1), **options)
