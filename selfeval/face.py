@@ -625,7 +625,7 @@ def save(result: Estimates, out: str | Path) -> Path:
     return folder
 
 
-def _kept(folder: str | Path) -> Path:
+def _folder(folder: str | Path) -> Path:
     """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine)."""
     return next((path for path in (records.data_path(folder), HOME / folder) if path.is_dir()), Path(folder))
 
@@ -638,7 +638,7 @@ def read_results(folder: str | Path) -> list[Estimates]:
 def _results(folder: str | Path) -> list[tuple[str, Path]]:
     """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
     main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
-    found = [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    found = [(main[file.name], file) for file in sorted(_folder(folder).rglob("*.csv")) if file.name in main]
     if not found:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return found
@@ -670,7 +670,7 @@ def runs(folder: str | Path) -> pd.DataFrame:
         frame = stats.default_rows(_read_result(kind, csv.parent).tables[kind])
         plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
-        parts.append(frame.assign(result=csv.parent.relative_to(_kept(folder)).as_posix(), kind=kind, **plain))
+        parts.append(frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind, **plain))
     return pd.concat(parts, ignore_index=True)
 
 

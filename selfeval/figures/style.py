@@ -50,12 +50,11 @@ DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"D
 class Drawing(Figure):
     """A figure that shows itself as the last expression of a cell, and writes itself for print."""
 
-    def _ipython_display_(self) -> None:
-        show(self)
-
     def show(self) -> None:
         """Display the figure in a notebook."""
         show(self)
+
+    _ipython_display_ = show
 
     def save(self, path: str | Path) -> list[Path]:
         """Write PDF, PNG and SVG, whichever of them the path ends in."""

@@ -53,7 +53,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 SAID = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}  # behind estimates
 
 
-def said(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
+def texts_behind(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
     """Return as texts what stands behind estimates, as far as there is something to say."""
     names = [name for name in SAID if name in rows and name not in without]
     found = {name: [SAID[name](value) if pd.notna(value) else "" for value in rows[name]] for name in names}
@@ -88,7 +88,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     found = {name: rows[(rows["statistic"] == name) & told] for name in statistics}
     ranked = sorted(found.values(), key=lambda part: (not any(part.get("conclusion", ())), part["p"].isna().all()))
     main = pd.concat([*ranked, rows]).drop_duplicates(index).set_index(index).reindex(wide.index)
-    wide = wide.assign(**said(main, "p_holm"))
+    wide = wide.assign(**texts_behind(main, "p_holm"))
     wide[["n", "clusters"]] = main[["n", "clusters"]]
     wide = wide.reset_index()
     if "evaluator" in wide:
@@ -208,7 +208,7 @@ class Estimates(pd.DataFrame):
             shown = shown.assign(evaluator=[label(name, self.names) for name in shown["evaluator"]])
         text = [estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)]
         pairs = rows["evaluator"].str.contains(" - ", regex=False).any()
-        told = said(rows) if pairs else said(rows, "p_holm")
+        told = texts_behind(rows) if pairs else texts_behind(rows, "p_holm")
         return shown.assign(statistic=rows["statistic"], estimate=text, **told, n=rows["n"], clusters=rows["clusters"])
 
     def drawn(self) -> dict[str, pd.DataFrame]:

@@ -379,14 +379,14 @@ def render(
         passages += [(f"A, question {turn}", question), (f"B, answer {turn}", answer or f"({status})")]
         for arm in dict.fromkeys(row["arm"] for row in mine if row["turn"] == turn):
             heard = [row for row in mine if (row["turn"], row["arm"]) == (turn, arm)]
-            said = "\n".join(_said(row, display) for row in heard)
+            said = "\n".join(_line(row, display) for row in heard)
             passages.append((f"jury on answer {turn}, {arm}: {_number(decide(heard))}", said))
     agent = conversation.agent_model or "a model"
     facts = [("B is", "a person" if agent == "human" else display.get(agent, agent))]
     return Card(f"Conversation {conversation.conversation_id}", facts + passages)
 
 
-def _said(row: Mapping, display: Mapping[str, str]) -> str:
+def _line(row: Mapping, display: Mapping[str, str]) -> str:
     """Return a statement as a line: the round, who, the score and the reason."""
     model, seat, number = row["juror"].partition(" #")
     who = [f"round {row['round']}", row["role"] if row["role"] != "juror" else "", display.get(model, model)]
