@@ -142,8 +142,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     # role-play
     (
         "roleplay/hearing.py",
-        'latin_row(len(seats), "order", index, turn - 1, self.seed)',
-        'latin_row(len(seats), "order", 0, 0, self.seed)',
+        'latin_row(len(members), "order", index, turn - 1, self.seed)',
+        'latin_row(len(members), "order", 0, 0, self.seed)',
     ),
     (
         "roleplay/hearing.py",
@@ -160,17 +160,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         'found = [e._replace(answer=s, status="ok") for e, s in zip(found, said, strict=False)]',
     ),
     # figures and tables
-    (
-        "figures/drawing.py",
-        'rows.groupby(["panel", "source", "turn"])["score"].agg(["mean", "std", "size"])',
-        'rows.groupby(["panel", "turn", "source"])["score"].agg(["mean", "sem", "size"])',
-    ),
-    (
-        "figures/drawing.py",
-        'share = (sums["own"] / sums["n"]).unstack()',
-        'share = (sums["own"] / sums["n"]).unstack(0)',
-    ),
-    ("figures/tables.py", 'return "< 0.001" if p < 0.001 else f"{p:.3f}"', 'return f"{p:.3f}"'),
+    ("figures/drawing.py", 'value=sums["own"] / sums["n"]', 'value=sums["n"] / sums["own"]'),
+    ("figures/tables.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
     ("sweep/file.py", 'and str(old.get("started")) >= after:', "and after is not None:"),
     ("sweep/file.py", "if names and len(names) < len(parts):", "if names and len(names) > len(parts):"),

@@ -13,7 +13,6 @@ import click
 import yaml
 
 from selfeval.errors import SelfevalError
-from selfeval.figures.cards import columns
 from selfeval.keys import visible
 from selfeval.paths import DATA, ROOT, shipped
 
@@ -150,7 +149,6 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
     """
     from selfeval.models import get, get_all
     from selfeval.recognition.design import match_authors
-    from selfeval.recognition.simulated_evaluators import unmarked
     from selfeval.records import read_prompts, read_texts
 
     out = (how.pop("out") or DATA / "runs" / "recognise").absolute()
@@ -163,7 +161,6 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
         match_authors(rows, asked, said)  # raises before anything runs
         if prompts:
             raise click.UsageError("--prompts are to write on, and TEXTS are written; leave out one of them.")
-        click.echo("".join(f"{sentence}\n" for sentence in unmarked(asked, rows)), nl=False)
         variables |= {"limit": limit or 0, "called": called}
     else:
         called = said
@@ -171,9 +168,6 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
         variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit or 20}
     _ = [get(model) for model in called.values() if model]  # likewise
     _run_study("texts" if texts else "recognition", variables, models, out, **how)
-
-
-main.add_command(click.Command("recognize", hidden=True, callback=recognise.callback, params=recognise.params))
 
 
 @main.command()
@@ -187,7 +181,7 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     It judges alone, after a second look, and in a debate.
     """
     variables = {"agent": agent, "jurors": jurors, "people": people}
-    _run_study("jury", variables, [agent, *jurors], out or DATA / "runs" / "jury", **how)
+    _run_study("jury", variables, [agent, *jurors], out, **how)
 
 
 SHOWN = {  # of each kind of result, in the order of the columns
@@ -199,7 +193,9 @@ ASIDE = ["detectable", "p", "clusters"]  # for a table that fits a terminal; the
 NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
 
-def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bool, max_cost: float | None) -> None:
+def _run_study(
+    name: str, variables: dict, ids: list[str], out: Path | None, *, yes: bool, max_cost: float | None
+) -> None:
     """Run a ready study after a question, then print its table, and the paths of its figure and of its report.
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
@@ -212,7 +208,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
 
     for model in ids:
         require(registry.get(model))
-    file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", out.absolute()
+    file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", (out or DATA / "runs" / name).absolute()
     how = {"out": out, "variables": variables, "max_cost": max_cost}
     if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
         sys.exit(1)
@@ -243,7 +239,13 @@ def models(only_ready: bool) -> None:
 
     listed = list_models()
     listed = listed[listed["needs"] == ""] if only_ready else listed
-    click.echo(columns([[name.upper() for name in listed], *listed.astype(object).fillna("?").itertuples(index=False)]))
+    _print_table(listed)
+
+
+def _print_table(frame) -> None:
+    """Print a DataFrame, its first column to the left, and what is not known as a question mark."""
+    frame = frame.astype(object).where(frame.notna(), "?").set_index(frame.columns[0])
+    click.echo(visible(frame.rename_axis(None).to_string(float_format="{:.10g}".format)))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
@@ -263,13 +265,11 @@ def _opened():
 @store.command()
 def stats() -> None:
     """Count stored replies, their tokens and cost, and failures."""
-    rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
+    import pandas as pd
+
     with _opened() as replies:
-        for row in replies.statistics():
-            money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
-            tokens = ("?" if row[name] is None else row[name] for name in ("prompt_tokens", "completion_tokens"))
-            rows.append((row["provider"], row["model"], row["replies"], *tokens, money))
-        click.echo(columns(rows))
+        if rows := replies.statistics():
+            _print_table(pd.DataFrame(rows))
         for outcome, count in replies.outcomes().items():
             click.echo(f"{count} attempts without a reply: {outcome}")
         click.echo(str(replies.path))
@@ -317,7 +317,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
-@click.option("--judge", metavar="ID", help="Model that scores, for a CONFIG with --scoring judge.")
+@click.option("--judge", default="", metavar="ID", help="Model that scores, with --scoring judge.")
 @click.option("--temperature", type=AMOUNT, help="Of the models asked, with a CONFIG; by default 0.7.")
 @click.option(
     "--limit", type=click.IntRange(0), help="Templates of the suite, by default 18; or cases of CONFIG. 0: all."
@@ -332,20 +332,17 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, temp
     model, or a list with one for each of several.
     """
     ids = [model for part in ids for model in part]
-    if config is None:
-        if temperature is not None:
-            raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
-        _run_suite(ids, out or DATA / "runs" / "identity", 18 if limit is None else limit, **options)
-    elif out is None:
+    if config is not None and out is None:
         raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
-    else:
+    if config is not None:
         _run_config(config, ids, out, limit, temperature=0.7 if temperature is None else temperature, **options)
-
-
-def _run_suite(ids: list[str], out: Path, limit: int, *, yes, max_cost, scoring, judge, **options) -> None:
-    """Run the study of the wide suite."""
-    variables = {"models": ids, "limit": limit, "scoring": scoring or "claims", "judge": judge or ""} | options
-    _run_study("identity", variables, [*ids, judge] if judge else ids, out, yes=yes, max_cost=max_cost)
+    elif temperature is not None:
+        raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
+    else:
+        how = {name: options.pop(name) for name in ("yes", "max_cost")}
+        options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}
+        asked = [*ids, options["judge"]] if options["judge"] else ids
+        _run_study("identity", {"models": ids} | options, asked, out, **how)
 
 
 def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, max_cost, **options) -> None:
@@ -359,16 +356,15 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
-    judges = get_all(options["judge"]) if options["judge"] else []
-    if judges and (options["scoring"] or runner.scoring.get("method")) != "judge":
+    if options["judge"] and (options["scoring"] or runner.scoring.get("method")) != "judge":
         raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
-    for model in [*asked, *judges]:  # before the first is paid for
+    for model in [*asked, *get_all(options["judge"])] if options["judge"] else asked:  # before the first is paid for
         require(model)
     check_writable(out)
     with dryrun.counting() as counts:
         runner.run_all(asked, **options)
-        rows = dryrun.prices(counts)
-    if (to_buy := print_calls(rows)) and not yes:
+        to_buy = print_calls(dryrun.prices(counts))
+    if to_buy and not yes:
         _confirm(to_buy)
     found = runner.run_all(asked, max_cost=max_cost, verbose=True, **options)
     save_results(found[0] if len(found) == 1 else found, out)
@@ -462,9 +458,8 @@ main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, h
 
 
 def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
-    import asyncio
-
     from selfeval.asking.client import Client
+    from selfeval.asking.client import run as run_now
     from selfeval.roleplay import commands
     from selfeval.roleplay.hearing import warnings
     from selfeval.roleplay.transcripts import render
@@ -473,9 +468,9 @@ def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float
         async with Client(concurrency, max_cost=max_cost) as client:
             return *await commands.run(client, out, arms, config), client.tally
 
-    held, said, tally = asyncio.run(run())
+    held, said, tally = run_now(run())
     click.echo(visible(str(render(held, said))))
-    for warning in warnings(config["jury_llm_models"], [held.agent_model], arms):
+    for warning in warnings(said):
         click.echo(f"selfeval: {warning}", err=True)
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
     if held.status != "ok":

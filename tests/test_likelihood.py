@@ -95,10 +95,10 @@ def test_a_failed_call_is_made_again_from_its_start(ask, place, fault):
 
 def test_who_gives_no_likelihood_is_named_or_left_out(capsys):
     texts = [written("sim/good", "Rain.", text_id=0), written("sim/chance", "Snow.", text_id=1)]
-    with pytest.raises(InputError, match=r"The provider `sim` of 'sim/good' gives no log-probabilities .*llama\.cpp"):
+    with pytest.raises(InputError, match=r"The server of 'sim/good' gives no log-probabilities .*llama\.cpp"):
         se.likelihoods(texts, "sim/good")
     assert se.likelihoods(texts).empty
-    assert "'sim/chance' gives no log-probabilities of a text: it is no candidate." in capsys.readouterr().out
+    assert "'sim/chance' gives no log-probabilities of a text: no candidate." in capsys.readouterr().out
 
 
 # scores ---------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_every_record_says_what_was_sent_what_was_thought_and_who_served_it(stor
     rows = run(store, lambda client: run_suite(client, [model], arms=["neutral"], limit=1, repeats=1))
     of_call(rows[0], rows[0]["messages"])
     assert rescore(rows) == rows
-    [one] = run(store, lambda client: converse(client, thinker(), thinker(), turns=1, label=None))
+    [one] = run(store, lambda client: converse(client, thinker(), thinker(), turns=1))
     of_call(one.turns[1].more | {"messages": []}, [])
     runner, told = EvalRunner("identity/published.json"), vars(SAID) | {"text": "I am GPT-4 Turbo."}
     details = runner.run(lambda messages, **_: Response(**told), model_id="gpt-4-turbo")["test_results"][0]["details"]
@@ -119,7 +119,7 @@ def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts
     )
     model = models.from_callable(lambda messages, **parameters: next(replies), "own/juror")
     jury = Jury((model,), personas=("linguist",))
-    [row] = run(store, lambda client: hold(client, jury, [Conversation("one", turns)], ["personas"], label=None))
+    [row] = run(store, lambda client: hold(client, jury, [Conversation("one", turns)], ["personas"]))
     assert (row["score"], row["repaired"], row["reasoning"]) == (0.3, True, "2nd.")
     assert row["asked_again"] == ["empty"] and len(row["messages"]) == 1
     write_jsonl(tmp_path / "verdicts.jsonl", [row])
