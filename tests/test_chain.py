@@ -1,15 +1,14 @@
-"""The whole path: from recordings, and against a server that misbehaves."""
+"""The whole path against a server that misbehaves."""
 
 import contextlib
 import json
-import subprocess
 
 import pytest
-from conftest import FULL, PAPERMILL
+from conftest import FULL
 from fake_server import FAULTS, FakeServer
 from written_files import run_notebook
 
-from selfeval import DATA, ROOT, records
+from selfeval import records
 from selfeval.errors import ProviderError
 
 # Faults that a later request need not meet; the others are answers of the model, or stop it for the run by design.
@@ -61,24 +60,3 @@ def until_done(stem, **parameters):
         with contextlib.suppress(AssertionError, ProviderError):
             return run_notebook(stem, **parameters)
     raise AssertionError(f"{stem} does not come to its end")
-
-
-def test_bad_input_is_a_failing_exit_status_of_papermill(tmp_path):
-    """From another folder and with absolute paths, as a user does."""
-    paths = [ROOT / "notebooks" / "01_generate_texts.ipynb", tmp_path / "out.ipynb"]
-    command = [*PAPERMILL, *paths, "-p", "limit", "-1", "-p", "corpus", tmp_path / "corpus"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 1 and "`limit` must be a whole number of at least 0, got -1" in result.stderr
-    assert not (tmp_path / "corpus").exists()
-
-
-def test_the_replies_of_the_sample_reproduce_the_committed_records(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
-    corpus, out = tmp_path / "corpus", tmp_path / "out"
-    run_notebook("01_generate_texts", corpus=str(corpus))
-    assert (corpus / "texts.jsonl").read_bytes() == (DATA / "corpora" / "sample" / "texts.jsonl").read_bytes()
-    run_notebook("02_collect_predictions", corpus=str(corpus), out=str(out))
-    made = sorted(path.name for path in out.iterdir())
-    assert made == ["predictions_binary_self.jsonl", "predictions_exact_model.jsonl"]
-    for name in made:
-        assert (out / name).read_bytes() == (DATA / "predictions" / "sample" / name).read_bytes()
