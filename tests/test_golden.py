@@ -23,7 +23,6 @@ from written_files import run_command, run_notebook  # noqa: E402
 from selfeval.asking.store import KEY, canonical, key_of, read_lines  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
 from selfeval.identity.replies import rescore  # noqa: E402
-from selfeval.predictions import read_predictions  # noqa: E402
 from selfeval.records import read_jsonl  # noqa: E402
 from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 
@@ -165,11 +164,6 @@ def same(a, b):
 # predictions, identity, role-play ------------------------------------------------------------------------------------
 
 
-def test_predictions_are_read_field_by_field():
-    for file in sorted((GOLDEN / "predictions").glob("*/*.jsonl")):
-        same_rows(read_predictions(file).to_dict("records"), rows_of(file), file.name)
-
-
 def test_identity_records_and_result_objects_are_read():
     rows = rows_of("identity", "identity.jsonl")
     same_rows(rescore(rows), rows, "identity.jsonl, read anew from its raw replies")
@@ -197,12 +191,6 @@ def test_the_comparison_writes_the_same_file_again(store, tmp_path):
 def without_clock(values):
     """Return an object of a file without the seconds that a call took."""
     return {name: value for name, value in values.items() if name != "latency"}
-
-
-def test_the_sweep_file_is_read_as_before():
-    now = json.loads(json.dumps(make.runs(GOLDEN / "sweep.yaml")))
-    for one, frozen in zip(now, FACTS["sweep"], strict=True):
-        assert one[:2] == frozen[:2] and same(one[2], frozen[2]), f"{one} was {frozen}"
 
 
 # results --------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import pandas as pd  # noqa: E402
 import pytest  # noqa: E402
 from written_files import run_notebook  # noqa: E402
 
-from selfeval import DATA, ROOT, models, stats, sweep  # noqa: E402
+from selfeval import DATA, ROOT, models, stats  # noqa: E402
 from selfeval.asking.client import Client  # noqa: E402
 from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
@@ -113,7 +113,7 @@ def filled(value, folder: Path):
     return json.loads(text)
 
 
-# notebooks, sweeps, stores --------------------------------------------------------------------------------------------
+# notebooks, stores ----------------------------------------------------------------------------------------------------
 
 
 def parameters(notebook: Path) -> dict:
@@ -122,12 +122,6 @@ def parameters(notebook: Path) -> dict:
     [cell] = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     exec(cell.source, {}, found := {})
     return found
-
-
-def runs(sweep_file: Path) -> list[tuple[str, str, dict]]:
-    """Return (stage, notebook, parameters) of every run of a sweep file."""
-    stages = sweep.load(sweep_file, "/runs").stages
-    return [(stage.name, Path(run.notebook).stem, dict(run.parameters)) for stage in stages for run in stage.runs]
 
 
 def content_of(path: Path) -> tuple[list[dict], dict[str, int]]:
