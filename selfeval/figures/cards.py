@@ -17,7 +17,7 @@ ABOUT = ("role", "speaker", "test_id", "test_type", "passed", "status")  # of on
 COUNT = re.compile(r"[\d$?][\d.,?+/$ –-]*")
 PRE = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:26em;overflow:auto;margin:0;text-align:left"
 LABEL = '<div style="display:flex;gap:1em"><div style="opacity:.65;min-width:9em">{}</div>'
-ROW = f'{LABEL}<pre style="{PRE};word-break:normal;background:none">{{}}</pre></div>'
+ROW = f'{LABEL}<pre style="{PRE};background:none">{{}}</pre></div>'
 CARD = '<div style="border:1px solid rgba(128,128,128,.4);padding:8px 14px;max-width:64em"><b>{}</b>{}</div>'
 
 
