@@ -5,7 +5,6 @@ import json
 import re
 
 import pytest
-import yaml
 
 from selfeval import ROOT
 
@@ -36,22 +35,12 @@ def sentences(path):
     if path.suffix == ".py":
         strings = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
         return [one for one in strings if isinstance(one, str) and " " in one]
-    if path.suffix == ".yaml":
-        return [*leaves(yaml.safe_load(text))]
     if path.suffix == ".ipynb":
         cells = json.loads(text)["cells"]
-        outputs = [output for cell in cells for output in cell.get("outputs", ())]
-        said = [output.get("text") or output.get("data", {}).get("text/markdown", "") for output in outputs]
-        return [
-            "".join(each) for each in [*said, *(cell["source"] for cell in cells if cell["cell_type"] == "markdown")]
-        ]
+        said = [output.get("text", "") for cell in cells for output in cell.get("outputs", ())]
+        prose = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
+        return ["".join(each) for each in (*said, *prose)]
     return [re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)]
-
-
-def leaves(content):
-    if isinstance(content, dict | list):
-        return [leaf for part in (content.values() if isinstance(content, dict) else content) for leaf in leaves(part)]
-    return [str(content)]
 
 
 @pytest.mark.parametrize("path", PLACES, ids=lambda path: path.relative_to(ROOT).as_posix())

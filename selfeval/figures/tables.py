@@ -170,7 +170,7 @@ class Records(pd.DataFrame):
         main = [name for name in MAIN if name in self] if self.shape[1] > FIRST else []  # a few were chosen by hand
         shown = pd.DataFrame(self)[main or list(self)].head(FIRST)
         left = f"{len(self)} rows, {self.shape[1]} columns; the first {len(shown)} and the main ones are shown"
-        return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (len(self) > 0)
+        return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (self.shape != shown.shape)
 
 
 class Estimates(pd.DataFrame):
@@ -230,7 +230,7 @@ def html(frame: pd.DataFrame) -> str:
     """Return a table as HTML with short, escaped cells, and its index if it `says` something; pandas says how short."""
 
     def short(cell):
-        return visible(str(cell)[:width]) if isinstance(cell, str | list | dict) else cell
+        return visible(str(cell)[: width + 1]) if isinstance(cell, str | list | dict) else cell
 
     width = max(WIDTH, pd.get_option("display.max_colwidth") or WIDTH)
     shown, how = frame.map(short).rename(index=short, columns=short), {"na_rep": "", "border": 0, "max_rows": 60}
