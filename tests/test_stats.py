@@ -2,6 +2,7 @@
 
 import re
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -99,6 +100,18 @@ def test_binary_metrics_by_hand():
     assert (first.policy, first.n) == ("answered", 7)
     assert value(table, "discrimination", policy="all") == pytest.approx(1 / 2 - 1 / 4)
     assert value(table, "no_answer_rate") == pytest.approx(1 / 8)
+
+
+def test_published_yes_no_counts_give_the_published_accuracy():
+    """Ten judges, 16 own and 160 other texts each: Davidson et al. 2024, counts recomputed from their raw data."""
+    counts, answers = pd.read_csv(Path(__file__).parent / "data" / "davidson_yesno_counts.csv"), {}
+    for of in counts.itertuples():
+        answers[of.judge, of.judge] = [k < of.hits for k in range(of.n_own)]
+        answers[of.judge, "others"] = [k < of.false_yes for k in range(of.n_other)]
+    table = recognition_table(binary(answers), **FAST)
+    for of in counts.itertuples():
+        assert value(table, "accuracy", of.judge) == pytest.approx(of.published_accuracy, abs=6e-4)
+        assert value(table, "discrimination", of.judge) == pytest.approx(of.hits / of.n_own - of.false_yes / of.n_other)
 
 
 def test_auc_is_the_share_of_pairs_and_nothing_for_a_selection_by_the_replies():
