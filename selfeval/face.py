@@ -25,7 +25,7 @@ from selfeval.recognition.texts import collect_likelihoods, implicit_predictions
 from selfeval.roleplay import cast, conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
 from selfeval.roleplay.verdicts import verdict_scores
-from selfeval.stats.contrasts import predict_authors, read_for_authors
+from selfeval.stats.contrasts import read_for_authors
 
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
@@ -290,8 +290,8 @@ def controls(texts: Rows) -> pd.DataFrame:
         texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
     )
     if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
-        by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
-        style_j = stats.default_rows(by_style, "discrimination").set_index("author")
+        by_style = stats.recognition_table(read_for_authors(rows), n_resamples=1)
+        style_j = stats.default_rows(by_style[by_style["author"] == ""], "discrimination").set_index("evaluator")
         found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
     return found.reset_index()
 

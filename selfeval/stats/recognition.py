@@ -44,7 +44,6 @@ from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, 
 ANSWERED_FIRST = frozenset("overall_accuracy accuracy always_no_accuracy balanced_accuracy f1 position_bias".split())
 FEW_TESTED = 20  # prompts below which Holm's adjustment over several evaluators holds less than it says
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
-DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell; beyond, to first order
 
 
 def recognition_table(
@@ -121,7 +120,7 @@ def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.Da
         measures += [replace(m, labels=m.labels | {"policy": policy}) for m in of_policy]
     how = Settings(how.n_resamples, how.level, how.seed, "text" if tally.note else "prompt")
     about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-    table = write(measures, how, width=2 * len(tally.evaluators) * len(tally.authors), **about)
+    table = write(measures, how, **about)
     answered = table["statistic"].isin(ANSWERED_FIRST) | (tally.task == PAIRWISE)
     answered &= ~table["statistic"].str.endswith("no_answer_rate")
     if len(policies) == 1:  # both policies are one
@@ -295,8 +294,6 @@ def false_rate(tally: Tally, cells: Cells, hit, named, inside) -> Rate:
         cell = (tally.prompt[rows] * size + tally.author[rows]) * size + tally.answer[rows]
         pairs = np.bincount(cell, minlength=tally.n_prompts * size**2).reshape(-1, size, size)
         rate = Rate.of(pairs, cells.n[:, e, :, None]).mean(other & cells.valid[e][:, None], axis=-2)
-        if pairs.size * len(tally.evaluators) > DENSE:
-            rate.at = lambda w, r=rate: (r.value[:, None] + r.contrib.T @ w).astype(np.float32)
         rates.append(rate)
     return stack(rates)
 
