@@ -150,20 +150,18 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
     """
     from selfeval.models import get, get_all
     from selfeval.recognition.design import match_authors
-    from selfeval.recognition.simulated_evaluators import unmarked
     from selfeval.records import read_prompts, read_texts
 
     out = (how.pop("out") or DATA / "runs" / "recognise").absolute()
     said = {name: model for part in authors for name, model in part.items()}
     variables = {"models": models, "authors": said, "corpus": str(texts.absolute() if texts else out / "texts")}
     if texts:
-        asked, rows = get_all(models), read_texts(texts.absolute(), limit or 0)
+        rows = read_texts(texts.absolute(), limit or 0)
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
-        match_authors(rows, asked, said)  # raises before anything runs
+        match_authors(rows, get_all(models), said)  # raises before anything runs
         if prompts:
             raise click.UsageError("--prompts are to write on, and TEXTS are written; leave out one of them.")
-        click.echo("".join(f"{sentence}\n" for sentence in unmarked(asked, rows)), nl=False)
         variables |= {"limit": limit or 0, "called": called}
     else:
         called = said

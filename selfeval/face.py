@@ -19,7 +19,7 @@ from selfeval.identity.suite import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
-from selfeval.recognition import answers, design, existence, simulated_evaluators, texts
+from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
@@ -153,7 +153,6 @@ def collect_predictions(
         judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         rows = await design.shown_texts(client, rows, condition, seed=seed)
-        _tell(simulated_evaluators.unmarked(judges, rows))
         how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
         found = await design.collect_predictions(client, judges, rows, condition, **how)
         for name, answered in found.items() if out and not dryrun.is_counting() else ():

@@ -88,10 +88,10 @@ def test_paraphrases_keep_the_author_and_failures_are_returned():
 def test_controls_take_order_or_length_away_and_leave_the_rest():
     texts = written("perfect", "good", n_prompts=2)
     texts[0] |= {"text": "One two  three.\nFour five", "words": 5}
-    shuffled = controls.changed(texts, "shuffled")
+    shuffled = controls.apply_control(texts, "shuffled")
     assert sorted(shuffled[0]["text"].split()) == sorted(texts[0]["text"].split())
-    assert shuffled[1]["text"] != texts[1]["text"] and shuffled != controls.changed(texts, "shuffled", seed=1)
-    cut = controls.changed(texts, "truncated")
+    assert shuffled[1]["text"] != texts[1]["text"] and shuffled != controls.apply_control(texts, "shuffled", seed=1)
+    cut = controls.apply_control(texts, "truncated")
     assert [t["words"] for t in cut[:2]] == [5, 5] and cut[0]["text"] == texts[0]["text"]
     assert texts[1]["text"].startswith(cut[1]["text"]) and cut[2]["words"] == cut[3]["words"] > 5
 
@@ -386,7 +386,8 @@ def test_simulated_evaluators_answer_every_task_and_our_own_records_are_read_the
 
 def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
     """Equal replies to equal questions are parsed once; what the order shown changes is not equal."""
-    common = {"text_id": 1, "true_model": "lab/a", "evaluator_model": "lab/a", "task_type": "exact_model"}
+    common = {"text_id": 1, "true_model": "lab/a", "evaluator_model": "lab/a", "task_type": "exact_model",
+              "predicted_model": None, "predicted_self": None}
     asked = [(["lab/a", "lab/b"], "names", "lab/b"), (["lab/b", "lab/a"], "names", "lab/b"),
              (["lab/a", "lab/b"], "anonymous", "Author A"), (["lab/b", "lab/a"], "anonymous", "Author A")]  # fmt: skip
     rows = [common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}
