@@ -143,7 +143,9 @@ class Statistic:
     def mapped(self, function: Callable) -> Mapped:
         """Return a monotone function of it."""
         slope = (function(self.value + 1e-6) - function(self.value - 1e-6)) / 2e-6
-        return Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
+        found = Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
+        found.method, found.kish = self.method, self.kish
+        return found
 
     def pick(self, index, there=True) -> Statistic:
         """Return the statistics at an index of the value's axes; NaN where `there` is false."""
@@ -322,14 +324,6 @@ class Mapped(Statistic):
 
     base: Statistic | None = None
     function: Callable | None = None
-
-    @property
-    def method(self) -> str:
-        return self.base.method
-
-    @cached_property
-    def kish(self) -> np.ndarray:
-        return self.base.kish
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""

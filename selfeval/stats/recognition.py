@@ -133,11 +133,6 @@ def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.Da
     return adjusted(table, ["policy", "statistic", table["author"] != "", table["evaluator"] != ""], FEW_TESTED)
 
 
-def _unheard(tally: Tally, m: Measure) -> tuple[np.ndarray, str]:
-    """Return the note of evaluators without an answer, in the shape of a measure of all evaluators."""
-    return np.broadcast_to(np.expand_dims(~tally.heard, [*range(1, m.value.ndim)]), m.value.shape), "no_answer"
-
-
 def measures_of(tally: Tally, policy: str) -> list[Measure]:
     """Return all statistics of a task and condition under a policy.
 
@@ -149,7 +144,8 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
         found += auc_measures(tally.by_place()) if scored and not tally.neutral else []
     else:
         found = (binary_measures if tally.task == BINARY else naming_measures)(heard, policy)
-        found = [replace(m, notes=[*m.notes, _unheard(tally, m)]) for m in found]
+        silent = {1: ~tally.heard, 2: ~tally.heard[:, None]}  # of evaluators; of evaluators and authors
+        found = [replace(m, notes=[*m.notes, (silent[m.value.ndim], "no_answer")]) for m in found]
         found += auc_measures(tally) if scored else []
     if policy == "all":
         rate = Rate.of(tally.count(tally.answer < 0).sum(2), tally.count().sum(2))
