@@ -74,9 +74,9 @@ def recognition_table(
     p on the default row inverts the default interval, so that the two never disagree: of discrimination, advantage,
     corrected_advantage, peer_corrected, family_discrimination and own_minus_neutral against 0, of auc and
     auc_within_prompt against .5. self_accuracy and mean_probability of pairs have the exchange of the own text and the
-    other within a prompt, against .5 (`tests.rearranged_p`). p_holm adjusts p over the evaluators of a task and
+    other within a prompt, against .5 (`inference.rearranged_p`). p_holm adjusts p over the evaluators of a task and
     condition. p_permutation, of discrimination and both AUCs, permutes which author of a prompt is the evaluator
-    (`tests.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
+    (`inference.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
     prompt: authors with unequal numbers of rows, or own answers alike over repeats, would be found out too often (.08
     to .25 of blind evaluators at .05). The second policy is reported where it differs.
 
