@@ -163,18 +163,6 @@ def test_conformity_is_the_slope_on_what_a_juror_has_heard(arm, shown, heard):
     assert (row["estimate"], row["n"]) == (pytest.approx(np.polyfit(distance[known], change[known], 1)[0]), 5)
 
 
-def test_shift_crossing_and_the_kind_of_agreement_by_hand():
-    one = rounds("simultaneous", [[0.2, 0.4, 0.9], [0.3, 0.6, 0.7]])
-    other = rounds("simultaneous", [[0.1, 0.3, 0.5], [0.1, 0.4, 0.2]], conversation_id="1")
-    table = jury_table(pd.concat([one, other]))
-    shift = found(table, "shift")
-    assert (shift["estimate"], shift["condition"]) == (pytest.approx((0.1 / 3 - 0.2 / 3) / 2), "round=2")
-    assert found(table, "absolute_shift")["estimate"] == pytest.approx((0.5 / 3 + 0.4 / 3) / 2)
-    assert found(table, "crossing")["estimate"] == pytest.approx(1 / 6)  # 0.5 is on neither side
-    assert "reliability" in found(table, "alpha", condition="round=1")["note"]
-    assert "consensus" in found(table, "alpha", condition="round=2")["note"]
-
-
 def test_one_model_in_several_personas_has_as_many_seats():
     rng = np.random.default_rng(0)
     frames = [
