@@ -155,10 +155,10 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
     said = {name: model for part in authors for name, model in part.items()}
     variables = {"models": models, "authors": said, "corpus": str(texts.absolute() if texts else out / "texts")}
     if texts:
-        asked, rows = get_all(models), read_texts(texts.absolute(), limit or 0)
+        rows = read_texts(texts.absolute(), limit or 0)
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
-        match_authors(rows, asked, said)  # raises before anything runs
+        match_authors(rows, get_all(models), said)  # raises before anything runs
         if prompts:
             raise click.UsageError("--prompts are to write on, and TEXTS are written; leave out one of them.")
         variables |= {"limit": limit or 0, "called": called}

@@ -19,13 +19,13 @@ from selfeval.identity.suite import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
-from selfeval.recognition import answers, design, existence, simulated_evaluators, texts
+from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together
 from selfeval.roleplay.verdicts import verdict_scores
-from selfeval.stats.contrasts import predict_authors, read_for_authors
+from selfeval.stats.contrasts import read_for_authors
 
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
@@ -169,7 +169,6 @@ def _authors(rows: Sequence[dict]) -> list[str]:
 async def _predictions(client, judges, rows, condition, out, published, how) -> Records:
     """Ask about texts as a condition shows them, keep the answers, and return them."""
     rows = await design.shown_texts(client, rows, condition, seed=how["seed"])
-    _tell(simulated_evaluators.unmarked(judges, rows))
     found = await design.collect_predictions(client, judges, rows, condition, **how)
     for name, answered in found.items():
         _keep(out, **{f"predictions_{name}": answered})
@@ -292,8 +291,8 @@ def controls(texts: Rows) -> pd.DataFrame:
         texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
     )
     if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
-        by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
-        style_j = stats.default_rows(by_style, "discrimination").set_index("author")
+        by_style = stats.recognition_table(read_for_authors(rows), n_resamples=1)
+        style_j = stats.default_rows(by_style[by_style["author"] == ""], "discrimination").set_index("evaluator")
         found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
     return found.reset_index()
 

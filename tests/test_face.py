@@ -87,19 +87,6 @@ def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result):
     assert pairs["evaluator"].str.contains(" - ").all() and pairs["p_holm"].notna().any()
 
 
-def test_simulated_evaluators_say_once_which_texts_they_cannot_know(texts, capsys):
-    se.collect_predictions(texts.head(6))
-    assert "by a mark" not in capsys.readouterr().out
-    foreign = [{"author": "sim/good", "prompt": prompt, "text": f"On {prompt}."} for prompt in ("rain", "snow")]
-    se.collect_predictions([*texts.head(3).to_dict("records"), *foreign], allow_strangers=True)
-    said = capsys.readouterr().out
-    assert said.count("by a mark") == 1 and "2 of 5 texts carry none" in said
-    assert "the answers of sim/perfect, sim/good about these do not depend on who wrote them" in said
-    foreign[1]["author"] = "sim/always-itself"
-    se.collect_predictions(foreign, ["sim/always-itself", "sim/never-itself"], allow_strangers=True)
-    assert "by a mark" not in capsys.readouterr().out  # they always say the same, mark or none
-
-
 def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
     held = se.converse("sim/talker", "sim/talker", turns=1, conversations=3)
     controls = se.converse("sim/talker", people=2, exchanges=1)

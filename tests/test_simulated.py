@@ -9,12 +9,11 @@ from test_client import ask
 from selfeval.asking.request import Request, user
 from selfeval.asking.simulated import Simulated, author_of
 from selfeval.errors import InputError
-from selfeval.models import get
+from selfeval.models import get, models
 from selfeval.recognition.questions import Condition, Question
-from selfeval.recognition.simulated_evaluators import evaluators
 from selfeval.recognition.texts import build_writing
 
-FLEET = evaluators()
+FLEET = [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]
 
 
 def write(author, k):

@@ -243,7 +243,7 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
         if pair.empty:
             continue
         template = pair.index.get_level_values("template_id")
-        found = default_rows(cohen_kappa(pair["scorer"], pair["other"], template, n_resamples=1))
+        found = default_rows(cohen_kappa(pair["scorer"], pair["other"], template))
         row = {"scorer": one, "other": other, "replies": len(pair)}
         for name, *bounds in found[["statistic", "estimate", "low", "high"]].itertuples(index=False):
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), bounds, strict=True))

@@ -255,14 +255,11 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
 
 
 def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the records with a column for each part of an answer, the raw reply as a text, and one of `STATUSES`.
+    """Return the records with the raw reply as a text, and one of `STATUSES`.
 
     A status that says so, or a reply that begins with "ERROR", is an error; another one that we do not know is "ok".
     """
     frame = predictions.copy()
-    for name in ("predicted_model", "predicted_self", "is_correct"):
-        if name not in frame:
-            frame[name] = pd.Series(None, frame.index, object)
     frame["reply"] = raw = frame["reply"].map(_text).astype(object)
     status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
     failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()

@@ -7,7 +7,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import is_computed
@@ -15,7 +15,7 @@ from selfeval.errors import InputError, ProviderError, check_flag, check_whole
 from selfeval.models import Model, display_names, get
 from selfeval.recognition.answers import anonymous
 from selfeval.recognition.questions import TASKS, Condition, Question
-from selfeval.recognition.texts import changed, paraphrase
+from selfeval.recognition.texts import apply_control, paraphrase
 from selfeval.scoring import name_key
 
 
@@ -92,7 +92,7 @@ async def shown_texts(client: Client, texts: Sequence[dict], condition: Conditio
     Raises `ProviderError` where a paraphrase is missing: a design without it would not be balanced.
     """
     if condition.control != "paraphrased":
-        return changed(texts, condition.control, seed)
+        return apply_control(texts, condition.control, seed)
     done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed)
     if failed:
         raise ProviderError(
@@ -267,12 +267,9 @@ def _by_prompt(texts: Sequence[dict]) -> list[list[dict]]:
 
 def _pairs(group: Sequence[dict], evaluator: Model, neutral: bool) -> Iterator[tuple[dict, dict]]:
     """Yield the evaluator's text with each other author's, in both orders; with `neutral` then those of two others."""
-    own, others = [], []
-    for text in group:
-        (own if text["author"] == evaluator.id else others).append(text)
-    for mine in own:
-        for other in others:
-            yield from ((mine, other), (other, mine))
+    own, others = ([text for text in group if (text["author"] == evaluator.id) == mine] for mine in (True, False))
+    for mine, other in product(own, others):
+        yield from ((mine, other), (other, mine))
     for one, other in combinations(others, 2) if neutral else ():
         if one["author"] != other["author"]:
             yield from ((one, other), (other, one))

@@ -12,7 +12,6 @@
 
 import random
 import re
-from collections.abc import Mapping, Sequence
 
 from selfeval.asking.request import blocks
 from selfeval.asking.simulated import ROLES, author_of, write
@@ -22,31 +21,6 @@ from selfeval.recognition import questions
 
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
 _INTRODUCED = re.compile(questions.INTRODUCED.format("(.+)"))
-
-
-def evaluators() -> list[Model]:
-    """Return the registry's simulated evaluators of self-recognition."""
-    return [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]
-
-
-def unmarked(asked: Sequence[Model], texts: Sequence[Mapping]) -> list[str]:
-    """Say, if simulated evaluators that go by the mark are asked about texts without one, that they know none of these.
-
-    Those that claim own and others' texts alike, such as sim/always-itself, answer as they always do.
-    """
-    own = {model.id for model in evaluators() if _goes_by_mark(model.simulation or {})}
-    blind = [model.id for model in asked if model.id in own]
-    without = sum(author_of(text["text"]) is None for text in texts)
-    if not blind or not without:
-        return []
-    return [
-        f"Simulated models know their own texts by a mark that they leave in them. {without} of {len(texts)} texts "
-        f"carry none: the answers of {', '.join(blind)} about these do not depend on who wrote them."
-    ]
-
-
-def _goes_by_mark(rates: Mapping) -> bool:
-    return rates.get("hit") != rates.get("false_claim") or bool(rates.get("skill"))
 
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:

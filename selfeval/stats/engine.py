@@ -28,7 +28,7 @@ from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 from selfeval.errors import InputError, check_whole
 
 BOUND = 1e-12  # a rate this close to 0 or 1 is at it
-CHUNK = 20_000_000  # numbers taken at a time in resampling
+CHUNK = 20_000_000  # numbers drawn at a time in resampling
 TIE = 2e-6  # samples this close are one number: they are in single precision
 LEAST_DF = 7  # degrees of freedom of a rate, unless the clusters leave fewer
 
@@ -143,7 +143,9 @@ class Statistic:
     def mapped(self, function: Callable) -> Mapped:
         """Return a monotone function of it."""
         slope = (function(self.value + 1e-6) - function(self.value - 1e-6)) / 2e-6
-        return Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
+        found = Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
+        found.method, found.kish = self.method, self.kish
+        return found
 
     def pick(self, index, there=True) -> Statistic:
         """Return the statistics at an index of the value's axes; NaN where `there` is false."""
@@ -323,14 +325,6 @@ class Mapped(Statistic):
     base: Statistic | None = None
     function: Callable | None = None
 
-    @property
-    def method(self) -> str:
-        return self.base.method
-
-    @cached_property
-    def kish(self) -> np.ndarray:
-        return self.base.kish
-
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""
         bounds = np.stack([self.function(side) for side in self.base.interval(z)])
@@ -482,14 +476,13 @@ class Settings:
         for name, least, most in (("n_resamples", 1, None), ("seed", 0, 2**63 - 1)):  # a table's column takes no more
             check_whole(name, getattr(self, name), least, most)
 
-    def weights(self, clusters: int, width: int = 1):
+    def weights(self, clusters: int):
         """Yield the bootstrap's weights (clusters, B): how often each resample holds each cluster; the same every time.
 
-        width: how many numbers per resample they will be multiplied into, so that a chunk fits memory. Counting integer
-        draws is four times faster than `rng.multinomial`.
+        Counting integer draws is four times faster than `rng.multinomial`.
         """
         rng = np.random.default_rng(self.seed)
-        step = int(np.clip(CHUNK // max(clusters, width), 1, self.n_resamples))
+        step = int(np.clip(CHUNK // clusters, 1, self.n_resamples))
         for start in range(0, self.n_resamples, step):
             size = min(step, self.n_resamples - start)
             draws = rng.integers(clusters, size=(size, clusters), dtype=np.int32) * np.int64(size)
@@ -498,14 +491,14 @@ class Settings:
             yield counts.reshape(clusters, size).astype(np.float32)
 
 
-def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) -> list[np.ndarray]:
+def bootstrap(statistics: Sequence[Statistic], how: Settings) -> list[np.ndarray]:
     """Return (6, ...) of each statistic over the same clusters: percentile, BCa, where BCa is not defined, no width.
 
     Both from `how.n_resamples` resamples of clusters. BCa: Efron 1987, ties counted half, acceleration from the
     contributions; where the resamples do not vary or all lie on one side of the value it is the percentile interval.
     """
     drawn = [[] for _ in statistics]
-    for weights in how.weights(len(statistics[0].contrib), width) if statistics else ():
+    for weights in how.weights(len(statistics[0].contrib)) if statistics else ():
         for samples, statistic in zip(drawn, statistics, strict=True):
             samples.append(np.asarray(statistic.at(weights), np.float32))
     return [

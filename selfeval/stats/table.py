@@ -61,17 +61,15 @@ class Measure:
         return np.broadcast_to(self.of.n if self.n is None else self.n, self.value.shape)
 
 
-def write(
-    measures: Iterable[Measure], how: Settings, *, width: int = 1, note: str = "", **constant: str
-) -> pd.DataFrame:
+def write(measures: Iterable[Measure], how: Settings, *, note: str = "", **constant: str) -> pd.DataFrame:
     """Return the rows of all measures, in their order; default method first, then percentile and BCa.
 
-    width: see `Settings.weights`. note: of all rows. constant: columns that are the same in all rows. p_holm,
+    note: of all rows. constant: columns that are the same in all rows. p_holm,
     conclusion and detectable are left to `adjusted`, for what is one family of tests differs.
     """
     measures = list(measures)
     drawn = [m for m in measures if m.resampled and len(m.of.contrib) > 1]
-    bounds = dict(zip(map(id, drawn), bootstrap([m.of for m in drawn], how, width), strict=True))
+    bounds = dict(zip(map(id, drawn), bootstrap([m.of for m in drawn], how), strict=True))
     given = dict.fromkeys(COLUMNS[:5], "") | {"level": how.level} | constant
     parts = [part for m in measures for part in _rows(m, how, given, bounds.get(id(m)), note)]
     table = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
@@ -147,13 +145,10 @@ def _flat(columns: Mapping, notes: Sequence[tuple], keep: np.ndarray) -> dict[st
     }
 
 
-def default_rows(table: pd.DataFrame, *statistics: str, by: Sequence[str] = (*DESIGN, *CHANGE)) -> pd.DataFrame:
-    """Return the default row (first policy, first method) of every statistic, or of those that are named.
-
-    by: the columns that say what a row is about, as far as the table has them.
-    """
+def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
+    """Return the default row (first policy, first method) of every statistic, or of those that are named."""
     rows = table[table["statistic"].isin(statistics)] if statistics else table
-    return rows.drop_duplicates([name for name in by if name in rows])
+    return rows.drop_duplicates([name for name in (*DESIGN, *CHANGE) if name in rows])
 
 
 def conclusion(row, chance: float = 0.0) -> str:
