@@ -123,7 +123,7 @@ class MockProvider(Provider):
         check_one_of("response_mode", response_mode, MODES)
         expected = (model_config or {}).get("expected_answers", {})
         name, maker = expected.get("model_names", [model_id])[0], expected.get("provider_name", "mock")
-        self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker, listed=False)
+        self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker)
         other = "claude-sonnet-4-5-20250929" if "gpt" in name.casefold() else "gpt-4-turbo"
         replies = {"": custom_response} if response_mode == "custom" else {}
         self.rates = MODES[response_mode] | {"mistaken_for": other, "replies": replies}
