@@ -10,7 +10,6 @@ benchmarks: `python tests/fake_server.py 0.1 NO`; the first line it prints is th
 
 import asyncio
 import contextlib
-import email.utils
 import hashlib
 import json
 import math
@@ -101,7 +100,6 @@ MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_com
 # name -> (status, body, headers from the seconds to wait): answers that need no good response.
 ANSWERS = {
     "429": (429, RATE, lambda s: {"Retry-After": str(math.ceil(s))}),
-    "429-date": (429, RATE, lambda s: {"Retry-After": email.utils.formatdate(math.ceil(time.time() + s), usegmt=True)}),
     "429-ms": (429, RATE, lambda s: {"Retry-After-Ms": str(round(1000 * s))}),
     "429-none": (429, RATE, None),
     "429-hour": (429, RATE, lambda s: {"Retry-After": "3600"}),

@@ -92,9 +92,6 @@ class Client:
         self._flying = 0  # calls that are sent and not yet stored
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
 
-    def __repr__(self) -> str:
-        return f"Client({self.tally})"
-
     async def __aenter__(self) -> "Client":
         return self
 
@@ -121,7 +118,8 @@ class Client:
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
         stored = self.store.look_up({each.key: each.identity for each in requests if not is_computed(each.model)})
-        responses = [self._served(request, stored) for request in requests]
+        before = {key: Response.from_dict(reply) for key, reply in stored.items()}
+        responses = [self._served(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
             require(model)
@@ -133,7 +131,7 @@ class Client:
 
             async def work(indices: Iterator[int]) -> None:
                 for i in indices:
-                    responses[i] = await self._answer(requests[i])
+                    responses[i] = await self._answer(requests[i], before)
                     bar.update()
 
             async with Tasks() as group:
@@ -146,39 +144,31 @@ class Client:
             self.served[request.model.id] |= {" via ".join(names)} - {""}
         return responses
 
-    def _served(self, request: Request, stored: dict[str, dict]) -> Response | None:
+    def _served(self, request: Request, stored: dict[str, Response]) -> Response | None:
         """Return the stored reply, None where there is none or where it is to be asked for again."""
-        if is_computed(request.model) or request.key not in stored:
-            return None
-        response = Response.from_dict(stored[request.key])
-        if self._wanted_again(request, response):
+        if is_computed(request.model) or request.key not in stored or self._wanted_again(request, stored[request.key]):
             return None
         self.tally.stored += 1
         dryrun.count_stored(request)
-        return response
+        return stored[request.key]
 
     def _wanted_again(self, request: Request, response: Response) -> bool:
         if self.store.replay or response.status not in self._again or len(response.earlier) >= self._times:
             return False
         return not (request.cut_counts and response.status == "length" and response.text.strip())
 
-    async def _answer(self, request: Request) -> Response:
-        """Return the response to a request that is not stored: computed, a stand-in of a dry run, or bought."""
+    async def _answer(self, request: Request, stored: dict[str, Response]) -> Response:
+        """Return the response to a request that is not served: computed, a stand-in of a dry run, or bought."""
         if is_computed(request.model) and not (request.model.call and dryrun.folder()):
             return await self._compute(request)
         if dryrun.folder():
             return dryrun.reply(request, *request.full())
+        before = stored.get(request.key)
         while True:
-            earlier: list[str] = []
-            if self._again and (stored := self.store.get(request.key)):
-                before = Response.from_dict(stored)
-                earlier = [*before.earlier, before.status]
-                if not self._wanted_again(request, before):  # it came meanwhile
-                    self.tally.stored += 1
-                    return before
-            response = await self._place(request, earlier)
-            if not self._wanted_again(request, response):
-                return response
+            earlier = [*before.earlier, before.status] if before else []
+            before = await self._place(request, earlier)
+            if not self._wanted_again(request, before):
+                return before
 
     async def _compute(self, request: Request) -> Response:
         """Return what a simulated model or a function of the user's answers; it is not stored."""

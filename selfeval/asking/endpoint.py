@@ -5,15 +5,12 @@ The OpenAI SDK returns HTTP 200 with an error body, HTML or broken JSON as if it
 
 import asyncio
 import contextlib
-import email.utils
 import errno
 import json
 import math
 import random
 import re
-import sqlite3
 import time
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -159,22 +156,17 @@ def classify(status: int, error: dict, headers) -> Failure:
 def retry_after(headers, error: dict) -> float | None:
     """Return the seconds a provider asks to wait, from its headers or its body, or None.
 
-    Forms: `retry-after-ms`, `retry-after` in seconds or as a date, and OpenRouter's reset time (milliseconds since the
-    epoch) inside the error's metadata.
+    Forms: `retry-after-ms`, `retry-after` in seconds, and OpenRouter's reset time (milliseconds since the epoch) inside
+    the error's metadata.
     """
-    after = headers.get("retry-after")
-    try:
-        reset = ((error.get("metadata") or {}).get("headers") or {}).get("X-RateLimit-Reset")
-        if headers.get("retry-after-ms"):
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        if after and after.replace(".", "", 1).isdigit():
-            return float(after)
-        if after:
-            return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
+    reset = _dict(_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
+    with contextlib.suppress(TypeError, ValueError):  # an unreadable time is the same as none
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+        if seconds := headers.get("retry-after"):
+            return max(0.0, float(seconds))
         if reset:
             return max(0.0, float(reset) / 1000 - time.time())
-    except (TypeError, ValueError, AttributeError):
-        pass  # an unreadable time is the same as none
     return None
 
 
@@ -336,21 +328,22 @@ class Pace:
         """Wait until one more request, of so many tokens, keeps the rates."""
         if any(self._seconds):
             async with self._turn:
-                while (pause := self._store.write(lambda store: self._enter(store, tokens))) > 0:  # noqa: ASYNC110
+                while (pause := self._enter(tokens)) > 0:  # noqa: ASYNC110
                     await asyncio.sleep(pause)
 
     def settle(self, tokens: int) -> None:
         """Correct the estimate by so many tokens, with the next request."""
         self._owed += tokens * self._seconds[1]
 
-    def _enter(self, store: sqlite3.Connection, tokens: int) -> float:
+    def _enter(self, tokens: int) -> float:
         """Take a place now and return 0, or return the seconds until there may be one."""
         now, costs = time.time(), (self._seconds[0], tokens * self._seconds[1])
-        row = store.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone() or (0.0, 0.0)
-        due = [at if at < now + STALE else now for at in (row[0], row[1] + self._owed)]
-        pause = max(0.0, max(due) - now)
-        after = due if pause else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
-        store.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
+        with self._store.change() as store:
+            row = store.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone() or (0, 0)
+            due = [at if at < now + STALE else now for at in (row[0], row[1] + self._owed)]
+            pause = max(0.0, max(due) - now)
+            after = due if pause else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
+            store.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
         self._owed = 0.0
         return pause
 
@@ -369,6 +362,11 @@ class Experience:
     refused: dict[str, str | None] = field(default_factory=dict)  # parameter -> its other name, None: left out
     thinks: bool | None = None  # though it is not marked as such; False: its server has no room for it
     first: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the one call to a model that never answered
+
+    def check(self) -> None:
+        """Raise `Failure` where no further call makes sense."""
+        if self.given_up:
+            raise Failure("given_up", self.given_up)
 
     def learn(self, failure: Failure | None) -> None:
         """Count how a call ended: with a reply (None) or not."""
@@ -422,15 +420,14 @@ class Endpoint:
         Raises `Failure("given_up", detail)` where the model is not worth another call.
         """
         known = self.known[model.id]
-        async with contextlib.AsyncExitStack() as held:
+        async with known.first:
             if not known.answered:
-                async with contextlib.AsyncExitStack() as first:
-                    await first.enter_async_context(known.first)
-                    if not known.answered:
-                        held.push_async_exit(first.pop_all())
-            await held.enter_async_context(self._places)
-            if known.given_up:
-                raise Failure("given_up", known.given_up)
+                async with self._places:
+                    known.check()
+                    yield
+                return
+        async with self._places:
+            known.check()
             yield
 
     async def _turn(self, known: Experience, tokens: int) -> None:
@@ -441,8 +438,7 @@ class Endpoint:
             self.sending += 1
             try:
                 await self.pace.wait(tokens)
-                if known.given_up:
-                    raise Failure("given_up", known.given_up)
+                known.check()
             except BaseException:
                 self.sending -= 1
                 raise
@@ -476,13 +472,7 @@ class Endpoint:
         known = self.known[model.id]
         if self.provider.embedded or known.thinks is False or model.with_room(parameters) == parameters:
             return False
-        if known.thinks is None:
-            known.thinks = True
-            warnings.warn(
-                f"{model.id!r} spent a whole reply on thinking and is given {model.reasoning_tokens} tokens more from "
-                "now on; mark it `reasoning: true` in the registry to spare that request.",
-                stacklevel=2,
-            )
+        known.thinks = True
         return True
 
     async def ask(self, call: Call, note: Callable) -> Response:

@@ -7,14 +7,12 @@ caller's thread. One store per host, then `Store.merge`.
 
 import asyncio
 import contextlib
-import itertools
 import json
 import lzma
 import os
 import re
 import socket
 import sqlite3
-import sys
 import threading
 import time
 import uuid
@@ -26,7 +24,6 @@ from urllib.parse import quote
 import psutil
 
 from selfeval.asking import dryrun
-from selfeval.asking.local import host_folder
 from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
 from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
 from selfeval.files import below_root, replacing
@@ -41,9 +38,6 @@ TABLES = {
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
-# What a file from another hand may hold to act by itself: a trigger, a view, a virtual table.
-ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
-            WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
 OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 OPENING = 5.0  # seconds for a file that another process is just making
 PATIENCE = 60.0  # seconds that a change waits for a locked file
@@ -122,24 +116,13 @@ class Ledger:
     def change(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection inside a transaction that no other process interrupts."""
         with self._turn, self._in_words("written"):
-            connection = self._connect()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with self._connect() as connection:  # which ends the transaction
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
             if time.monotonic() > self._checkpointed + CHECKPOINT:
                 self._checkpointed = time.monotonic()
                 with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-    def write(self, step: Callable):
-        """Return what a step on the connection returns, from one transaction."""
-        with self.change() as connection:
-            return step(connection)
 
     def _connect(self) -> sqlite3.Connection:
         until = time.monotonic() + OPENING
@@ -177,22 +160,16 @@ class Ledger:
         return connection
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new file; refuse one that is not ours, before anything of it is changed."""
-        if acting := connection.execute(ACTING).fetchone():
-            raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
+        """Make the tables of a new file; refuse one that is not ours."""
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
             raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
-        if version == VERSION:
+        with connection:
+            if version < VERSION:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"PRAGMA user_version={VERSION}")
             _make_tables(connection)
-            return
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        if _columns(connection, "claims") == ["key", "owner", "expires"]:  # of 0.1; no process of it is at work
-            connection.execute("DROP TABLE claims")
-        _make_tables(connection)
-        connection.execute(f"PRAGMA user_version={VERSION}")
-        connection.execute("COMMIT")
 
     def _disconnect(self) -> None:
         if self._connection:
@@ -210,12 +187,8 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     for table, columns in TABLES.items():
         connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
         names = [column.split()[0] for column in columns]
-        if _columns(connection, table) != names:
+        if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != names:
             raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
@@ -322,7 +295,7 @@ class Store(Ledger):
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
     def __repr__(self) -> str:
-        return f"Store({below_root(self.path)!r}{', replay=True' if self.replay else ''})"
+        return f"Store({below_root(self.path)!r})"
 
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
@@ -402,7 +375,8 @@ class Store(Ledger):
         cannot fit.
         """
         while True:
-            response, owner = self.write(lambda connection: self._claim(connection, key, ceiling, amount))
+            with self.change() as connection:
+                response, owner = self._claim(connection, key, ceiling, amount)
             if not owner:
                 return response
             await asyncio.sleep(0.1)
@@ -438,20 +412,14 @@ class Store(Ledger):
         A reply that cannot be written is put into an export file, which the `StoreError` names.
         """
         text = json.dumps(response, allow_nan=False)
-
-        def step(connection: sqlite3.Connection) -> None:
-            values = (key, request, text, time.time())
-            connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-            self._end(connection, key, ceiling, response.get("cost"))
-
         try:
-            self.write(step)
-        except BaseException as error:  # also the end of the process: it was paid for
-            self._keep(export_line(key, request, text).encode(), error)
-            if isinstance(error, StoreError):
-                raise self.failure from error
-            _say(str(self.failure))
-            raise
+            with self.change() as connection:
+                values = (key, request, text, time.time())
+                connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
+                self._end(connection, key, ceiling, response.get("cost"))
+        except StoreError as error:
+            self.failure = self._rescue(export_line(key, request, text), error)
+            raise self.failure from error
         finally:
             in_flight.discard(f"{self.path} {key}")
 
@@ -485,18 +453,15 @@ class Store(Ledger):
     def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
         connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000]))
 
-    def _keep(self, line: bytes, error: BaseException) -> None:
-        """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
-        said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
-        lost = " A reply that was paid for is lost, since there is no room beside it either."
-        for folder in (self.path.parent, host_folder()):
-            file = folder / f"{self.path.name}.unwritten-{time.time_ns()}.jsonl"
-            with contextlib.suppress(OSError):
-                file.write_bytes(line)
-                files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
-                lost = f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
-                break
-        self.failure = StoreError(said + lost)
+    def _rescue(self, line: str, error: StoreError) -> StoreError:
+        """Put a reply that cannot be written into an export file beside the store; return the error that names it."""
+        file = self.path.with_name(f"{self.path.name}.unwritten-{time.time_ns()}.jsonl")
+        try:
+            file.write_text(line, encoding="utf-8")
+        except OSError:
+            return StoreError(f"{error} A reply that was paid for is lost, since there is no room beside it either.")
+        files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
+        return StoreError(f"{error} Then run the same again, after `selfeval store import {files}`, which adds it.")
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -515,23 +480,18 @@ class Store(Ledger):
         if path.resolve() == self.path.resolve():
             raise InputError(f"{path} is the store itself; name another host's.")
         other = Ledger(path)
-        other.remedy = "Name another one."
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
             return self._add((*checked(path, *row[:3]), row[3]) for row in rows)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
-        count = itertools.count()
-
-        def step(connection: sqlite3.Connection) -> int:
-            before = connection.total_changes
-            counted = (row for row, _ in zip(rows, count, strict=False))
-            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", counted)
-            return connection.total_changes - before
-
-        new = self.write(step)
-        return new, next(count) - new
+        new = known = 0
+        with self.change() as connection:
+            for row in rows:
+                added = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row).rowcount
+                new, known = new + added, known + 1 - added
+        return new, known
 
     def export_file(self, path: Path, like: str = "%") -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
@@ -551,12 +511,6 @@ class Store(Ledger):
         return number
 
 
-def _say(text: str) -> None:
-    """Print a line to the terminal, if there still is one."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(f"selfeval: {text}", file=sys.stderr, flush=True)
-
-
 def _folder(given: Path | str) -> Path:
     """Return the folder of recordings that `SELFEVAL_REPLAY` names: a relative one from the repository's root."""
     folder = HOME / Path(given).expanduser()
@@ -570,10 +524,6 @@ def place(path: Path | str | None = None) -> Path:
     given = os.environ.get("SELFEVAL_STORE") if path is None else path
     if given is None:
         return DATA / "store" / "responses.sqlite"
-    if not str(given).strip() or str(given) == ":memory:":
-        raise InputError(
-            f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
-        )
     return HOME / Path(given).expanduser()
 
 
