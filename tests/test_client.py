@@ -151,7 +151,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     asked = [said(entry["body"]) for entry in fake.ledger]
     for fault, response in got.items():
         if fault not in SLOW:
-            assert asked.count(fault) == (endpoint.ATTEMPTS["transient"] if fault in NO_ANSWER else 1)
+            assert asked.count(fault) == (endpoint.ATTEMPTS if fault in NO_ANSWER else 1)
         assert bool(response.error) == (response.status == "error")
     assert {fault: r.text for fault, r in got.items() if r.text} == {
         "cut": "An answer that was cut o",
@@ -175,7 +175,7 @@ def test_a_service_that_never_answers_is_given_up_after_three_calls(store, serve
     fake = server(faults=lambda i, body: "drop")
     responses, tally = ask(store, questions(mine(registry, fake, deadline=60), 200))
     assert tally.failed == 200 and "connection failed" in responses[0].error
-    assert store.outcomes()["transient"] == len(fake.ledger) == 3 * endpoint.ATTEMPTS["transient"]
+    assert store.outcomes()["transient"] == len(fake.ledger) == 3 * endpoint.ATTEMPTS
 
 
 MUTANTS = (None, 5, -1, 1.5, True, "x", [], [None], {"x": 1}, [[["y"]]])
@@ -207,7 +207,7 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
             node = node[key]
         node[path[-1]] = mutant
         bodies.append(json.dumps(body))
-    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
+    monkeypatch.setattr(endpoint, "ATTEMPTS", 1)
     monkeypatch.setattr(endpoint, "UNPROVEN", 10_000)
     monkeypatch.setattr(endpoint, "IN_A_ROW", 10_000)
     with Raw(bodies) as fake:
@@ -493,7 +493,7 @@ def test_chains_of_single_calls_share_the_places_and_each_reply_is_on_disk_befor
         for step in range(3):
             request = Request(model, user(f"chain {name}, step {step}"))
             await client.chat(request.model, request.messages)
-            assert store.get(request.key)
+            assert store.look_up({request.key: ""})
 
     flying = Flying(then=then)
     fake = server(reply=flying.leaves, faults=flying.arrives)

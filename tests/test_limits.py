@@ -182,7 +182,7 @@ def test_a_ceiling_is_a_number_of_dollars(store, text, monkeypatch):
 
 
 def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
-    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
+    monkeypatch.setattr(endpoint, "ATTEMPTS", 1)
     fake = server(faults=lambda i, body: "500" if i >= 20 and body["model"] == "m" else None)
     bad = mine(registry, fake)
     responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)

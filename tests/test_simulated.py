@@ -94,7 +94,7 @@ def test_an_unknown_parameter_of_the_simulation_is_an_error(store, registry):
         ask(store, [Request(get("sim/odd"), user("q"))])
 
 
-def test_a_role_that_nothing_imported_plays_is_one_sentence(registry):
+def test_a_role_that_nobody_plays_is_one_sentence(registry):
     registry("models: [{id: sim/poet, display: Poet, simulation: {role: poet}}]")
-    with pytest.raises(InputError, match="'sim/poet' has the role 'poet', which nobody plays here"):
+    with pytest.raises(InputError, match=r"`role` of 'sim/poet' must be one of .*, got 'poet'"):
         Simulated(get("sim/poet"))

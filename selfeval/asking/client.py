@@ -199,10 +199,6 @@ class Client:
         """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
         model, (messages, parameters) = request.model, request.full()
         key, thought = stored_key(request.key, len(earlier)), False
-
-        def note(failure: Failure) -> None:
-            self.store.record_attempt(key, failure.outcome, failure.detail)
-
         while True:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
@@ -213,7 +209,7 @@ class Client:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
             with self._in_flight(key, amount):
-                response = await endpoint.ask(Call(model, messages, parameters, allowed, sum(tokens)), note)
+                response = await endpoint.ask(Call(key, model, messages, parameters, allowed, sum(tokens)))
                 self.tally.count(response)
                 if self.ceiling:
                     self.ceiling.learn(model, response.cost)
@@ -248,14 +244,10 @@ def require(model: Model) -> None:
         return
     if provider.embedded:
         local.model_file(provider)
-    elif provider.keys and not provider.key:
+    elif provider.keys and not (provider.key and provider.key.isascii()):
         raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
-            "the environment or in a .env file beside README.md."
-        )
-    elif not (provider.key or "").isascii():
-        raise ProviderError(
-            f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
+            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key in plain letters: set "
+            f"{provider.keys[0]} in the environment or in a .env file beside README.md."
         )
     elif not ADDRESS.match(provider.url or ""):
         raise ProviderError(

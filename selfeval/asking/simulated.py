@@ -32,10 +32,7 @@ class Simulated:
         self.model, self.rates, self.sample, self.seed = model, dict(model.simulation or {}), sample, seed
         role = self.rates.pop("role", None) or "recognition"
         if role not in ROLES:
-            raise InputError(
-                f"The simulated model {model.id!r} has the role {role!r}, which nobody plays here; `import "
-                "selfeval.recognition`, `selfeval.identity` or `selfeval.roleplay`, whichever has that name, first."
-            )
+            raise InputError(f"`role` of {model.id!r} must be one of {', '.join(ROLES)}, got {role!r}.")
         self.reply = ROLES[role]
 
     def __call__(self, messages: list[dict], **parameters) -> Response:

@@ -26,7 +26,7 @@ import psutil
 from selfeval.asking import dryrun
 from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
 from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
-from selfeval.files import below_root, replacing
+from selfeval.files import replacing
 from selfeval.models import Model
 from selfeval.paths import DATA, HOME
 
@@ -38,8 +38,6 @@ TABLES = {
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
-OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-OPENING = 5.0  # seconds for a file that another process is just making
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
 ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
@@ -81,10 +79,6 @@ def has_ended(owner: str, since: float) -> bool:
 class Ledger:
     """One SQLite file that many processes change in short transactions."""
 
-    remedy = (  # where it is damaged or not ours
-        "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
-    )
-
     def __init__(self, path: Path):
         self.path = path
         self._connection: sqlite3.Connection | None = None
@@ -102,9 +96,7 @@ class Ledger:
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise StoreError(f"{what} Another process holds it: end that one.") from error
             self._disconnect()
-            room = code in OF_THE_DISK or isinstance(error, OSError)
-            remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
-            raise StoreError(f"{what} {remedy}") from error
+            raise StoreError(f"{what} Make room, check its permissions, or name another file.") from error
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -125,7 +117,7 @@ class Ledger:
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _connect(self) -> sqlite3.Connection:
-        until = time.monotonic() + OPENING
+        until = time.monotonic() + PATIENCE
         while self._connection is None:
             with self._in_words("opened"):
                 try:
@@ -294,9 +286,6 @@ class Store(Ledger):
         self._lines: dict[Path, dict[str, tuple[Path, int, bytes]]] = {}  # of recorded folders that were read
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
-    def __repr__(self) -> str:
-        return f"Store({below_root(self.path)!r})"
-
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
         super().close()
@@ -312,10 +301,6 @@ class Store(Ledger):
             if line := self._lines[folder].get(key):
                 return line
         return None
-
-    def get(self, key: str) -> dict | None:
-        """Return the stored reply to a request, or None; see `look_up`."""
-        return self.look_up({key: ""}).get(key)
 
     def look_up(self, requests: Mapping[str, str]) -> dict[str, dict]:
         """Return {key: reply} of the requests that have one stored; {key: the request as canonical JSON}.
@@ -339,7 +324,7 @@ class Store(Ledger):
                         served[key] = json.loads(found[each])
                     if served[key].get("status", "ok") not in UNANSWERED:
                         break
-            if self.replay and request and key not in served:
+            if self.replay and key not in served:
                 lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
                 raise ReplayMiss(difference(json.loads(request), [json.loads(read_line(*line)[1]) for line in lines]))
         return served
@@ -385,26 +370,18 @@ class Store(Ledger):
         """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
         if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
             return json.loads(stored[0]), ""
-        query, values = "SELECT key, owner, since, amount, purse FROM claims WHERE key = ?", [key]
-        if ceiling:
-            query, values = f"{query} OR purse = ?", [key, ceiling.name]
-        for held, owner, since, reserved, purse in connection.execute(query, values).fetchall():
+        name, query = ceiling and ceiling.name, "SELECT * FROM claims WHERE key = ? OR purse = ?"
+        for held, owner, since, reserved, purse in connection.execute(query, (key, name)).fetchall():
             if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
-                self._abandon(connection, held, owner, reserved, purse)
+                self._note(connection, held, "abandoned", f"in flight when {owner} ended")
+                self._end(connection, held, owner, purse, reserved)  # it may have been spent
             elif held == key:
                 return None, owner
         if ceiling and (holder := ceiling.holder(connection, amount)):
             return None, holder
-        reserved = (amount, ceiling.name) if ceiling else (None, None)
-        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (key, own_name(), time.time(), *reserved))
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (key, own_name(), time.time(), amount, name))
         in_flight.add(f"{self.path} {key}")
         return None, ""
-
-    def _abandon(self, connection, key: str, owner: str, amount: float | None, name: str | None) -> None:
-        """End the claim of a process that died; what it reserved counts as spent, since it may have been."""
-        self._note(connection, key, "abandoned", f"in flight when {owner} ended")
-        connection.execute("DELETE FROM claims WHERE key = ?", (key,))
-        self._book(connection, name, amount)
 
     async def put(self, key: str, request: str, response: dict, ceiling: Ceiling | None = None) -> None:
         """Store a reply to a canonical request, book its cost and end its claim.
@@ -416,7 +393,7 @@ class Store(Ledger):
             with self.change() as connection:
                 values = (key, request, text, time.time())
                 connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-                self._end(connection, key, ceiling, response.get("cost"))
+                self._end(connection, key, own_name(), ceiling and ceiling.name, response.get("cost"))
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)
             raise self.failure from error
@@ -434,16 +411,14 @@ class Store(Ledger):
         with contextlib.suppress(StoreError), self.change() as connection:
             if outcome:
                 self._note(connection, key, outcome, detail)
-            self._end(connection, key, ceiling, cost)
+            self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
 
-    def _end(self, connection: sqlite3.Connection, key: str, ceiling: Ceiling | None, cost: float | None) -> None:
-        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, own_name()))
-        self._book(connection, ceiling and ceiling.name, cost)
-
-    def _book(self, connection: sqlite3.Connection, name: str | None, cost: float | None) -> None:
-        if name and cost:
+    def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
+        """End a claim and book what its call cost."""
+        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
+        if purse and cost:
             query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
-            connection.execute(query, (name, cost))
+            connection.execute(query, (purse, cost))
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
         """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
@@ -477,8 +452,6 @@ class Store(Ledger):
 
         Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
         """
-        if path.resolve() == self.path.resolve():
-            raise InputError(f"{path} is the store itself; name another host's.")
         other = Ledger(path)
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
