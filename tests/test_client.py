@@ -335,7 +335,7 @@ def test_a_missing_key_fails_before_the_first_call_of_any_model(store, server, r
     assert [r.status for r in responses] == ["ok"] * 3 and tally.stored == 3
 
 
-@pytest.mark.parametrize("fields", ["", "base_url: 'localhost:8000/v1'", "base_url: 'http://[::1'"])
+@pytest.mark.parametrize("fields", ["", "base_url: 'localhost:8000/v1'"])
 def test_no_address_is_an_error_and_not_another_providers(store, registry, fields):
     registry(f"providers:\n  mine: {{{fields}}}\n")
     with pytest.raises(ProviderError, match=r"`mine`, whose `base_url` must be an address"):

@@ -5,14 +5,13 @@ import contextlib
 import inspect
 import json
 import os
-import re
 import sys
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
@@ -24,7 +23,6 @@ from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, 
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
-ADDRESS = re.compile(r"https?://([^/@]*@)?([\w.-]+|\[[\da-f:.]+\])(:[1-9]\d*)?(/|$)", re.I)
 
 
 @dataclass
@@ -67,7 +65,7 @@ class Tally:
 tallies: list[Tally] = []  # of all clients of this process: a notebook may use several
 
 
-class Client:
+class Client(contextlib.AbstractAsyncContextManager):
     """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
 
     The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
@@ -91,9 +89,6 @@ class Client:
         self.served: dict[str, set[str]] = defaultdict(set)  # model id -> which endpoints its replies come from
         self._flying = 0  # calls that are sent and not yet stored
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
-
-    async def __aenter__(self) -> "Client":
-        return self
 
     async def __aexit__(self, *_) -> None:
         await self.close()
@@ -158,9 +153,15 @@ class Client:
         return not (request.cut_counts and response.status == "length" and response.text.strip())
 
     async def _answer(self, request: Request, stored: dict[str, Response]) -> Response:
-        """Return the response to a request that is not served: computed, a stand-in of a dry run, or bought."""
+        """Return the response to a request that is not served: computed, a stand-in of a dry run, or bought.
+
+        What a simulated model or a function of the user's answers is not stored, unless the function says so.
+        """
         if is_computed(request.model) and not (request.model.call and dryrun.folder()):
-            return await self._compute(request)
+            self.tally.simulated += 1
+            response = await ask_callable(request.model.call or partial(simulated.answer, request), *request.full())
+            self.tally.failed += response.status == "error"
+            return response
         if dryrun.folder():
             return dryrun.reply(request, *request.full())
         before = stored.get(request.key)
@@ -169,14 +170,6 @@ class Client:
             before = await self._place(request, earlier)
             if not self._wanted_again(request, before):
                 return before
-
-    async def _compute(self, request: Request) -> Response:
-        """Return what a simulated model or a function of the user's answers; it is not stored."""
-        self.tally.simulated += 1
-        function = request.model.call or simulated.Simulated(request.model, request.sample, request.seed)
-        response = await ask_callable(function, *request.full())
-        self.tally.failed += response.status == "error"
-        return response
 
     async def _place(self, request: Request, earlier: list[str]) -> Response:
         """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
@@ -249,7 +242,7 @@ def require(model: Model) -> None:
             f"The model {model.id!r} is served by `{provider.name}`, which needs an API key in plain letters: set "
             f"{provider.keys[0]} in the environment or in a .env file beside README.md."
         )
-    elif not ADDRESS.match(provider.url or ""):
+    elif not (provider.url or "").startswith(("http://", "https://")):
         raise ProviderError(
             f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
             f"http://127.0.0.1:8000/v1, got {provider.url!r}."
@@ -316,8 +309,7 @@ class Asking(TypedDict, total=False):
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
     """Refuse keywords that a verb does not take in one sentence, and explain those of `Asking` in its help."""
-    known = [*inspect.signature(function).parameters, *Asking.__annotations__]
-    known.remove("asking")
+    known = [*[*inspect.signature(function).parameters][:-1], *Asking.__annotations__]
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
@@ -358,7 +350,10 @@ def run(coroutine):
 
     An interrupt cancels it: nothing more is bought, and what is in flight is given up.
     """
-    if not _in_loop():
+    around = None
+    with contextlib.suppress(RuntimeError):
+        around = asyncio.get_running_loop()
+    if not around:
         return asyncio.run(coroutine)
     started: Future = Future()
 
@@ -379,10 +374,3 @@ def run(coroutine):
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-
-
-def _in_loop() -> bool:
-    try:
-        return bool(asyncio.get_running_loop())
-    except RuntimeError:
-        return False

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from selfeval import models
 from selfeval.asking.request import Request, Response, estimate, is_computed
+from selfeval.asking.simulated import WORDS
 from selfeval.models import Model
 
 COUNTS = "stored to_buy prompt_tokens_low prompt_tokens_high reply_tokens_low reply_tokens_high".split()
@@ -117,9 +118,6 @@ def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
     wanted = re.search(r"(\d+) words", str(messages[-1]["content"]))
     length = min(int(wanted[1]) if wanted else 12, 5000)
     return " ".join([f"Stand-in {draw.random()}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]) + "."
-
-
-WORDS = "the a river morning engine garden letter window market quiet bridge winter keeps follows opens story".split()
 
 
 def _instance(schema: dict, draw: random.Random):

@@ -41,11 +41,8 @@ THOUGHT = re.compile(
 
 
 def _finite(text: str) -> float | None:
+    """Read a number that no file can hold (NaN, 1e999) as null: it costs one field, not the reply around it."""
     return value if math.isfinite(value := float(text)) else None
-
-
-# A number that no file can hold (NaN, Infinity, 1e999) is read as null: it costs one field, not the reply around it.
-DECODER = json.JSONDecoder(parse_constant=lambda name: None, parse_float=_finite)
 
 
 class Failure(Exception):
@@ -97,7 +94,8 @@ def read_body(response, key: str = "") -> dict:
     key: the provider's, which does not come back in the body.
     """
     try:
-        body = _without(key, DECODER.decode(response.content.decode("utf-8-sig")))
+        text = response.content.decode("utf-8-sig")
+        body = _without(key, json.loads(text, parse_constant=lambda name: None, parse_float=_finite))
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
@@ -261,7 +259,7 @@ async def post_likelihood(client, url, body: dict):
     response = await _send(client, tokenizer, {"content": text, "add_special": False, "parse_special": False})
     if response.status_code != 200:
         return response
-    ids = DECODER.decode(response.text)["tokens"]
+    ids = json.loads(response.text)["tokens"]
     sent |= {"messages": body["messages"][:-1], "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids)}
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
     response = await _send(client, url, sent)

@@ -41,6 +41,9 @@ TABLES = {
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
 ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
+CENT = 1e-9  # dollars that rounding makes or leaves
+in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
 
 
 # who holds a claim ----------------------------------------------------------------------------------------------------
@@ -73,17 +76,106 @@ def has_ended(owner: str, since: float) -> bool:
         return True
 
 
-# the file -------------------------------------------------------------------------------------------------------------
+# the ceiling ----------------------------------------------------------------------------------------------------------
 
 
-class Ledger:
-    """One SQLite file that many processes change in short transactions."""
+class Ceiling:
+    """US dollars that all processes of a store may spend under one name: each claim reserves what its call can cost.
 
-    def __init__(self, path: Path):
-        self.path = path
+    A call that could go beyond is refused with `BudgetError`, but not before all that is in flight has ended: what is
+    bought is also stored. Without a price a call reserves what the model's dearest one cost so far.
+    """
+
+    def __init__(self, name: str, most: float):
+        self.name, self.most = name, most
+        self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
+        self._unknown: Model | None = None  # whose replies cost nobody knows what
+
+    @classmethod
+    def of(cls, max_cost: float | None = None) -> "Ceiling | None":
+        """Return the ceiling of `SELFEVAL_MAX_COST`: `NAME:USD`, shared by all who name it, or `USD` for this process.
+
+        Where there is none, one of so many dollars, or None.
+        """
+        text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
+        if text and max_cost is not None:
+            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two.")
+        if not text:
+            if max_cost is not None and not is_amount(max_cost):
+                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
+            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
+        name, _, amount = text.rpartition(":")
+        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(most := float(amount)):
+            raise InputError(f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD, got {text!r}.")
+        return cls(name or own_name(), most)
+
+    def at_most(self, model: Model, prompt: int, completion: int) -> float:
+        """Return what a call of so many tokens costs at most."""
+        if model.price is None:
+            return self._dearest.get(model.id, 0.0)
+        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
+
+    def learn(self, model: Model, cost: float | None) -> None:
+        """Take note of what a reply cost.
+
+        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
+        """
+        if cost is None and model.provider.hosted:
+            self._unknown = model
+        self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
+
+    def holder(self, connection: sqlite3.Connection, amount: float) -> str:
+        """Return "" where so many dollars are left, else the owner of a call in flight that may leave room.
+
+        Raises `BudgetError` where nothing is in flight.
+        """
+        query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
+        reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
+        [spent] = connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()
+        if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
+            return ""
+        if owner:
+            return owner
+        if self._unknown:
+            raise PriceError(
+                f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
+                f"a reply of {self._unknown.id!r} costs; add its `price` to data/models.yaml, or leave out `max_cost`."
+            )
+        raise BudgetError(
+            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.most:.6g} are "
+            "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
+        )
+
+
+# the store ------------------------------------------------------------------------------------------------------------
+
+
+class Store:
+    """Replies in a file that many processes change in short transactions, with a second layer of recorded replies.
+
+    path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
+    `data/store/responses.sqlite`. recorded: a folder of JSON lines (.jsonl, .jsonl.xz); by default `data/sample`, in
+    replay mode then `data/recorded`. replay: serve recorded replies alone and raise `ReplayMiss` for any other request;
+    a folder is read instead of `data/recorded`; by default the environment's `SELFEVAL_REPLAY`, 1 or a folder.
+    """
+
+    def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
+        self.path = place(path)
         self._connection: sqlite3.Connection | None = None
-        self._turn = threading.RLock()
-        self._checkpointed = 0.0
+        self._turn, self._checkpointed = threading.RLock(), 0.0
+        given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
+        self.replay = given not in (None, False, "", "0")
+        self.recorded_folders = [recorded or DATA / "sample"]
+        if self.replay and given not in (True, "1"):
+            self.recorded_folders.append(HOME / Path(given).expanduser())
+            if not self.recorded_folders[-1].is_dir():
+                raise InputError(f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}.")
+        elif self.replay and recorded is None:
+            self.recorded_folders.append(DATA / "recorded")
+        self._lines: dict[Path, dict[str, tuple[Path, int, bytes]]] = {}  # of recorded folders that were read
+        self.failure: StoreError | None = None  # why nothing more is to be sent
+
+    # the file ---------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _in_words(self, done: str) -> Iterator[None]:
@@ -133,7 +225,6 @@ class Ledger:
         connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("PRAGMA trusted_schema=OFF")
             self._check(connection)
         except BaseException:
             connection.close()
@@ -146,7 +237,6 @@ class Ledger:
         address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
         there = self.path.exists()
         connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA trusted_schema=OFF")
         if not there:
             _make_tables(connection)
         return connection
@@ -169,126 +259,9 @@ class Ledger:
         self._connection = None
 
     def close(self) -> None:
-        """Close the file; a later use opens it again."""
+        """Close the file; a later use opens it again, and tries again to write."""
         with self._turn:
             self._disconnect()
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables that are not there; raise where one of this name has other columns."""
-    for table, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
-        names = [column.split()[0] for column in columns]
-        if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != names:
-            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
-
-
-KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
-CENT = 1e-9  # dollars that rounding makes or leaves
-in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
-
-
-# the ceiling ----------------------------------------------------------------------------------------------------------
-
-
-class Ceiling:
-    """US dollars that all processes of a store may spend under one name: each claim reserves what its call can cost.
-
-    A call that could go beyond is refused with `BudgetError`, but not before all that is in flight has ended: what is
-    bought is also stored. Without a price a call reserves what the model's dearest one cost so far.
-    """
-
-    def __init__(self, name: str, most: float):
-        self.name, self.most = name, most
-        self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
-        self._unknown: Model | None = None  # whose replies cost nobody knows what
-
-    @classmethod
-    def of(cls, max_cost: float | None = None) -> "Ceiling | None":
-        """Return the ceiling of `SELFEVAL_MAX_COST`: `NAME:USD`, shared by all who name it, or `USD` for this process.
-
-        Where there is none, one of so many dollars, or None.
-        """
-        text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
-        if text and max_cost is not None:
-            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two.")
-        if not text:
-            if max_cost is not None and not is_amount(max_cost):
-                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
-            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
-        name, _, amount = text.rpartition(":")
-        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(most := float(amount)):
-            raise InputError(
-                f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD with a NAME without colons, got {text!r}."
-            )
-        return cls(name or own_name(), most)
-
-    def at_most(self, model: Model, prompt: int, completion: int) -> float:
-        """Return what a call of so many tokens costs at most."""
-        if model.price is None:
-            return self._dearest.get(model.id, 0.0)
-        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
-
-    def learn(self, model: Model, cost: float | None) -> None:
-        """Take note of what a reply cost.
-
-        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
-        """
-        if cost is None and model.provider.hosted:
-            self._unknown = model
-        self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
-
-    def holder(self, connection: sqlite3.Connection, amount: float) -> str:
-        """Return "" where so many dollars are left, else the owner of a call in flight that may leave room.
-
-        Raises `BudgetError` where nothing is in flight.
-        """
-        query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
-        reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
-        [spent] = connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()
-        if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
-            return ""
-        if owner:
-            return owner
-        if self._unknown:
-            raise PriceError(
-                f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
-                f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
-                "without `max_cost`."
-            )
-        raise BudgetError(
-            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.most:.6g} are "
-            "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
-        )
-
-
-# the store ------------------------------------------------------------------------------------------------------------
-
-
-class Store(Ledger):
-    """Replies on disk, with a read-only second layer of recorded replies.
-
-    path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
-    `data/store/responses.sqlite`. recorded: a folder of JSON lines (.jsonl, .jsonl.xz); by default `data/sample`, in
-    replay mode then `data/recorded`. replay: serve recorded replies alone and raise `ReplayMiss` for any other request;
-    a folder is read instead of `data/recorded`; by default the environment's `SELFEVAL_REPLAY`, 1 or a folder.
-    """
-
-    def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
-        super().__init__(place(path))
-        given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
-        self.replay = given not in (None, False, "", "0")
-        self.recorded_folders = [recorded or DATA / "sample"]
-        if self.replay and given not in (True, "1"):
-            self.recorded_folders.append(_folder(given))
-        elif self.replay and recorded is None:
-            self.recorded_folders.append(DATA / "recorded")
-        self._lines: dict[Path, dict[str, tuple[Path, int, bytes]]] = {}  # of recorded folders that were read
-        self.failure: StoreError | None = None  # why nothing more is to be sent
-
-    def close(self) -> None:
-        """Close the file; a later use opens it again, and tries again to write."""
-        super().close()
         self.failure = None
 
     # reading ---------------------------------------------------------------------------------------------------------
@@ -341,8 +314,7 @@ class Store(Ledger):
         query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
             sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
             sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
-            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END AS response FROM replies)
-            GROUP BY 1, 2 ORDER BY 1, 2"""  # Infinity, as earlier versions could write it, is not valid
+            FROM replies GROUP BY 1, 2 ORDER BY 1, 2"""
         with self.read() as connection:
             return [dict(zip(names, row, strict=True)) for row in connection.execute(query)]
 
@@ -452,7 +424,7 @@ class Store(Ledger):
 
         Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
         """
-        other = Ledger(path)
+        other = Store(path)
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
             return self._add((*checked(path, *row[:3]), row[3]) for row in rows)
@@ -484,12 +456,13 @@ class Store(Ledger):
         return number
 
 
-def _folder(given: Path | str) -> Path:
-    """Return the folder of recordings that `SELFEVAL_REPLAY` names: a relative one from the repository's root."""
-    folder = HOME / Path(given).expanduser()
-    if not folder.is_dir():
-        raise InputError(f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}.")
-    return folder
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables that are not there; raise where one of this name has other columns."""
+    for table, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
+        names = [column.split()[0] for column in columns]
+        if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != names:
+            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
 
 
 def place(path: Path | str | None = None) -> Path:
@@ -578,10 +551,9 @@ def difference(request: dict, recorded: list[dict]) -> str:
     if not recorded:
         return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
     nearest = max(recorded, key=lambda other: sum(request[field] == other.get(field) for field in request))
-    parts = [
-        f"`{name}` is ...{json.dumps(value)[-100:]}" for name, value in request.items() if value != nearest.get(name)
-    ]
+    differ = [name for name in request if request[name] != nearest.get(name)]
+    parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
     return (
         f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
-        f"recorded one {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+        f"recorded one {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )
