@@ -250,6 +250,8 @@ class Store:
             if version < VERSION:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("BEGIN IMMEDIATE")
+                if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                    connection.execute("DROP TABLE IF EXISTS claims")  # of 0.1: no process of it is at work
                 connection.execute(f"PRAGMA user_version={VERSION}")
             _make_tables(connection)
 
@@ -342,8 +344,10 @@ class Store:
         """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
         if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
             return json.loads(stored[0]), ""
-        name, query = ceiling and ceiling.name, "SELECT * FROM claims WHERE key = ? OR purse = ?"
-        for held, owner, since, reserved, purse in connection.execute(query, (key, name)).fetchall():
+        query, values = "SELECT * FROM claims WHERE key = ?", [key]
+        if ceiling:
+            query, values = f"{query} OR purse = ?", [key, ceiling.name]
+        for held, owner, since, reserved, purse in connection.execute(query, values).fetchall():
             if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
                 self._note(connection, held, "abandoned", f"in flight when {owner} ended")
                 self._end(connection, held, owner, purse, reserved)  # it may have been spent
@@ -351,7 +355,8 @@ class Store:
                 return None, owner
         if ceiling and (holder := ceiling.holder(connection, amount)):
             return None, holder
-        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (key, own_name(), time.time(), amount, name))
+        values = (key, own_name(), time.time(), amount, ceiling and ceiling.name)
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
         in_flight.add(f"{self.path} {key}")
         return None, ""
 
