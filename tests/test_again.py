@@ -204,15 +204,3 @@ def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup
     assert stored(imported) == stored(merged) == stored(store)
     with pytest.raises(ReplayMiss):
         ask(replaying, questions(4), again=ALL)
-
-
-@pytest.mark.parametrize(("number", "earlier"), [("", ["empty"]), (" 1", ["ok"]), (" 10", ["empty"] * 10)])
-def test_no_export_brings_in_what_asking_again_never_ends_with(number, earlier, hiccup, store, tmp_path):
-    hiccup.first, export = {0: "empty-content"}, tmp_path / "export.jsonl"
-    ask(store, questions(1))
-    store.export_file(export)
-    row = json.loads(export.read_text())
-    row["response"]["earlier"] = earlier
-    export.write_text(json.dumps(row | {"key": row["key"] + number}) + "\n")
-    with pytest.raises(InputError, match=r"line 1: the reply .* is not ours.*(in `earlier`|the key .* is not)"):
-        Store(tmp_path / "other.sqlite").import_file(export)

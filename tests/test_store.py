@@ -305,24 +305,28 @@ def test_a_tampered_line_is_named_and_nothing_is_imported(store, server, tmp_pat
 
 
 REQUEST = canonical({"model": "m", "messages": [], "provider": {}})
-POISON = {  # a response as JSON: what the sentence says of it
-    '{"text": "x", "cost": 1e999}': "the cost of a response is a finite number",
-    '{"text": "x", "usage": {"prompt": 1.5}}': "the usage of a response holds whole numbers",
-    '{"text": "x", "logprobs": [1e999]}': "not JSON compliant",
-    '{"text": "", "status": "error"}': "the status of a response is one of ok, refusal",
-    "{}": "whose text is text",
+POISON = {  # what is behind the key, and a response as JSON: what the sentence says of it
+    ("", '{"text": "x", "cost": 1e999}'): "the cost of a response is a finite number",
+    ("", '{"text": "x", "usage": {"prompt": 1.5}}'): "the usage of a response holds whole numbers",
+    ("", '{"text": "x", "logprobs": [1e999]}'): "not JSON compliant",
+    ("", '{"text": "", "status": "error"}'): "the status of a response is one of ok, refusal",
+    ("", "{}"): "whose text is text",
+    ("", '{"text": "x", "earlier": ["empty"]}'): "statuses in `earlier`",
+    (" 1", '{"text": "x", "earlier": ["ok"]}'): "statuses in `earlier`",
+    (" 10", '{"text": "x"}'): "is not that of its request",
 }
 
 
-@pytest.mark.parametrize(("response", "sentence"), POISON.items(), ids=POISON)
-def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, tmp_path, response, sentence):
-    line = f'{{"key": "{key_of(REQUEST)}", "request": {REQUEST}, "response": {response}}}\n'
+@pytest.mark.parametrize(("reply", "sentence"), POISON.items(), ids=map("".join, POISON))
+def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, tmp_path, reply, sentence):
+    key, response = key_of(REQUEST) + reply[0], reply[1]
+    line = f'{{"key": "{key}", "request": {REQUEST}, "response": {response}}}\n'
     (tmp_path / "x.jsonl").write_text(line)
     with pytest.raises(InputError, match=rf"x\.jsonl, line 1: .*{sentence}"):
         store.import_file(tmp_path / "x.jsonl")
     other = Store(tmp_path / "other.sqlite")
     put(other, "good")
-    query(other, "INSERT INTO replies VALUES (?, ?, ?, 1)", key_of(REQUEST), REQUEST, response)
+    query(other, "INSERT INTO replies VALUES (?, ?, ?, 1)", key, REQUEST, response)
     with pytest.raises(InputError, match=rf"other\.sqlite: the reply .* is not ours: .*{sentence}"):
         store.merge(other.path)
     assert list(store.rows()) == []
