@@ -316,7 +316,8 @@ class Store:
         query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
             sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
             sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
-            FROM replies GROUP BY 1, 2 ORDER BY 1, 2"""
+            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END AS response FROM replies)
+            GROUP BY 1, 2 ORDER BY 1, 2"""  # Infinity, as earlier versions could write it, is not valid
         with self.read() as connection:
             return [dict(zip(names, row, strict=True)) for row in connection.execute(query)]
 
