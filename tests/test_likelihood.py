@@ -1,15 +1,14 @@
 """The likelihood of a given text, and what follows from it: requests, faults, scores and gaps, without a model."""
 
-import asyncio
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 from fake_server import FakeServer, chance, pieces
+from test_client import within
 
 import selfeval as se
-from selfeval.asking.client import Client
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.models import get_all
@@ -32,14 +31,13 @@ def ask(monkeypatch, tmp_path, registry):
     registry(REGISTRY)
 
     def asked(model, *texts, **faults):
-        async def run():
-            async with Client(1, Store(tmp_path / "store.sqlite")) as client:
-                return await collect_likelihoods(client, get_all(model), [written("a", text) for text in texts])
+        def work(client):
+            return collect_likelihoods(client, get_all(model), [written("a", text) for text in texts])
 
         with FakeServer(**faults) as server:
             monkeypatch.setenv("LLAMACPP_BASE_URL", server.url)
             monkeypatch.setenv("VLLM_BASE_URL", server.url)
-            return asyncio.run(run()), server.ledger
+            return within(Store(tmp_path / "store.sqlite"), work, 1), server.ledger
 
     return asked
 

@@ -7,13 +7,11 @@ put together from them is loaded only if it has the SHA-256 of the registry. Not
 """
 
 import contextlib
-import getpass
 import hashlib
 import importlib.metadata
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -95,9 +93,7 @@ def _put_together(wanted: dict) -> None:
         return
     with replacing(path) as whole:
         with whole.open("wb") as out:
-            for file in _parts(wanted).values():
-                with file.open("rb") as part:
-                    shutil.copyfileobj(part, out)
+            out.writelines(file.read_bytes() for file in _parts(wanted).values())
         _check_hash(whole, wanted)
         whole.replace(path)
 
@@ -112,18 +108,14 @@ def _check_hash(path: Path, wanted: dict) -> None:
         )
 
 
-def host_folder() -> Path:
-    """Return the folder in which this user's processes on this host find each other."""
-    folder = Path(tempfile.gettempdir()) / f"selfeval-{getpass.getuser() if os.name == 'nt' else os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if os.name != "nt" and folder.stat().st_uid != os.getuid():
-        raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
-    return folder
-
-
 def _state_file(provider: Provider) -> Path:
+    """Return the file by which this user's processes on this host find the server."""
+    folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
     identity = json.dumps(provider.identity(), sort_keys=True)
-    return host_folder() / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
+    return folder / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
 
 
 def _running(state: Path) -> str | None:

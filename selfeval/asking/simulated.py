@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from selfeval.asking.request import Response, canonical
-from selfeval.errors import InputError
+from selfeval.asking.request import Request, Response, canonical
+from selfeval.errors import check_one_of
 from selfeval.models import Model, models
 
 ROLES: dict[str, Callable[[Model, dict, list[dict], random.Random], str]] = {}  # role: (model, rates, messages, draw)
@@ -25,25 +25,17 @@ WORDS = (
 VERBS = "keeps follows carries changes opens remembers crosses gathers measures answers leaves repeats".split()
 
 
-class Simulated:
-    """A simulated model as a callable on messages."""
-
-    def __init__(self, model: Model, sample: int = 0, seed: int = 0):
-        self.model, self.rates, self.sample, self.seed = model, dict(model.simulation or {}), sample, seed
-        role = self.rates.pop("role", None) or "recognition"
-        if role not in ROLES:
-            raise InputError(
-                f"The simulated model {model.id!r} has the role {role!r}, which nobody plays here; `import "
-                "selfeval.recognition`, `selfeval.identity` or `selfeval.roleplay`, whichever has that name, first."
-            )
-        self.reply = ROLES[role]
-
-    def __call__(self, messages: list[dict], **parameters) -> Response:
-        request = canonical({"m": self.model.id, "x": messages, "s": self.sample, "seed": self.seed})
-        draw = random.Random(int.from_bytes(hashlib.sha256(request.encode()).digest()[:8]))
-        text = self.reply(self.model, self.rates, messages, draw)
-        usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
-        return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=self.model.id)
+def answer(request: Request, messages: list[dict], **parameters) -> Response:
+    """Return what a simulated model answers to the messages of a request."""
+    model = request.model
+    rates = dict(model.simulation or {})
+    role = rates.pop("role", None) or "recognition"
+    check_one_of(f"role` of `{model.id}", role, ROLES)
+    seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
+    draw = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]))
+    text = ROLES[role](model, rates, messages, draw)
+    usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
+    return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=model.id)
 
 
 def write(model: Model, question: str, draw: random.Random) -> str:

@@ -165,7 +165,7 @@ def check_models(client: Client, first: Request, models: Sequence[Model]) -> Non
 
     Where the first reply is stored already, nothing is checked: a finished run is read again without key or network.
     """
-    if client.store.replay or (not is_computed(first.model) and client.store.get(first.key) is not None):
+    if client.store.replay or (not is_computed(first.model) and client.store.look_up({first.key: first.identity})):
         return
     for model in models:
         require(model)
