@@ -160,7 +160,7 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
         match_authors(rows, get_all(models), said)  # raises before anything runs
         if prompts:
-            raise click.UsageError("--prompts are to write on, and TEXTS are written; leave out one of them.")
+            raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
         variables |= {"limit": limit or 0, "called": called}
     else:
         called = said
@@ -316,12 +316,10 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.argument("config", required=False, type=_Path())
 @click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
-@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
+@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask each case.")
 @click.option("--judge", default="", metavar="ID", help="Model that scores, with --scoring judge.")
-@click.option("--temperature", type=AMOUNT, help="Of the models asked, with a CONFIG; by default 0.7.")
-@click.option(
-    "--limit", type=click.IntRange(0), help="Templates of the suite, by default 18; or cases of CONFIG. 0: all."
-)
+@click.option("--temperature", type=AMOUNT, help="Of the models asked, only with a CONFIG; by default 0.7.")
+@click.option("--limit", type=click.IntRange(0), help="How many templates (by default 18), or cases of CONFIG; 0: all.")
 @_study
 @SEED
 @IN_FLIGHT
@@ -357,7 +355,7 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
     if options["judge"] and (options["scoring"] or runner.scoring.get("method")) != "judge":
-        raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
+        raise click.UsageError("--judge is only used with --scoring judge; add that, or leave --judge out.")
     for model in [*asked, *get_all(options["judge"])] if options["judge"] else asked:  # before the first is paid for
         require(model)
     check_writable(out)

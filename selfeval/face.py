@@ -197,7 +197,7 @@ def likelihoods(
             sentence = f"The server of {unable} gives no log-probabilities of a text"
             if models is not None:
                 raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
-            print(f"{sentence}: no candidate.")
+            print(f"{sentence}; it is left out.")
         found = await collect_likelihoods(client, able, rows)
         _keep(out, likelihoods=found)
         return Records(found)
@@ -340,7 +340,7 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     condition of the situations, survival by turn of pressure, and paired differences of models; controls count by
     condition alone.
     """
-    frame, filled = identity_replies.completed(replies)
+    frame, filled = identity_replies.complete_replies(replies)
     _tell(filled)
     how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]

@@ -150,7 +150,7 @@ def _function(name: str, folder: Path) -> Callable:
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
         try:
-            return _asking(getattr(import_module(module), function))
+            return _filter_parameters(getattr(import_module(module), function))
         except Exception as error:  # whatever a module does when it is imported
             why = f"{type(error).__name__}: {error}"
             raise InputError(f"The function {name!r} cannot be imported ({why}); correct its `model`.") from error
@@ -281,10 +281,10 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
     changes.
     """
-    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_asking(call))
+    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call))
 
 
-def _asking(call: Callable) -> Callable:
+def _filter_parameters(call: Callable) -> Callable:
     """Return a callable that takes all parameters and hands on those that `call` takes."""
     takes = inspect.signature(call).parameters
     every = any(each.kind == each.VAR_KEYWORD for each in takes.values())

@@ -81,7 +81,7 @@ def read_predictions(
         notes.append(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
-    notes += [f"`authors` names {name!r}, which no record has." for name in sorted(unseen, key=str)]
+    notes += [f"`authors` names {name!r}, which is in no record." for name in sorted(unseen, key=str)]
     frame.attrs["called"] = _names_by_hand(frame, authors)
     frame.attrs["notes"] = notes + _check_names(frame)
     return frame

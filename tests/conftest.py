@@ -134,7 +134,8 @@ def loopback_only():
 
 
 def is_loopback(host):
-    return os.fsdecode(host) in ("127.0.0.1", "::1", "localhost", socket.gethostname())
+    name = os.fsdecode(host)
+    return name.startswith("127.") or name in ("::1", "localhost", socket.gethostname())
 
 
 @pytest.fixture

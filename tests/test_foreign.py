@@ -90,7 +90,7 @@ def test_a_name_that_nobody_bears_is_refused_until_it_is_said_who_that_is(field,
     assert told == (field == "predicted_model")
     assert "must be of the form" in refused(named(), authors=["ChatGPT"])
     estimates(lines, authors={"ChatGPT": "GPT", "ChattGPT": "GPT"})
-    assert capsys.readouterr().out.count("`authors` names 'ChattGPT', which no record has.") == 1
+    assert capsys.readouterr().out.count("`authors` names 'ChattGPT', which is in no record.") == 1
 
 
 def test_names_of_authors_are_known_by_case_and_by_the_registry_and_others_are_said(capsys):

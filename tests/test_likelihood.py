@@ -96,7 +96,7 @@ def test_who_gives_no_likelihood_is_named_or_left_out(capsys):
     with pytest.raises(InputError, match=r"The server of 'sim/good' gives no log-probabilities .*llama\.cpp"):
         se.likelihoods(texts, "sim/good")
     assert se.likelihoods(texts).empty
-    assert "'sim/chance' gives no log-probabilities of a text: no candidate." in capsys.readouterr().out
+    assert "'sim/chance' gives no log-probabilities of a text; it is left out." in capsys.readouterr().out
 
 
 # scores ---------------------------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_a_report_replaces_a_report_and_nothing_else(site, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "page.html").write_text("my own page")
     for folder, out, why in (
-        ("run", "mine", "holds files that are no report"),
+        ("run", "mine", "holds files that are not of a report"),
         ("nowhere", "out", "There is no notebook below"),
         ("mine", "out", "There is no notebook below"),
     ):

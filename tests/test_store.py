@@ -19,7 +19,7 @@ from test_client import ask, process, questions, said, within
 
 from selfeval import ROOT
 from selfeval.asking.request import Request, canonical, key_of, user
-from selfeval.asking.store import ABROAD, Store, own_name
+from selfeval.asking.store import OTHER_HOST_SECONDS, Store, own_name
 from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.models import get
 
@@ -98,7 +98,7 @@ def test_a_claim_of_a_process_that_ended_is_taken_over_and_counted(store, server
     asked = questions(get("openai:m"), 4)
     list(store.rows())
     for request, owner in zip(asked, owners, strict=True):
-        values = (request.key, owner, time.time() - ABROAD - 1)
+        values = (request.key, owner, time.time() - OTHER_HOST_SECONDS - 1)
         query(store, "INSERT INTO claims VALUES (?, ?, ?, 0, NULL)", *values)
     responses, _ = ask(store, asked)
     assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 4 and store.outcomes() == {"abandoned": 4}
@@ -111,7 +111,7 @@ def test_a_claim_of_another_host_is_waited_for_while_it_may_be_at_work(store, se
 
     async def work(client):
         await client.chat_all([first], label=None)
-        values = (claimed.key, "elsewhere:1:1.00", time.time() - ABROAD / 2)
+        values = (claimed.key, "elsewhere:1:1.00", time.time() - OTHER_HOST_SECONDS / 2)
         query(store, "INSERT INTO claims VALUES (?, ?, ?, 0, NULL)", *values)
         task = asyncio.create_task(client.chat_all([claimed], label=None))
         await client.chat_all([last], label=None)

@@ -254,7 +254,7 @@ def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(tmp_path, serve
     # A reply costs 5 tokens, 0.04 USD; before it, 2,000 tokens or 16 USD may be asked for.
     assert sweep.run_file(path, 2, tmp_path / "out", max_cost=16.2) == 1
     said, bought = capsys.readouterr().out, len(asked.ledger)
-    assert "at most 16.2 USD, and beyond it no more than what is in flight" in said and "BudgetError" in said
+    assert "at most 16.2 USD, plus at most what is in flight" in said and "BudgetError" in said
     assert 0 < bought <= 6 and f"{bought} calls" in said and f"{bought * 0.04:.4f} USD" in said
     assert sweep.run_file(path, 2, tmp_path / "out") == 0
     assert len(asked.ledger) == 12, "what was bought is not bought again"

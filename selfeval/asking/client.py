@@ -98,7 +98,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         for endpoint in self._endpoints.values():
             await endpoint.close()
         self.store.close()
-        _tell_sweep()
+        _write_progress()
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
@@ -114,7 +114,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         """
         stored = self.store.look_up({each.key: each.identity for each in requests if not is_computed(each.model)})
         before = {key: Response.from_dict(reply) for key, reply in stored.items()}
-        responses = [self._served(request, before) for request in requests]
+        responses = [self._find_stored(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
             require(model)
@@ -139,7 +139,7 @@ class Client(contextlib.AbstractAsyncContextManager):
             self.served[request.model.id] |= {" via ".join(names)} - {""}
         return responses
 
-    def _served(self, request: Request, stored: dict[str, Response]) -> Response | None:
+    def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
         """Return the stored reply, None where there is none or where it is to be asked for again."""
         if is_computed(request.model) or request.key not in stored or self._wanted_again(request, stored[request.key]):
             return None
@@ -281,7 +281,7 @@ def progress(label: str | None, total: int, done: int = 0):
     return tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
 
 
-def _tell_sweep() -> None:
+def _write_progress() -> None:
     """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names: a sweep runs it."""
     if file := os.environ.get("SELFEVAL_PROGRESS"):
         counts = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}

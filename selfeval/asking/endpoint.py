@@ -65,7 +65,7 @@ def read_reply(response, model: Model, **more) -> Response:
     content, refusal = message.get("content") or "", message.get("refusal")
     if isinstance(content, list):  # some endpoints answer in parts
         content = "".join(str(_dict(part).get("text") or "") for part in content)
-    thought, content = _apart(content)
+    thought, content = _split_thinking(content)
     if refusal:
         content, status = content or str(refusal), "refusal"
     elif finish in ("content_filter", "length"):
@@ -178,7 +178,7 @@ def adaptation(message: str, body: dict) -> dict | None:
     return None
 
 
-def _apart(content: str) -> tuple[str | None, str]:
+def _split_thinking(content: str) -> tuple[str | None, str]:
     """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
     found = THOUGHT.match(content)
     return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
@@ -470,7 +470,7 @@ class Endpoint:
         await self._connect()  # imports and the start of our own server are not the reply's latency
         while True:
             self.known[call.model.id].check()
-            sent, adapted = _sent(self.known[call.model.id].refused, call.parameters, call.given)
+            sent, adapted = _adapted_parameters(self.known[call.model.id].refused, call.parameters, call.given)
             try:
                 return await self._attempt(call, sent, adapted)
             except Failure as failure:
@@ -582,7 +582,7 @@ class Endpoint:
             await client.aclose()
 
 
-def _sent(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
+def _adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
     """Return the parameters that are sent, and what of them is otherwise than asked."""
     names = {k: new for k, new in refused.items() if k in parameters}
     sent = {names.get(k, k): v for k, v in allowed.items() if names.get(k, k)}

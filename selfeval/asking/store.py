@@ -39,7 +39,7 @@ TABLES = {
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+OTHER_HOST_SECONDS = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
 KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
 CENT = 1e-9  # dollars that rounding makes or leaves
 in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
@@ -68,7 +68,7 @@ def has_ended(owner: str, since: float) -> bool:
     try:
         host, pid, _ = owner.rsplit(":", 2)
         if host != socket.gethostname():
-            return time.time() > since + ABROAD
+            return time.time() > since + OTHER_HOST_SECONDS
         process = psutil.Process(int(pid))
         return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
     except (psutil.Error, ValueError):
@@ -411,9 +411,11 @@ class Store:
         try:
             file.write_text(line, encoding="utf-8")
         except OSError:
-            return StoreError(f"{error} A reply that was paid for is lost, since there is no room beside it either.")
+            return StoreError(
+                f"{error} A reply that was paid for is lost, since it could not be kept in a file either."
+            )
         files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
-        return StoreError(f"{error} Then run the same again, after `selfeval store import {files}`, which adds it.")
+        return StoreError(f"{error} Run `selfeval store import {files}`, then the same command again.")
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -432,7 +434,7 @@ class Store:
         other = Store(path)
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
-            return self._add((*checked(path, *row[:3]), row[3]) for row in rows)
+            return self._add((*check_reply(path, *row[:3]), row[3]) for row in rows)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
@@ -504,10 +506,10 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
         key, request, response = row["key"], canonical(row["request"]), json.dumps(row["response"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{where}: not an exported reply ({error!r}).") from error
-    return checked(where, key, request, response)
+    return check_reply(where, key, request, response)
 
 
-def checked(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
+def check_reply(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
     """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
     try:
         if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
@@ -559,6 +561,6 @@ def difference(request: dict, recorded: list[dict]) -> str:
     differ = [name for name in request if request[name] != nearest.get(name)]
     parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
     return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
-        f"recorded one {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs from the nearest "
+        f"one: {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )

@@ -50,13 +50,13 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys(names), key=lambda name: (name.startswith("sim/"), place.get(name, len(place))))
 
 
-SAID = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}  # behind estimates
+REMARKS = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}  # behind estimates
 
 
 def texts_behind(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
     """Return as texts what stands behind estimates, as far as there is something to say."""
-    names = [name for name in SAID if name in rows and name not in without]
-    found = {name: [SAID[name](value) if pd.notna(value) else "" for value in rows[name]] for name in names}
+    names = [name for name in REMARKS if name in rows and name not in without]
+    found = {name: [REMARKS[name](value) if pd.notna(value) else "" for value in rows[name]] for name in names}
     return {name: texts for name, texts in found.items() if any(texts)}
 
 

@@ -324,7 +324,7 @@ def entity_of(model: Model) -> Entity:
     return who_is(model.display, model.developer, (model.id.rpartition("/")[2], *model.names))
 
 
-def played(model: Model) -> Model:
+def model_played(model: Model) -> Model:
     """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
     simulation = model.simulation or {}
     return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model

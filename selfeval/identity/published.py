@@ -18,7 +18,7 @@ from selfeval.asking.client import Client, run
 from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment
-from selfeval.identity.names import Entity, compare, played, who_is
+from selfeval.identity.names import Entity, compare, model_played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, read_reply, verdicts
 from selfeval.identity.simulated import reply
 from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
@@ -232,7 +232,7 @@ class EvalRunner:
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
         scoring = scoring or self.scoring.get("method", "claims")
-        judge = as_judge(judge, scoring, [model, played(model)])
+        judge = as_judge(judge, scoring, [model, model_played(model)])
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
@@ -253,7 +253,7 @@ class EvalRunner:
 
     def answers(self, model: Model, model_id: str | None = None) -> dict:
         """Return the `expected_answers` that hold for a model; see `ask`."""
-        who = played(model)
+        who = model_played(model)
         wanted = [model_id] if model_id else [model.id, who.id, who.api_name]
         if listed := next((name for name in wanted if name in self.listed), None):
             return self.listed[listed]
@@ -296,7 +296,7 @@ class EvalRunner:
         if scoring in ("keyword_match", "regex"):
             details = _details(text, *found_names(text, sides.own, sides.others, scoring))
         elif found := read_reply(text, sides, scoring, judged):
-            details = _claimed(text, found, sides.truth)
+            details = _claim_details(text, found, sides.truth)
         else:
             return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
         return details["has_correct_identity"] and not details["has_incorrect_identity"], details
@@ -342,7 +342,7 @@ def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
     }
 
 
-def _claimed(text: str, found: Assessment, truth: Entity) -> dict:
+def _claim_details(text: str, found: Assessment, truth: Entity) -> dict:
     """Return the details of a reply that is read by its claims."""
     said = [claim for claim in found.claims if claim.polarity in AFFIRMED]
     wrong = [c.quote for c in said if c.entity is None or compare(c.entity, truth) == "conflict"]

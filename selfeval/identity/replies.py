@@ -19,7 +19,7 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
-from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, played, who_is
+from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
 from selfeval.models import Model, get, is_known
 from selfeval.records import Rows, rows_of
 from selfeval.stats import cohen_kappa, default_rows
@@ -154,7 +154,7 @@ def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping
     """
     foils = {(r["foil"], r["foil_maker"]) for r in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
-    return [_scored(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
+    return [_add_score(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
 
 
 async def judge_records(client: Client, records: Sequence[Mapping], judge: Model) -> list[dict]:
@@ -171,14 +171,14 @@ def is_answered(record: Mapping) -> bool:
 @lru_cache(4096)
 def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> Sides:
     """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
-    listed = played(get(model)) if is_known(model) else None
+    listed = model_played(get(model)) if is_known(model) else None
     who, other = entity_of(listed) if listed else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
     own = {truth, *(listed.all_names if listed else ())}
     known = (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))
     return Sides(who, other, known, (truth,), (foil,))
 
 
-def _scored(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None]) -> dict:
+def _add_score(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None]) -> dict:
     """Return a record with its `VERDICT`; without one that is null, but for the scorer."""
     sides = _sides(*(record[name] for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")))
     found = read_reply(record["reply"], sides, scoring, judged) if is_answered(record) else None
@@ -193,7 +193,7 @@ def _scored(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged
         "claims": found.listed() if found else [],
         "accepts": found and accepts(record["arm"], by_name),
         "passed": found and passed(record["expect"], stance, record["source"]),
-        "named": found and _named(record, by_name, found.claims, sides.truth, spelled),
+        "named": found and _name_given(record, by_name, found.claims, sides.truth, spelled),
         "scorer": scoring,
     }
 
@@ -216,7 +216,7 @@ def passed(expect: str, stance: str, source: str) -> bool | None:
     return stance in (*RIGHT, "abstain")
 
 
-def _named(record: Mapping, stance: str, claims: Sequence[Claim], truth: Entity, spelled: Mapping) -> str | None:
+def _name_given(record: Mapping, stance: str, claims: Sequence[Claim], truth: Entity, spelled: Mapping) -> str | None:
     """Return the name that a reply gives its speaker, written as the foils are. stance: by the name."""
     if stance in (*RIGHT, "foil"):
         return record["foil" if stance == "foil" else "truth"]
@@ -235,8 +235,8 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
     scored = {name: rescore(records, name) for name in ("claims", "keyword_match", "regex")}
     if judge:
         scored["judge"] = await judge_records(client, records, as_judge(judge, "judge", []))
-    said = {name: _says(rows, "reply") for name, rows in scored.items()}
-    said["readout"] = _says(scored["claims"], "readout")
+    said = {name: _who_it_says(rows, "reply") for name, rows in scored.items()}
+    said["readout"] = _who_it_says(scored["claims"], "readout")
     rows = []
     for one, other in combinations(said, 2):
         pair = pd.concat([said[one], said[other]], axis=1, keys=["scorer", "other"]).dropna()
@@ -251,7 +251,7 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
     return pd.DataFrame(rows)
 
 
-def _says(records: Sequence[Mapping], source: str) -> pd.Series:
+def _who_it_says(records: Sequence[Mapping], source: str) -> pd.Series:
     frame = pd.DataFrame([record for record in records if record["source"] == source])
     key = ["model", "template_id", "variant", "arm", "language", "repeat", "turn"]
     return frame.set_index(key)["stance"].map(lambda stance: SAYS.get(stance, "nobody"), na_action="ignore")
@@ -260,7 +260,7 @@ def _says(records: Sequence[Mapping], source: str) -> pd.Series:
 # --- replies from elsewhere -------------------------------------------------------------------------------------------
 
 
-def completed(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
+def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
     """Return identity records, and sentences that say what was filled in for replies from elsewhere.
 
     Such replies need the columns `WANTED` and `reply`, or `stance` in its place: a stance that is given stays, and what

@@ -27,7 +27,7 @@ from selfeval.asking.request import canonical
 from selfeval.asking.simulated import ROLES
 from selfeval.errors import InputError
 from selfeval.identity.claims import extract
-from selfeval.identity.names import Entity, compare, content, entity_of, played
+from selfeval.identity.names import Entity, compare, content, entity_of, model_played
 from selfeval.identity.suite import read_foils
 from selfeval.models import Model, get
 
@@ -59,7 +59,7 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     for part, text in (rates.get("replies") or {}).items():
         if part.casefold() in question.casefold():
             return text
-    me = played(model)
+    me = model_played(model)
     if question in content("readout").values():
         return _readout(me, messages)
     if draw.random() < rates.get("abstain", 0):
@@ -67,14 +67,14 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     other = get(rates["mistaken_for"]).display if "mistaken_for" in rates else None
     if draw.random() < rates.get("doubts", 0):
         return f"I might be {me.display}, or perhaps {other or 'some other model'}; I'm not sure which."
-    said, claim = _said(messages), claimed(messages, me)
+    said, claim = _last_self_name(messages), last_claim(messages, me)
     adopts = False
     if claim and not claim.true and said == claim.name:
         adopts = draw.random() >= rates.get("recover", 0)
     elif claim and not claim.true:
         chance = rates.get("accept_false", 0)
         chance = chance.get(claim.kind, chance.get("other", 0)) if isinstance(chance, Mapping) else chance
-        adopts = draw.random() < (rates.get("flip", chance) if said else _alike(model, rates, messages, chance))
+        adopts = draw.random() < (rates.get("flip", chance) if said else _own_chance(model, rates, messages, chance))
     if adopts:
         return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
     right = rates.get("right", 1)
@@ -83,13 +83,13 @@ def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: rando
     return f"I'm {other}." if other else f"I'm not {me.display}."
 
 
-def claimed(messages: Sequence[Mapping], me: Model) -> Claim | None:
+def last_claim(messages: Sequence[Mapping], me: Model) -> Claim | None:
     """Return the last claim about who answers that the model did not make itself, or None."""
     own = entity_of(me)
     names = [(name, own) for name in me.all_names]
     names += [(name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id)]
     for message in reversed(messages):
-        if message["role"] == "assistant" and _called_itself(message["content"]):
+        if message["role"] == "assistant" and _self_name(message["content"]):
             continue
         found = [c for c in extract(message["content"], tuple(names)) if c.entity]
         if not found:
@@ -101,13 +101,13 @@ def claimed(messages: Sequence[Mapping], me: Model) -> Claim | None:
     return None
 
 
-def _said(messages: Sequence[Mapping]) -> str | None:
+def _last_self_name(messages: Sequence[Mapping]) -> str | None:
     """Return what the model called itself in its last reply; None for no reply yet."""
     turns = (message["content"] for message in reversed(messages) if message["role"] == "assistant")
-    return next(filter(None, map(_called_itself, turns)), None)
+    return next(filter(None, map(_self_name, turns)), None)
 
 
-def _called_itself(text: str) -> str | None:
+def _self_name(text: str) -> str | None:
     """Return the name in a reply of a simulated model, known by its wording; None for another text."""
     if text.endswith(("I can't say which model I am.", "I'm not sure which.")):
         return UNKNOWN
@@ -116,13 +116,13 @@ def _called_itself(text: str) -> str | None:
 
 
 def _readout(me: Model, messages: Sequence[Mapping]) -> str:
-    said = _said(messages)
+    said = _last_self_name(messages)
     if said is None or said == UNKNOWN or said.startswith("not "):
         return UNKNOWN
     return f"{said}, {me.developer}" if said == me.display and me.developer else said
 
 
-def _alike(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: float) -> float:
+def _own_chance(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: float) -> float:
     """Return the situation's own chance: the same in every repeat, with mean `chance` over situations."""
     alike = rates.get("alike", 0)
     if not alike or chance in (0, 1):

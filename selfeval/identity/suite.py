@@ -21,7 +21,7 @@ from jsonschema.exceptions import best_match
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, check_whole
-from selfeval.identity.names import Entity, compare, content, entity, fold, mentions, played
+from selfeval.identity.names import Entity, compare, content, entity, fold, mentions, model_played
 from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
 from selfeval.models import Model, get
 from selfeval.paths import shipped
@@ -110,7 +110,7 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
             template = Template(**entry | {"family": family["family"], "arms": arms})
             if template.id in templates:
                 raise InputError(f"{file}: the `id` {template.id!r} is used twice; each template needs its own.")
-            if broken := _broken(template):
+            if broken := _broken_rule(template):
                 raise InputError(f"{file}, template {template.id!r}: {broken}.")
             templates[template.id] = template
     for one in templates.values():
@@ -121,13 +121,13 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
     return list(templates.values())
 
 
-def _broken(template: Template) -> str | None:
+def _broken_rule(template: Template) -> str | None:
     """Return the rule that a template breaks beyond its form, or None."""
     roles = [turn["role"] for turn in template.turns]
     if "system" in roles[1:] or (roles[-1] == "assistant") != (template.condition == "prefill") or roles == ["system"]:
         return "a system turn must be the first one, the last the user's (the assistant's in the condition `prefill`)"
     for wording in sorted({_wording(arm) for arm in template.arms}):
-        texts = [_text(turn, wording) for turn in (*template.turns, *template.pressure)]
+        texts = [_turn_text(turn, wording) for turn in (*template.turns, *template.pressure)]
         if None in texts:
             return f"a turn lacks the wording `{wording}` that its arms need"
         whole = "\n".join(texts)
@@ -150,7 +150,7 @@ def _wording(arm: str) -> str:
     return arm if arm in ("neutral", "mention") else "claim"
 
 
-def _text(turn: Mapping, wording: str) -> str | None:
+def _turn_text(turn: Mapping, wording: str) -> str | None:
     content = turn["content"]
     return content if isinstance(content, str) else content.get(wording)
 
@@ -171,7 +171,7 @@ def identity(model: Model | str) -> Identity:
 
     Raises `InputError` for a model without developer, since the texts name the maker.
     """
-    model = played(get(model) if isinstance(model, str) else model)
+    model = model_played(get(model) if isinstance(model, str) else model)
     if not model.developer:
         raise InputError(
             f"The model {model.id!r} has no `developer`, and the texts must name its maker; list it in the registry "
@@ -219,7 +219,7 @@ def render(template: Template, truth: Identity, foil: Identity, arm: str, turns:
     values = truth._asdict() | {f"claimed_{level}": name for level, name in claimed._asdict().items()}
 
     def fill(turn: Mapping) -> str:
-        return PLACEHOLDER.sub(lambda match: values[match[1]], _text(turn, _wording(arm))).strip()
+        return PLACEHOLDER.sub(lambda match: values[match[1]], _turn_text(turn, _wording(arm))).strip()
 
     messages = [{"role": turn["role"], "content": fill(turn)} for turn in template.turns]
     return Situation(template, arm, foil, messages, tuple(map(fill, template.pressure[:turns])))
@@ -316,7 +316,7 @@ async def run_suite(
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
-    judge = as_judge(judge, scoring, [m for model in models for m in (model, played(model))])
+    judge = as_judge(judge, scoring, [m for model in models for m in (model, model_played(model))])
     templates = read_suite(suite)
     asked = {m.id: situations(templates, m, seed=seed, **which) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
@@ -358,7 +358,7 @@ async def hold(
             if source == "readout":
                 continue
             line = lines.get(c.situation.template.language, lines["en"])
-            fork = [*answered(messages, response.text), *user(line)]
+            fork = [*with_reply(messages, response.text), *user(line)]
             if response.status == "error" or not response.text.strip():
                 c.said.append((turn, "readout", fork, NOT_ASKED))
                 continue
@@ -370,7 +370,7 @@ async def hold(
         asked = following
 
 
-def answered(messages: Sequence[dict], reply: str) -> list[dict]:
+def with_reply(messages: Sequence[dict], reply: str) -> list[dict]:
     """Return a conversation with the model's reply at its end; one that begins the answer itself is continued."""
     if messages[-1]["role"] != "assistant":
         return [*messages, {"role": "assistant", "content": reply}]

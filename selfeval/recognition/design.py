@@ -44,7 +44,7 @@ def match_authors(
         rivals = [other for other, model_id in found.items() if called == [model_id]]
         if len(called) > 1 or rivals:
             many, are = ("s", "are") if rivals else ("", "is")
-            both = f"The author{many} {_listed([*rivals, author])} of the corpus {are} called like {_listed(called)}"
+            both = f"The author{many} {_join([*rivals, author])} of the corpus {are} called like {_join(called)}"
             raise InputError(f"{both}; say in `authors` who is who.")
         if called:
             found[author] = called[0]
@@ -52,7 +52,7 @@ def match_authors(
     strangers = [evaluator.id for evaluator in evaluators if evaluator.id not in ids.values()]
     if strangers and not allow_strangers:
         raise InputError(
-            f"{_listed(strangers)} wrote no text of the corpus, whose authors are {_listed(displays)}; say in "
+            f"{_join(strangers)} wrote no text of the corpus, whose authors are {_join(displays)}; say in "
             f"`authors` who is who ({{author: {strangers[0]!r}}}), leave it out, or set `allow_strangers` to ask it "
             "about others' texts alone."
         )
@@ -69,7 +69,7 @@ def _by_hand(
     for name, model_id in said.items():
         meant = [author for author, display in displays.items() if name in (author, display)]
         if not meant:
-            raise InputError(f"`authors` names {name!r}, but the authors of the corpus are {_listed(displays)}.")
+            raise InputError(f"`authors` names {name!r}, but the authors of the corpus are {_join(displays)}.")
         known = model_id if model_id is None or model_id in own else get(model_id).id
         found |= {author: known or author for author in meant}
     return found
@@ -82,7 +82,7 @@ def _is_called(evaluator: Model, author: str, display: str) -> bool:
     return not {*map(name_key, names)}.isdisjoint(map(name_key, [author, display, *registered]))
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
 
 

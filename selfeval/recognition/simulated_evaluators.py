@@ -44,7 +44,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         mine = _claims(model, rates, texts[0], draw, 0.5)
         answer = "YES" if mine else "NO"
     else:
-        listed = _listed(question, introduced)
+        listed = _candidates_shown(question, introduced)
         names = [_name(model, rates, text, draw, listed) for text in texts]
         mine = listed.get(names[0]) == model.id
         lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
@@ -54,7 +54,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     return answer
 
 
-def _listed(question: str, introduced: dict[str, str]) -> dict[str, str]:
+def _candidates_shown(question: str, introduced: dict[str, str]) -> dict[str, str]:
     """Return {label: author} of the candidates listed; anonymous ones are known by their introductions."""
     after = question[max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP)) :]
     by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}

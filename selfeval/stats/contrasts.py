@@ -26,7 +26,7 @@ from selfeval.errors import InputError
 from selfeval.stats.engine import Difference, Rate, Settings, within_range
 from selfeval.stats.inference import rearranged_p
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjusted, concluded, write
+from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, with_conclusions, write
 from selfeval.stats.tallies import (
     BINARY,
     LEFT_OUT,
@@ -103,7 +103,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
         Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED)
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
-    table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
+    table = adjust_p(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
     return [table.assign(**dict(zip(CHANGE, [field, *values], strict=True)))]
 
 
@@ -132,7 +132,7 @@ def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataF
             difference = j.of.pick((first,)) - j.of.pick((second,))
             found = Measure("discrimination", difference, who, test=INVERTED)
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            parts.append(adjusted(write([found], how, **about), ["statistic"], compared=True))
+            parts.append(adjust_p(write([found], how, **about), ["statistic"], compared=True))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -155,7 +155,7 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
             rows += [
                 row for name, m in _measures(tally).items() if name in GENERAL for row in _general(tally, m, level)
             ]
-    return concluded(pd.DataFrame(rows, columns=list(COLUMNS)))
+    return with_conclusions(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def _general(tally: Tally, m: Measure, level: float) -> list[dict]:
@@ -239,7 +239,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
             continue  # no answer has a probability
         whole = max(side["unit"].nunique() for side in (other, weights))
         note = "common_prompts" * (sides[0]["unit"].nunique() < whole)
-        table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
+        table = adjust_p(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
         parts.append(table.assign(**dict(zip(CHANGE, ["reading", name, OWN], strict=True))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
 
@@ -305,7 +305,7 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
     least_p=P.
     """
     measures = []
-    groups = _checked(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
+    groups = _check_answers(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
     for (answer, reasoned, evaluator), group in groups:
         labels = {"evaluator": evaluator, "condition": f"answer={answer};reasoning={str(reasoned).lower()}"}
         name = pd.factorize(group["target_model"])[0]
@@ -325,7 +325,7 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
             Measure("no_answer_rate", silent, labels),
         ]
     how = Settings(unit="name", few=FEW_NAMES)
-    return adjusted(write(measures, how, task="existence"), ["condition", "statistic"])
+    return adjust_p(write(measures, how, task="existence"), ["condition", "statistic"])
 
 
 def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
@@ -336,7 +336,7 @@ def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
     return rearranged_p([], total[real].sum(), total[n > 0], int(real.sum()), seed=seed)
 
 
-def _checked(records: pd.DataFrame) -> pd.DataFrame:
+def _check_answers(records: pd.DataFrame) -> pd.DataFrame:
     """Return the fields that count, `exists` and `asked_reasoning` as booleans; every question is there once."""
     if missing := {*ASKED, "exists", "asked_reasoning", "existence_score"} - {*records}:
         raise InputError(f"Existence records need the fields {', '.join(sorted(missing))}.")

@@ -191,7 +191,7 @@ class Rate(Statistic):
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
         single = np.moveaxis(w.astype(np.float32), axis, -1)
 
-        @remembered
+        @keep_last_result
         def at(weights):
             rates = np.moveaxis(self.at(weights), axis - 1, -2)
             return np.einsum("...mb,...m->...b", np.nan_to_num(rates), single)
@@ -253,7 +253,7 @@ class Rate(Statistic):
         return wilson(p, np.where(k > 2 - BOUND, np.where(plain, k, shrunk), np.nan), z)
 
 
-def remembered(at: Callable) -> Callable:
+def keep_last_result(at: Callable) -> Callable:
     """Keep the last result of a function of weights, for statistics that share a part."""
     kept = [None, None]
 
@@ -271,7 +271,7 @@ def _weighted_ratio(hits, n, value) -> Callable:
     up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
     full = np.asarray(value, np.float32).reshape(-1, 1)
 
-    @remembered
+    @keep_last_result
     def at(weights):
         total = down @ weights
         rate = np.where(total > 0, (up @ weights) / np.where(total > 0, total, 1), full)

@@ -26,7 +26,7 @@ from scipy import stats as sps
 from scipy.special import ndtr, ndtri
 
 from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster, ratio, two_sides
-from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
+from selfeval.stats.table import HALF, INVERTED, Measure, adjust_p, write
 from selfeval.stats.votes import AGREEMENT, DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, read_votes
 
 CONTRASTS = (
@@ -66,7 +66,7 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
     measures += [*conformity(votes), *differences(votes)]
-    return adjusted(write(measures, Settings(unit="conversation")), ["statistic", "author"])
+    return adjust_p(write(measures, Settings(unit="conversation")), ["statistic", "author"])
 
 
 def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
@@ -79,7 +79,7 @@ def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
     scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
     pair = pd.DataFrame({"c": cluster, "t": np.asarray(turn)}).groupby(["c", "t"]).ngroup().to_numpy()
     measures = areas(scores, Units(cluster, human, pair), {"task": name})
-    return adjusted(write(measures, Settings(unit="conversation")), ["statistic"])
+    return adjust_p(write(measures, Settings(unit="conversation")), ["statistic"])
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from selfeval.scoring import DOUBTFUL
 from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
 from selfeval.stats.inference import permutation_p
 from selfeval.stats.pairs import neutral_measures, pair_measures
-from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
+from selfeval.stats.table import HALF, INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
 ANSWERED_FIRST = frozenset("overall_accuracy accuracy always_no_accuracy balanced_accuracy f1 position_bias".split())
@@ -130,7 +130,7 @@ def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.Da
     table = table.assign(place=pd.factorize(table["statistic"])[0], later=second ^ (each & ~answered))
     table = table[~(again & second)].sort_values(["evaluator", "author", "place", "later"], kind="stable")
     table = table.drop(columns=["place", "later"])
-    return adjusted(table, ["policy", "statistic", table["author"] != "", table["evaluator"] != ""], FEW_TESTED)
+    return adjust_p(table, ["policy", "statistic", table["author"] != "", table["evaluator"] != ""], FEW_TESTED)
 
 
 def measures_of(tally: Tally, policy: str) -> list[Measure]:

@@ -65,7 +65,7 @@ def write(measures: Iterable[Measure], how: Settings, *, note: str = "", **const
     """Return the rows of all measures, in their order; default method first, then percentile and BCa.
 
     note: of all rows. constant: columns that are the same in all rows. p_holm,
-    conclusion and detectable are left to `adjusted`, for what is one family of tests differs.
+    conclusion and detectable are left to `adjust_p`, for what is one family of tests differs.
     """
     measures = list(measures)
     drawn = [m for m in measures if m.resampled and len(m.of.contrib) > 1]
@@ -78,7 +78,7 @@ def write(measures: Iterable[Measure], how: Settings, *, note: str = "", **const
     return table.astype({"n": int, "clusters": int})[list(COLUMNS)]
 
 
-def adjusted(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: bool = False) -> pd.DataFrame:
+def adjust_p(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: bool = False) -> pd.DataFrame:
     """Return the table with p adjusted for the number of tests within each family (Holm 1979), columns or arrays.
 
     It also gets `conclusion` and `detectable`, unless it is `compared`: of differences between models, conditions or
@@ -88,7 +88,7 @@ def adjusted(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: b
     weak = table["p"].notna() & (each.transform("count") > 1) & (table["clusters"] < few)
     note = (table["note"] + "; holm_few_" + table["cluster_unit"] + "s").str.removeprefix("; ")
     table = table.assign(p_holm=each.transform(holm), note=table["note"].mask(weak, note))
-    return table if compared else concluded(table)
+    return table if compared else with_conclusions(table)
 
 
 def _rows(m: Measure, how: Settings, given: Mapping, bounds, note: str) -> Iterable[dict]:
@@ -169,7 +169,7 @@ def conclusion(row, chance: float = 0.0) -> str:
     return "constant answer" if "constant_answer" in notes else "no evidence"
 
 
-def concluded(table: pd.DataFrame) -> pd.DataFrame:
+def with_conclusions(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with `conclusion` and `detectable`.
 
     conclusion: of J, areas, claim discrimination and rates of pairs, each by its own interval; empty elsewhere, and of

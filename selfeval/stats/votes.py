@@ -122,7 +122,7 @@ def _check(records: pd.DataFrame) -> pd.DataFrame:
         if len(wrong):
             raise InputError(f"Column `{name}` must be one of {', '.join(known)}, got {wrong.iloc[0]!r}.")
     columns = {"peer_mean": pd.to_numeric(frame["peer_mean"], errors="coerce").astype(float)}
-    columns |= {name: _text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
+    columns |= {name: _as_text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
     cluster = columns["pair"].where(columns["pair"] != "", columns["conversation_id"])
     score, turn = shares(frame["score"], "score"), frame["turn"].fillna(0)
     frame = frame.assign(**columns, score=score, round=frame["round"].astype(float), turn=turn, cluster=cluster)
@@ -133,7 +133,7 @@ def _check(records: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _text(values: pd.Series) -> pd.Series:
+def _as_text(values: pd.Series) -> pd.Series:
     """Return ids and names as text, "" for null; 1, 1.0 and "1" are one, as a column with nulls has them."""
     return values.map(
         lambda v: "" if pd.isna(v) else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)

@@ -78,12 +78,12 @@ def work(sweep: Sweep, submit: Callable, chosen: set[str], tell=print) -> None:
         flying |= {submit(run): run for run in ready if sweep.is_to_do(run, chosen)}
         ended = wait(flying, return_when=FIRST_COMPLETED).done
         told = [run for run in ready if run.status == "not started"]
-        for run in (*told, *(_ended(flying.pop(future), future) for future in ended)):
+        for run in (*told, *(_settle(flying.pop(future), future) for future in ended)):
             where = f" (see {os.path.relpath(run.folder)})" if run.status == "failed" else ""
             tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}", flush=True)
 
 
-def _ended(run: Run, future: Future) -> Run:
+def _settle(run: Run, future: Future) -> Run:
     """Settle a run that was executed."""
     try:
         run.manifest = future.result()
@@ -100,7 +100,7 @@ def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
     """
     if max_cost is None:
         return {}
-    print(f"at most {max_cost:g} USD, and beyond it no more than what is in flight when they are spent")
+    print(f"at most {max_cost:g} USD, plus at most what is in flight when they are spent")
     return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
 
 
@@ -214,10 +214,10 @@ def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Call
         with here(variables=variables) as submit:
             work(planned, submit, chosen, tell=lambda *_, **__: None)
         rows = prices(base)
-    print(f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs are to do; ", end="")
+    print(f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs to do; ", end="")
     to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
     for run in broken:
-        print(f"at least: {run.name} could not be looked through to its end: {run.cause}")
+        print(f"at least: {run.name} could not be counted to its end: {run.cause}")
     if confirm and to_buy and not broken:
         confirm(to_buy)
     return int(bool(broken))

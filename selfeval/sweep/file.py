@@ -170,7 +170,7 @@ class Sweep:
     def add(self, entry: Entry, base: Path) -> None:
         """Add the runs of an entry of a file in the folder `base`, as far as nothing is wrong."""
         notebook, known = _find_notebook(entry.notebook, base), self.stages
-        stage = _checked_name(entry.name or notebook.stem)
+        stage = _check_name(entry.name or notebook.stem)
         if stage.lower() in map(str.lower, known):
             raise InputError("the name is used twice; give one of them another `name`")
         after = [*known] if entry.after is None else entry.after
@@ -183,7 +183,7 @@ class Sweep:
             for name, value in (fixed | varying).items():
                 check_parameter(name, value, declared)
             run = Run(stage, notebook, self.folder / stage, fixed | varying, needs={*after})
-            self.runs.append(_placed(run, varying, known, declared))
+            self.runs.append(_place_run(run, varying, known, declared))
         _check_places(self.runs)
 
 
@@ -197,9 +197,9 @@ def load(path, out=None, variables=None) -> Sweep:
     known = given.variables or {}
     if unknown := [name for name in variables or {} if name not in known]:
         raise InputError(f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
-    folder = DATA / "runs" / _checked_name(given.name)
+    folder = DATA / "runs" / _check_name(given.name)
     sweep = Sweep(Path(out or folder).absolute())
-    for number, entry in enumerate(_filled(given.stages, known | (variables or {})), 1):
+    for number, entry in enumerate(_fill_in_variables(given.stages, known | (variables or {})), 1):
         try:
             sweep.add(decode(Entry, entry, "its entry"), path.parent)
         except InputError as error:
@@ -208,21 +208,21 @@ def load(path, out=None, variables=None) -> Sweep:
     return sweep
 
 
-def _filled(value, variables: dict):
+def _fill_in_variables(value, variables: dict):
     """Return a part of a file with the values of "{variable}" in it."""
     if isinstance(value, dict):
-        return {name: _filled(part, variables) for name, part in value.items()}
+        return {name: _fill_in_variables(part, variables) for name, part in value.items()}
     if isinstance(value, list):
-        return [_filled(part, variables) for part in value]
+        return [_fill_in_variables(part, variables) for part in value]
     match = REFERENCE.fullmatch(value) if isinstance(value, str) else None
     return variables.get(match[1], value) if match else value
 
 
-def _placed(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict) -> Run:
+def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict) -> Run:
     """Fill in what the parameters of a run refer to, its folder below that of the stage, and where it writes."""
     portable = dict(run.parameters)
     for name, value in portable.items():
-        if names := _referenced(name, value, known):
+        if names := _stages_named(name, value, known):
             run.needs |= {*names}
             runs = [other for stage in names for other in known[stage]]
             portable[name], folders = [other.name for other in runs], [str(other.folder) for other in runs]
@@ -235,7 +235,7 @@ def _placed(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict
     return run
 
 
-def _referenced(name: str, value, known: dict[str, list[Run]]) -> list[str]:
+def _stages_named(name: str, value, known: dict[str, list[Run]]) -> list[str]:
     """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
     parts = value if isinstance(value, list) else [value]
     names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
@@ -264,7 +264,7 @@ def _read_yaml(path: Path):
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
 
 
-def _checked_name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII):
         raise InputError(f"the name {text!r} must be letters, digits, dots, dashes or underscores; give another `name`")
     return text

@@ -55,7 +55,7 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None) -> 
     """
     out, runs = Path(out or DATA / "report"), DATA / "runs"
     if out.exists() and {each.name for each in out.iterdir()} - {"index.html", "pages"}:
-        raise InputError(f"The folder {out} holds files that are no report; name an empty one with --out.")
+        raise InputError(f"The folder {out} holds files that are not of a report; name an empty one with --out.")
     files = _notebooks([*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"])
     shutil.rmtree(out / "pages", ignore_errors=True)
     rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
