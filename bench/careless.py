@@ -117,7 +117,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("recognition/existence.py", '_data()["invented"][: len(existing)]', '_data()["invented"]'),
     ("recognition/answers.py", "names[scoring.name_key(label)] < 2", "names[scoring.name_key(label)] < 3"),
     # identity
-    ("identity/suite.py", 'far = pools["false-far"]', 'far = pools["false-far"][:1]'),
+    ("identity/suite.py", '_in_turns(pools["false-far"], "maker", FEW)', 'pools["false-far"][:1]'),
     ("identity/suite.py", "family if len(family) >= FEW else own", "own"),
     (
         "identity/suite.py",

@@ -233,17 +233,15 @@ class _Sentence:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
         starts = list(self.heads())
         self.starts = {start for start, _, kind in starts if kind not in ("also", "as")}
-        first = None
-        done = 0
+        first, done = None, 0
         for start, end, kind in starts:
             if start < done or (kind == "also" and first is None):
                 continue
-            head = start
-            if kind == "also":
-                head = first
-            elif kind in ("be", "name", "made", "as"):
+            if kind in ("be", "name", "made", "as"):
                 first = start
-            done = max(done, self._state(head, end, kind))
+            reached = list(_Walk(self, end, kind))
+            self.state(first if kind == "also" else start, reached)
+            done = max(done, end, *(place + 1 for place in reached))
 
     def finish(self) -> None:
         """Find what no head leads to: "X made me", a question, a mention."""
@@ -263,14 +261,13 @@ class _Sentence:
         end = PHRASES.match(self.words, at, LISTS["after"]) if at < len(self.words) else None
         return self.words[number + 1 : end] if end else []
 
-    def _state(self, head: int, at: int, kind: str) -> int:
-        """Read the statement of a head; return behind its last name (or the head)."""
-        last, polarity = at, None
-        for number in _Walk(self, at, kind):
-            polarity = _flipped(polarity, self.words[last:number]) if polarity else self.polarity(head, number)
-            self.found.setdefault(number, polarity)
-            last = number + 1
-        return last
+    def state(self, head: int, reached: Sequence[int]) -> None:
+        """Note what the statement of a head says of the names that it leads to."""
+        last, polarity = head, None
+        for place in reached:
+            polarity = _flipped(polarity, self.words[last:place]) if polarity else self.polarity(head, place)
+            self.found.setdefault(place, polarity)
+            last = place
 
     def polarity(self, head: int, name: int, said: Sequence[str] = ()) -> str:
         """Return what a statement from the word `head` says of the name at `name`."""
@@ -405,12 +402,8 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
     if not reached and words[start] == NEW and (described or (whole and len(words) < 7 and QUOTED not in words)):
         reached = [start, *_Walk(one, start + 1, "also")]
-    if any(place in one.found for place in reached) or not any(_ends(one, place, following) for place in reached):
-        return
-    polarity = None
-    for last, place in zip([start, *reached], reached, strict=False):
-        polarity = _flipped(polarity, words[last:place]) if polarity else one.polarity(start, place)
-        one.found[place] = polarity
+    if not one.found.keys() & {*reached} and any(_ends(one, place, following) for place in reached):
+        one.state(start, reached)
 
 
 def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
@@ -438,10 +431,9 @@ def extract(text: str, names: Names = ()) -> list[Claim]:
     for words in sentences:
         fiction = fiction or PHRASES.has(words, LISTS["openers"])
         read.append(_Sentence(words, order, fiction))
-    for one in read:
-        one.read()
     short, opening = len(plain.low) < 200 and plain.low.count("\n") < 3, True
     for one, following in zip_longest(read, read[1:]):
+        one.read()
         if opening:
             _answer(one, following, len(read) == 1)
         one.finish()

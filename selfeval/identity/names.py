@@ -44,9 +44,9 @@ _MARKS = {  # one typed character -> what it means here; a dash between thoughts
     **dict.fromkeys("“”„‟″«»「」『』", '"'),
 }
 _TYPED = re.compile(
-    r"(?<![^\n])[ \t]{0,3}(?:#{1,6} +|[*+•] +)"  # headings and bullets
+    r"((?<![^\n])[ \t]{0,3}(?:#{1,6} +|[*+•] +)"  # headings and bullets
     r"|[^\x00-\x7f]|\r\n?|[^\S\n]{2,}|[\t\v\f]"
-    r"|\*+|(?<!`)`{1,2}(?!`)|~~|(?<![^\W_])_+|_+(?![^\W_])"  # emphasis and code, but no fence
+    r"|\*+|(?<!`)`{1,2}(?!`)|~~|(?<![^\W_])_+|_+(?![^\W_]))"  # emphasis and code, but no fence
 )
 
 
@@ -99,18 +99,13 @@ class Plain(NamedTuple):
 
 def fold(text: str) -> Plain:
     """Fold width, hyphens, quotes, accents, invisible characters, markdown and spacing; case and line breaks stay."""
-    pieces: list[str] = []
+    plain, start = "", 0
     at: list[int] = []
-    last = 0
-    for match in [*_TYPED.finditer(text), None]:
-        start, end = match.span() if match else (len(text), len(text))
-        pieces.append(text[last:start])
-        at += range(last, start)
-        piece = _folded(match[0]) if match else ""
-        pieces.append(piece)
-        at += [start] * len(piece)
-        last = end
-    plain = "".join(pieces)
+    for number, typed in enumerate(_TYPED.split(text)):  # what stays and what is folded take turns
+        piece = _folded(typed) if number % 2 else typed
+        at += [start] * len(piece) if number % 2 else range(start, start + len(piece))
+        plain += piece
+        start += len(typed)
     return Plain(plain, plain.lower(), at)
 
 

@@ -4,16 +4,18 @@ Every template is rendered in arms that differ in one thing, the identity that t
 into a text by placeholders alone, so an arm says what it claims to say; that is checked when a suite is read.
 """
 
+import math
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain, groupby, zip_longest
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
@@ -198,9 +200,7 @@ def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
     }
     for arm, pool in pools.items():
         random.Random(f"{seed}/{arm}/{truth.name}").shuffle(pool)
-    far = pools["false-far"]
-    turn = {one: [x for x in far if x.maker == one.maker].index(one) for one in far}
-    pools["false-far"] = sorted((one for one in far if turn[one] < FEW), key=turn.get)
+    pools["false-far"] = _in_turns(pools["false-far"], "maker", FEW)
     return pools
 
 
@@ -247,7 +247,7 @@ def situations(
         raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {arms!r}; in YAML the arm true stands in quotes.")
     truth, made = identity(model), []
     pools = foils(truth, seed)
-    wanted = [(number, t) for number, t in enumerate(_in_turns(templates)) if set(t.arms) & set(arms)]
+    wanted = [(number, t) for number, t in enumerate(_in_turns(templates, "family")) if set(t.arms) & set(arms)]
     for number, template in wanted[: limit or None]:
         for arm in (arm for arm in template.arms if arm in arms):
             pool = pools[arm if arm in FALSE_ARMS else "false-far"]
@@ -260,12 +260,11 @@ def situations(
     return made
 
 
-def _in_turns(templates: Sequence[Template]) -> list[Template]:
-    """Return the templates with the families taking turns, so that any limit has some of each."""
-    families: dict[str, list[Template]] = {}
-    for template in templates:
-        families.setdefault(template.family, []).append(template)
-    return [t for t in chain.from_iterable(zip_longest(*families.values())) if t is not None]
+def _in_turns(items: Sequence, group: str, most: float = math.inf) -> list:
+    """Return items with their groups taking turns, so that any limit has some of each; at most so many of a group."""
+    groups = pd.Series([getattr(item, group) for item in items], dtype=object)
+    rank = groups.groupby(groups).cumcount()
+    return [items[number] for number in rank[rank < most].sort_values(kind="stable").index]
 
 
 def as_alternating(messages: Sequence[dict]) -> list[dict]:
