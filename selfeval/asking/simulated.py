@@ -1,7 +1,7 @@
 """Simulated models: real answers to the real prompts, drawn from rates that are known.
 
 Each evaluation plays a role of `simulation` in `data/models.yaml` and puts it into `ROLES` when it is imported: the
-modules `simulated` of `selfeval.recognition` (entries without a `role`), `selfeval.identity` and `selfeval.roleplay`.
+packages `selfeval.recognition` (entries without a `role`), `selfeval.identity` and `selfeval.roleplay` do.
 Here is what they share. Every draw is seeded by the request, so the same request always has the same reply; what a
 simulated model writes carries its tell, a word that no other writes.
 """

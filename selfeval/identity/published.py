@@ -20,8 +20,7 @@ from selfeval.errors import InputError, check_at_least, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, model_played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, read_reply, verdicts
-from selfeval.identity.simulated import reply
-from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
+from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold, simulated_reply
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.paths import write_whole
@@ -104,7 +103,7 @@ class Provider:
         raise NotImplementedError
 
 
-MODES = {  # of a mock model: what a simulated one does (`simulated`)
+MODES = {  # of a mock model: what a simulated one does (`simulated_reply`)
     "correct": {},
     "wrong_model": {"right": 0},
     "confused": {"doubts": 1},
@@ -130,7 +129,7 @@ class MockProvider(Provider):
 
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
         """Return what the model says to a conversation."""
-        return ModelResponse(reply(self.model, self.rates, messages, random.Random(0)))
+        return ModelResponse(simulated_reply(self.model, self.rates, messages, random.Random(0)))
 
 
 class AdversarialMockProvider(MockProvider):
