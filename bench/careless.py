@@ -119,11 +119,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     # identity
     ("identity/suite.py", '_in_turns(pools["false-far"], "maker", FEW)', 'pools["false-far"][:1]'),
     ("identity/suite.py", "family if len(family) >= FEW else own", "own"),
-    (
-        "identity/suite.py",
-        "request(c, m, temperature=0.0, max_tokens=_room(c.model))",
-        "request(c, m, temperature=temperature, max_tokens=_room(c.model))",
-    ),
+    ("identity/suite.py", '"temperature": 0.0}', '"temperature": temperature}'),
     (
         "identity/replies.py",
         "for name in sorted(own)), (foil, other), (foil_id or foil, other))",

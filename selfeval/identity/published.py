@@ -378,9 +378,5 @@ def summary(results: Mapping) -> str:
 
 def save_results(results: dict | list[dict], path: str | Path) -> None:
     """Write one result object, or a list of them, as JSON: whole or not at all; no score is null."""
-
-    def kept(one: dict) -> dict:
-        return one | {"overall_score": None} if one["overall_score"] != one["overall_score"] else one  # JSON has no NaN
-
-    content = kept(results) if isinstance(results, dict) else [kept(one) for one in results]
+    content = json.loads(json.dumps(results), parse_constant=lambda constant: None)  # JSON has no NaN
     write_whole(Path(path), json.dumps(content, indent=2) + "\n")

@@ -488,15 +488,13 @@ def last_claim(messages: Sequence[Mapping], me: Model) -> Claim | None:
     names = [(name, own) for name in me.all_names]
     names += [(name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id)]
     for message in reversed(messages):
-        if message["role"] == "assistant" and _self_name(message["content"]):
-            continue
-        found = [c for c in extract(message["content"], tuple(names)) if c.entity]
-        if not found:
-            continue
-        false = [c for c in found if compare(c.entity, own) == "conflict"]
-        kind = next((kind for kind, words in KINDS.items() if words.search(message["content"])), "other")
-        first = min(false or found, key=lambda c: c.entity.family is None)
-        return Claim(first.quote, not false, kind, first.entity.family is None)
+        text = message["content"]
+        own_words = message["role"] == "assistant" and _self_name(text)
+        if found := not own_words and [c for c in extract(text, tuple(names)) if c.entity]:
+            false = [c for c in found if compare(c.entity, own) == "conflict"]
+            kind = next((kind for kind, words in KINDS.items() if words.search(text)), "other")
+            first = min(false or found, key=lambda c: c.entity.family is None)
+            return Claim(first.quote, not false, kind, first.entity.family is None)
     return None
 
 
