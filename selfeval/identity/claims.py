@@ -411,10 +411,8 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     rest = [w for w in one.words[place + 1 :] if w not in ('"', "'", ")", "]", "}", "*")]
     if not rest or rest[0] == "\n":
         return True
-    if rest[0] in ".?;":
-        return following is None or following.words[0] not in WORDS["opens"]
-    if rest[0] == "!":
-        return following is None
+    if rest[0] in ".?;!":
+        return following is None or (rest[0] != "!" and following.words[0] not in WORDS["opens"])
     if rest[0] in ":-|[(":
         return rest[1:2] not in (["a"], ["an"])
     made = rest[0] == "," and len(rest) > 1
@@ -506,12 +504,10 @@ def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Ent
     if wrong:
         apart = any(not any(w and compare(e, w) == "coarser" for w in wrong) for e in right)
         return "conflict" if exact or apart else "foil" if foil and _state(wrong, foil) else "other"
-    if exact:
-        return "conflict" if denies else "truth"
     if denies:
-        return "denied"
+        return "conflict" if exact else "denied"
     if right:
-        return "coarse"
+        return "truth" if exact else "coarse"
     return "abstain" if abstained or any(c.polarity == "hedge" for c in claims) else "none"
 
 
