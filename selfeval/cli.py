@@ -459,7 +459,6 @@ def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float
     from selfeval.asking.client import Client
     from selfeval.asking.client import run as run_now
     from selfeval.roleplay import commands
-    from selfeval.roleplay.hearing import warnings
     from selfeval.roleplay.transcripts import render
 
     async def run() -> tuple:
@@ -468,8 +467,6 @@ def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float
 
     held, said, tally = run_now(run())
     click.echo(visible(str(render(held, said))))
-    for warning in warnings(said):
-        click.echo(f"selfeval: {warning}", err=True)
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
     if held.status != "ok":
         last = held.turns[-1]

@@ -519,7 +519,6 @@ def judge(
             given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
             cases = [one.first(max_turns) for one in given]
             said = await hearing.hold(client, hearing.Jury(jurors, **how), cases, arms)
-        _tell(hearing.warnings(said))
         _keep(out, verdicts=said, conversations=[one.to_dict() for one in cases])
         frame = Records(said)
         frame.conversations = _talks(cases)

@@ -135,17 +135,16 @@ def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None
             raise InputError(f"Unknown name {name!r} in `{field}`, or given twice; known are {', '.join(known)}.")
 
 
-def warnings(said: Sequence[Mapping]) -> list[str]:
-    """Return a sentence for what weakens a jury of these statements: one model in many seats, an agent's family."""
-    votes = [row for row in said if row["role"] == "juror"]
-    seats = Counter(name.partition(" #")[0] for name in dict.fromkeys(row["juror"] for row in votes))
-    debated, found = {row["arm"] for row in votes} != {"independent"}, []
+def warnings(jury: Jury, agents: Iterable[str], arms: Sequence[str]) -> list[str]:
+    """Return a sentence for what weakens a jury of these agents: one model in many seats, an agent's family."""
+    seats, found = Counter(model.id for model in jury.jurors), []
     itself = "its votes are samples of one opinion, and what looks like a debate is one model with itself"
     for juror, n in seats.items():
-        if n > 1 or (len(seats) == 1 and debated):
-            found.append(f"One model, {juror}, sat in several seats: {itself}. Name models of different families.")
-    for agent, juror in dict.fromkeys((row["agent"], row["juror"]) for row in votes if row["same_family"]):
-        found.append(f"The agent {agent} is judged by its own family ({juror}): see `same_family`.")
+        if n > 1 or (len(seats) == 1 and {*arms} != {"independent"}):
+            found.append(f"One model, {juror}, sits in several seats: {itself}. Name models of different families.")
+    for agent in dict.fromkeys(agents):
+        if family := ", ".join(juror for juror in seats if cast.same_family(juror, agent)):
+            found.append(f"The agent {agent} is judged by its own family ({family}): see `same_family`.")
     return found
 
 
@@ -173,8 +172,8 @@ async def hold(
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
     Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham`
-    shows statements of the debate on another conversation of the run (same turn where it has that). Raises `InputError`
-    for an unknown arm, an arm given twice, or `sham` without `debate` or a second conversation.
+    shows statements of the debate on another conversation of the run (same turn where it has that). What weakens the
+    jury is printed before anybody is asked. Raises `InputError` for an unknown arm, an arm given twice, or `sham` without `debate` or a second conversation.
     """
     arms = [arms] if isinstance(arms, str) else list(arms)
     _check_names("arms", arms, ARMS)
@@ -185,6 +184,8 @@ async def hold(
     if "sham" in arms and ("debate" not in arms or len({index for index, *_ in design}) < 2):
         said = "judge at least two, and have `debate` in `arms`"
         raise InputError(f"The arm `sham` shows statements of a debate on another conversation: {said}.")
+    for sentence in warnings(jury, (one.agent_model for one in conversations), arms):  # before a reply is paid for
+        print(sentence, flush=True)
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
 
