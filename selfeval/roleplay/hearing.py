@@ -26,7 +26,7 @@ rows with `role` = "juror".
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 import pandas as pd
@@ -173,7 +173,8 @@ async def hold(
 
     Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham`
     shows statements of the debate on another conversation of the run (same turn where it has that). What weakens the
-    jury is printed before anybody is asked. Raises `InputError` for an unknown arm, an arm given twice, or `sham` without `debate` or a second conversation.
+    jury is printed before anybody is asked. Raises `InputError` for an unknown arm, an arm given twice, or `sham`
+    without `debate` or a second conversation.
     """
     arms = [arms] if isinstance(arms, str) else list(arms)
     _check_names("arms", arms, ARMS)
