@@ -569,7 +569,13 @@ def plot(result: Estimates, kind: str = "") -> "Drawing | None":
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
     from selfeval.figures import drawing  # matplotlib, not before a figure is wanted
 
-    return drawing.plot(result, kind)
+    kinds = drawing.KINDS[result.kind]
+    kind = kind or next(iter(kinds))
+    check_one_of("kind", kind, kinds)
+    drawn = kinds[kind](result.drawn(), result.names or {})
+    if drawn is None:
+        print(f"This result has nothing to draw as {kind!r}.")
+    return drawn
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -579,7 +585,7 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     or hard for all cancels.
     """
     check_one_of("by", by, ["evaluator", "condition"])
-    kept = (result.tables or {}).get("paired" if by == "evaluator" else "contrasts")
+    kept = result.tables.get("paired" if by == "evaluator" else "contrasts")
     if kept is None:
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
     return _estimates(result.kind, kept, {}, result.records, result.names)
@@ -598,7 +604,8 @@ def table(result: Estimates, statistics: str | Sequence[str], *, jurors: bool = 
         check_one_of("statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())])
     rows = pd.DataFrame(result)
     if tables.BCA in asked:
-        rows = pd.concat([rows, result.drawn()[result.kind].query("method == 'bca'")])
+        bootstrap = result.drawn()[result.kind].query("method == 'bca' and statistic == 'advantage'")
+        rows = pd.concat([rows, bootstrap.assign(statistic=tables.BCA)])
     if result.kind == "jury":
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = tables.summary(rows, asked, result.names)

@@ -74,7 +74,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     clusters of one of them: of the first that a conclusion is drawn from, else that was tested, else that the row has.
     Of contrasts of conditions a row is a `change` from one to the other.
     """
-    rows = with_bootstrap(table, statistics)
+    rows = default_rows(table, *statistics)
     if "field" in rows:
         rows = rows.assign(change=rows["field"] + ": " + rows["first"] + " → " + rows["second"])
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
@@ -94,13 +94,6 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     if "evaluator" in wide:
         wide["evaluator"] = [label(name, display) or ALL for name in wide["evaluator"]]
     return wide
-
-
-def with_bootstrap(table: pd.DataFrame, statistics: Sequence[str]) -> pd.DataFrame:
-    """Return the default rows of statistics; `BCA` among them is the advantage with its BCa interval."""
-    rows = default_rows(table, *statistics)
-    second = table[(table["method"] == "bca") & (table["statistic"] == "advantage")] if BCA in statistics else rows[:0]
-    return pd.concat([rows, default_rows(second).assign(statistic=BCA)])
 
 
 def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
@@ -213,8 +206,6 @@ class Estimates(pd.DataFrame):
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
-        if not self.tables:
-            return {self.kind: pd.DataFrame(self)}
         (main, table), *_ = self.tables.items()
         keys = ["evaluator"] if self.kind == "identity" else ["evaluator", "task", "condition"]  # families are drawn
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))

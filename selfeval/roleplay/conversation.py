@@ -127,10 +127,8 @@ def _check_sizes(asks: cast.Role, turns: int, conversations: int) -> None:
     check_whole("turns", turns, 1)
     check_whole("conversations", conversations)
     if asks.questions and turns > len(asks.questions):
-        raise InputError(
-            f"The strategy {asks.name!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
-            "data/roleplay/interrogators.yaml or ask for fewer turns."
-        )
+        has = f"The strategy {asks.name!r} has {len(asks.questions)} questions"
+        raise InputError(f"{has}, and `turns` is {turns}; ask for fewer turns.")
 
 
 async def _talk(

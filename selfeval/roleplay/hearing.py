@@ -245,14 +245,12 @@ def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tup
 async def verdict(
     client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index: int = 0, peers: Sequence = ()
 ) -> list[dict]:
-    """Return the records of one verdict, in order of round and position; [] where the answer judged is empty.
+    """Return the records of one verdict, in order of round and position.
 
     Start it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
     conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
     conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
-    if turn not in judged_turns(jury.scope, conversation):
-        return []
     return await _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn), peers).run()
 
 

@@ -21,7 +21,7 @@ import hashlib
 import random
 import re
 
-from selfeval.asking.simulated import ROLES, VERBS, WORDS, author_of, tell
+from selfeval.asking.simulated import ROLES, WORDS, author_of, write
 from selfeval.errors import InputError
 from selfeval.models import Model
 from selfeval.roleplay.jury_prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
@@ -60,11 +60,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
 
 def talk(model: Model, draw: random.Random) -> str:
     """Write a chat message of two sentences that carries the model's tell."""
-    sentences = []
-    for _ in range(2):
-        first, second, third = draw.sample(WORDS, 3)
-        sentences.append(f"The {first} {second} {draw.choice(VERBS)} a {third} {tell(model.id)}.")
-    return " ".join(sentences)
+    return write(model, "14 words", draw)
 
 
 def scores(question: str) -> dict[int, float]:

@@ -111,13 +111,8 @@ class Conversation:
 
     def to_dict(self) -> dict:
         """Return the conversation as a row of a file."""
-        return {
-            "conversation_id": self.conversation_id,
-            "source": self.source,
-            "agent": self.agent,
-            "status": self.status,
-            "turns": [turn.to_dict() for turn in self.turns],
-        } | self.meta
+        row = {name: getattr(self, name) for name in ("conversation_id", "source", "agent", "status")}
+        return row | {"turns": [turn.to_dict() for turn in self.turns]} | self.meta
 
 
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
