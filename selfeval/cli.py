@@ -13,7 +13,8 @@ import yaml
 
 from selfeval.errors import SelfevalError
 from selfeval.keys import visible
-from selfeval.paths import DATA, ROOT, shipped
+from selfeval.models import get, get_all, providers
+from selfeval.paths import DATA, ROOT, check_writable, shipped
 
 
 class _OneSentence(click.Group):
@@ -138,7 +139,6 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
 
     TEXTS is a CSV with the columns author, prompt and text; without it the models write texts first.
     """
-    from selfeval.models import get, get_all
     from selfeval.recognition.design import match_authors
     from selfeval.records import read_prompts, read_texts
 
@@ -192,13 +192,12 @@ def _run_study(
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
     from selfeval import face
-    from selfeval import models as registry
     from selfeval.asking.client import require
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
     for model in ids:
-        require(registry.get(model))
+        require(get(model))
     file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", (out or DATA / "runs" / name).absolute()
     how = {"out": out, "variables": variables, "max_cost": max_cost}
     if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
@@ -339,8 +338,6 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     from selfeval.asking import dryrun
     from selfeval.asking.client import require
     from selfeval.identity.published import EvalRunner, read_config, save_results
-    from selfeval.models import get_all
-    from selfeval.paths import check_writable
     from selfeval.sweep.execute import print_calls
 
     given = read_config(config)
@@ -378,7 +375,6 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
     from selfeval.asking import local
-    from selfeval.models import providers
 
     wrong = _other_packages()
     try:

@@ -23,7 +23,7 @@ from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
-from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together
+from selfeval.roleplay.transcripts import read_conversations, render, together
 from selfeval.roleplay.verdicts import verdict_scores
 from selfeval.stats.contrasts import read_for_authors
 
@@ -456,16 +456,11 @@ def converse(
             chats = conversation.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
             twins = await conversation.forced_context(client, played, chats, **how)
             twins += await conversation.forced_context(client, played, given, persona=persona, **how)
-        found = together(held, given, chats, twins)
-        _keep(out, conversations=[one.to_dict() for one in found])
-        return _talks(found)
+        found = [one.to_dict() for one in together(held, given, chats, twins)]
+        _keep(out, conversations=found)
+        return Records(found, dtype=object)  # numbers stay whole beside rows that have none
 
     return ask(work, asking)
-
-
-def _talks(found: Sequence[Conversation]) -> Records:
-    """Return conversations as rows; numbers stay whole beside rows that have none."""
-    return Records([one.to_dict() for one in found], dtype=object)
 
 
 @verb
@@ -519,9 +514,10 @@ def judge(
             given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
             cases = [one.first(max_turns) for one in given]
             said = await hearing.hold(client, hearing.Jury(jurors, **how), cases, arms)
-        _keep(out, verdicts=said, conversations=[one.to_dict() for one in cases])
+        judged = [one.to_dict() for one in cases]
+        _keep(out, verdicts=said, conversations=judged)
         frame = Records(said)
-        frame.conversations = _talks(cases)
+        frame.conversations = Records(judged, dtype=object)  # as `converse` returns them
         return frame
 
     return ask(work, asking)
@@ -620,8 +616,7 @@ def save(result: Estimates, out: str | Path) -> Path:
     """
     folder = records.data_path(out)
     if result.kind in ("identity", "existence"):
-        rows = result.records.astype(object).where(result.records.notna(), None)  # what is missing is null
-        records.write_jsonl(folder / f"{result.kind}.jsonl", rows.to_dict("records"))
+        records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
     for name in KINDS[result.kind]:
         if name in result.tables:
             records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])

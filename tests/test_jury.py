@@ -15,7 +15,7 @@ from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.roleplay import jury_prompts, verdicts
 from selfeval.roleplay.cast import jurors, rubrics, same_family
-from selfeval.roleplay.hearing import Jury, hold, judged_turns, verdict
+from selfeval.roleplay.hearing import Hearing, Jury, hold, judged_turns
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, render
 from selfeval.roleplay.verdicts import decide
 
@@ -54,7 +54,7 @@ def alone(model, **options):
 def ask(store, jury, conversation, arm="personas", turn=0):
     async def run():
         async with Client(4, store) as client:
-            return await verdict(client, jury, conversation, arm, turn or len(conversation.exchanges()))
+            return await Hearing(client, jury, conversation, arm, turn or len(conversation.exchanges())).run()
 
     return asyncio.run(run())
 

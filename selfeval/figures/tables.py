@@ -155,7 +155,7 @@ class Records(pd.DataFrame):
 
     @property
     def _constructor(self):
-        return Records
+        return type(self)
 
     def _repr_html_(self) -> str:
         if says(self.index):
@@ -166,7 +166,7 @@ class Records(pd.DataFrame):
         return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (self.shape != shown.shape)
 
 
-class Estimates(pd.DataFrame):
+class Estimates(Records):
     """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
 
     kind: of `KINDS`. tables: all rows by name, with every policy and method, as they are saved.
@@ -178,11 +178,6 @@ class Estimates(pd.DataFrame):
     tables: Mapping[str, pd.DataFrame] | None = None
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
-    conversations: Sequence = ()
-
-    @property
-    def _constructor(self):
-        return Estimates
 
     def __repr__(self) -> str:
         return repr(self._short())

@@ -195,7 +195,7 @@ async def hold(
         if arm == "sham":  # before a place is taken, which the debate may need
             peers = await tasks[*_donor(jury, turns, index, turn), "debate"]
         async with places:
-            rows = await verdict(client, jury, conversations[index], arm, turn, index, peers)
+            rows = await Hearing(client, jury, conversations[index], arm, turn, index, peers).run()
         bar.update()
         return rows
 
@@ -242,23 +242,16 @@ def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tup
 # one verdict ----------------------------------------------------------------------------------------------------------
 
 
-async def verdict(
-    client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index: int = 0, peers: Sequence = ()
-) -> list[dict]:
-    """Return the records of one verdict, in order of round and position.
+class Hearing:
+    """One verdict in the making: who is asked in which round, what it sees, and the record of what it says.
 
-    Start it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
+    Run it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
     conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
     conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
-    return await _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn), peers).run()
 
-
-class _Hearing:
-    """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
-
-    def __init__(self, client, jury: Jury, conversation: Conversation, arm: str, turn: int, seats: list[Seat], peers):
-        self.client, self.jury, self.arm, self.seats = client, jury, arm, seats
+    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index=0, peers=()):
+        self.client, self.jury, self.arm, self.seats = client, jury, arm, jury.seats(arm, index, turn)
         self.peers = [row for row in peers if row["role"] == "juror"]
         self.rubrics = {name: cast.rubrics()[name] for name in ("human", *jury.dimensions)}
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
@@ -275,6 +268,7 @@ class _Hearing:
         self.about |= {"agent": conversation.agent_model}
 
     async def run(self) -> list[dict]:
+        """Return the records of the verdict, in order of round and position."""
         rows, single = [], self.arm in SINGLE
         rounds, blind = (1, 0) if single else (self.jury.rounds, int(self.jury.blind))
         for number in range(1, rounds + blind + 1):

@@ -216,8 +216,7 @@ def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
         for number, row in enumerate(rows_of(paths), 1):
             yield f"record {number}", row
         return
-    paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    for path in dict.fromkeys(data_path(path).resolve() for path in paths):
+    for path in dict.fromkeys(data_path(path).resolve() for path in _as_list(paths)):
         rows = read_jsonl(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
