@@ -287,9 +287,8 @@ def controls(texts: Rows) -> pd.DataFrame:
     """
     rows = records.read_texts(texts)
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
-    found = frame.groupby("author", sort=False).agg(
-        texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
-    )
+    columns = {"texts": ("text", "size"), "words": ("words", "median"), "leaks": ("leaks", "mean")}
+    found = frame.groupby("author", sort=False).agg(**columns)
     if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
         by_style = stats.recognition_table(read_for_authors(rows), n_resamples=1)
         style_j = stats.default_rows(by_style[by_style["author"] == ""], "discrimination").set_index("evaluator")

@@ -60,13 +60,6 @@ def texts_behind(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
     return {name: texts for name, texts in found.items() if any(texts)}
 
 
-def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:
-    """Return statistics that occur as columns, in their order, of texts, one row per group as they come."""
-    rows = rows.assign(shown=[estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)])
-    wide = rows.pivot_table(index=[*index], columns="statistic", values="shown", aggfunc="first", sort=False)
-    return wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
-
-
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Show statistics side by side as "estimate [low, high]", one row per evaluator and design, with what they say.
 
@@ -83,7 +76,9 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     place = {name: k for k, name in enumerate(in_order(rows["evaluator"]))}
     design = rows.groupby([name for name in index if name != "evaluator"] or "level", sort=False).ngroup()
     rows = rows.iloc[np.lexsort((rows["evaluator"].map(place), design))]
-    wide = side_by_side(rows, index, statistics)
+    rows = rows.assign(shown=[estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)])
+    wide = rows.pivot_table(index=index, columns="statistic", values="shown", aggfunc="first", sort=False)
+    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
     told = rows["estimate"].notna() | rows.get("conclusion", pd.Series("", rows.index)).ne("")
     found = {name: rows[(rows["statistic"] == name) & told] for name in statistics}
     ranked = sorted(found.values(), key=lambda part: (not any(part.get("conclusion", ())), part["p"].isna().all()))

@@ -164,10 +164,7 @@ def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[in
 
 
 async def hold(
-    client: Client,
-    jury: Jury,
-    conversations: Sequence[Conversation],
-    arms: str | Sequence[str] = ("debate",),
+    client: Client, jury: Jury, conversations: Sequence[Conversation], arms: str | Sequence[str] = ("debate",)
 ) -> list[dict]:
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
