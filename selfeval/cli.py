@@ -4,7 +4,6 @@ import contextlib
 import functools
 import importlib.metadata
 import os
-import re
 import signal
 import sys
 from pathlib import Path
@@ -14,20 +13,15 @@ import yaml
 
 from selfeval.errors import SelfevalError
 from selfeval.keys import visible
-from selfeval.paths import DATA, ROOT, shipped
+from selfeval.models import get, get_all, providers
+from selfeval.paths import DATA, ROOT, check_writable, shipped
 
 
 class _OneSentence(click.Group):
     """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to resume."""
 
     def invoke(self, context: click.Context):
-        stopped = [signal.SIGINT]
-
-        def stop(number, frame) -> None:  # TERM ends a command as Ctrl-C does
-            stopped.append(signal.Signals(number))
-            signal.raise_signal(signal.SIGINT)
-
-        before = signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # it ends a command as Ctrl-C does
         try:
             return super().invoke(context)
         except (SelfevalError, OSError) as error:
@@ -35,10 +29,8 @@ class _OneSentence(click.Group):
             context.exit(1)
         except KeyboardInterrupt:
             again = "run the same command again to resume: stored replies are free"
-            click.echo(f"\nselfeval: stopped by {stopped[-1].name}; {again}", err=True)
+            click.echo(f"\nselfeval: stopped; {again}", err=True)
             context.exit(130)
-        finally:
-            signal.signal(signal.SIGTERM, before)
 
 
 def ids(text: str) -> list[str]:
@@ -55,12 +47,12 @@ def _variable(text: str) -> tuple:
     raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
 
 
-def _authors(text: str) -> dict[str, str | None]:
-    """Return AUTHOR=ID, or several split by commas, as a mapping; without an ID somebody else's."""
-    pairs = re.findall(r"([^=]*[^=\s,])\s*=([^=,]*)(?:,|$)", text)
-    if not pairs or len(pairs) != text.count("="):
+def _author(text: str) -> tuple[str, str | None]:
+    """Return AUTHOR=ID as (author, id); without an ID somebody else's."""
+    author, equals, model = text.partition("=")
+    if not (author.strip() and equals):
         raise click.BadParameter(f"{text!r} is not of the form AUTHOR=ID.")
-    return {author.strip(): model.strip() or None for author, model in pairs}
+    return author.strip(), model.strip() or None
 
 
 _Path = functools.partial(click.Path, path_type=Path)
@@ -135,7 +127,7 @@ def _study(command):
 @click.option(
     "--authors",
     multiple=True,
-    type=_authors,
+    type=_author,
     metavar="AUTHOR=ID",
     help="Which model TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
 )
@@ -147,12 +139,11 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
 
     TEXTS is a CSV with the columns author, prompt and text; without it the models write texts first.
     """
-    from selfeval.models import get, get_all
     from selfeval.recognition.design import match_authors
     from selfeval.records import read_prompts, read_texts
 
     out = (how.pop("out") or DATA / "runs" / "recognise").absolute()
-    said = {name: model for part in authors for name, model in part.items()}
+    said = dict(authors)
     variables = {"models": models, "authors": said, "corpus": str(texts.absolute() if texts else out / "texts")}
     if texts:
         rows = read_texts(texts.absolute(), limit or 0)
@@ -201,13 +192,12 @@ def _run_study(
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
     from selfeval import face
-    from selfeval import models as registry
     from selfeval.asking.client import require
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
     for model in ids:
-        require(registry.get(model))
+        require(get(model))
     file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", (out or DATA / "runs" / name).absolute()
     how = {"out": out, "variables": variables, "max_cost": max_cost}
     if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
@@ -348,8 +338,6 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     from selfeval.asking import dryrun
     from selfeval.asking.client import require
     from selfeval.identity.published import EvalRunner, read_config, save_results
-    from selfeval.models import get_all
-    from selfeval.paths import check_writable
     from selfeval.sweep.execute import print_calls
 
     given = read_config(config)
@@ -387,7 +375,6 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
     from selfeval.asking import local
-    from selfeval.models import providers
 
     wrong = _other_packages()
     try:
@@ -456,21 +443,14 @@ main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, h
 
 
 def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
-    from selfeval.asking.client import Client
-    from selfeval.asking.client import run as run_now
+    from selfeval.asking.client import ask
     from selfeval.roleplay import commands
-    from selfeval.roleplay.hearing import warnings
     from selfeval.roleplay.transcripts import render
 
-    async def run() -> tuple:
-        async with Client(concurrency, max_cost=max_cost) as client:
-            return *await commands.run(client, out, arms, config), client.tally
-
-    held, said, tally = run_now(run())
+    asking = {"concurrency": concurrency, "max_cost": max_cost}
+    held, said = ask(lambda client: commands.run(client, out, arms, config), asking)
     click.echo(visible(str(render(held, said))))
-    for warning in warnings(said):
-        click.echo(f"selfeval: {warning}", err=True)
-    click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
+    click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")
     if held.status != "ok":
         last = held.turns[-1]
         why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")

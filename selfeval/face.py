@@ -23,7 +23,7 @@ from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
-from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together
+from selfeval.roleplay.transcripts import read_conversations, render, together
 from selfeval.roleplay.verdicts import verdict_scores
 from selfeval.stats.contrasts import read_for_authors
 
@@ -287,9 +287,8 @@ def controls(texts: Rows) -> pd.DataFrame:
     """
     rows = records.read_texts(texts)
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
-    found = frame.groupby("author", sort=False).agg(
-        texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
-    )
+    columns = {"texts": ("text", "size"), "words": ("words", "median"), "leaks": ("leaks", "mean")}
+    found = frame.groupby("author", sort=False).agg(**columns)
     if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
         by_style = stats.recognition_table(read_for_authors(rows), n_resamples=1)
         style_j = stats.default_rows(by_style[by_style["author"] == ""], "discrimination").set_index("evaluator")
@@ -456,16 +455,11 @@ def converse(
             chats = conversation.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
             twins = await conversation.forced_context(client, played, chats, **how)
             twins += await conversation.forced_context(client, played, given, persona=persona, **how)
-        found = together(held, given, chats, twins)
-        _keep(out, conversations=[one.to_dict() for one in found])
-        return _talks(found)
+        found = [one.to_dict() for one in together(held, given, chats, twins)]
+        _keep(out, conversations=found)
+        return Records(found, dtype=object)  # numbers stay whole beside rows that have none
 
     return ask(work, asking)
-
-
-def _talks(found: Sequence[Conversation]) -> Records:
-    """Return conversations as rows; numbers stay whole beside rows that have none."""
-    return Records([one.to_dict() for one in found], dtype=object)
 
 
 @verb
@@ -519,10 +513,10 @@ def judge(
             given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
             cases = [one.first(max_turns) for one in given]
             said = await hearing.hold(client, hearing.Jury(jurors, **how), cases, arms)
-        _tell(hearing.warnings(said))
-        _keep(out, verdicts=said, conversations=[one.to_dict() for one in cases])
+        judged = [one.to_dict() for one in cases]
+        _keep(out, verdicts=said, conversations=judged)
         frame = Records(said)
-        frame.conversations = _talks(cases)
+        frame.conversations = Records(judged, dtype=object)  # as `converse` returns them
         return frame
 
     return ask(work, asking)
@@ -570,7 +564,13 @@ def plot(result: Estimates, kind: str = "") -> "Drawing | None":
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
     from selfeval.figures import drawing  # matplotlib, not before a figure is wanted
 
-    return drawing.plot(result, kind)
+    kinds = drawing.KINDS[result.kind]
+    kind = kind or next(iter(kinds))
+    check_one_of("kind", kind, kinds)
+    drawn = kinds[kind](result.drawn(), result.names or {})
+    if drawn is None:
+        print(f"This result has nothing to draw as {kind!r}.")
+    return drawn
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -580,7 +580,7 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     or hard for all cancels.
     """
     check_one_of("by", by, ["evaluator", "condition"])
-    kept = (result.tables or {}).get("paired" if by == "evaluator" else "contrasts")
+    kept = result.tables.get("paired" if by == "evaluator" else "contrasts")
     if kept is None:
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
     return _estimates(result.kind, kept, {}, result.records, result.names)
@@ -599,7 +599,8 @@ def table(result: Estimates, statistics: str | Sequence[str], *, jurors: bool = 
         check_one_of("statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())])
     rows = pd.DataFrame(result)
     if tables.BCA in asked:
-        rows = pd.concat([rows, result.drawn()[result.kind].query("method == 'bca'")])
+        bootstrap = result.drawn()[result.kind].query("method == 'bca' and statistic == 'advantage'")
+        rows = pd.concat([rows, bootstrap.assign(statistic=tables.BCA)])
     if result.kind == "jury":
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = tables.summary(rows, asked, result.names)
@@ -614,8 +615,7 @@ def save(result: Estimates, out: str | Path) -> Path:
     """
     folder = records.data_path(out)
     if result.kind in ("identity", "existence"):
-        rows = result.records.astype(object).where(result.records.notna(), None)  # what is missing is null
-        records.write_jsonl(folder / f"{result.kind}.jsonl", rows.to_dict("records"))
+        records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
     for name in KINDS[result.kind]:
         if name in result.tables:
             records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])

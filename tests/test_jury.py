@@ -15,7 +15,7 @@ from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.roleplay import jury_prompts, verdicts
 from selfeval.roleplay.cast import jurors, rubrics, same_family
-from selfeval.roleplay.hearing import Jury, hold, judged_turns, verdict, warnings
+from selfeval.roleplay.hearing import Hearing, Jury, hold, judged_turns
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, render
 from selfeval.roleplay.verdicts import decide
 
@@ -54,7 +54,7 @@ def alone(model, **options):
 def ask(store, jury, conversation, arm="personas", turn=0):
     async def run():
         async with Client(4, store) as client:
-            return await verdict(client, jury, conversation, arm, turn or len(conversation.exchanges()))
+            return await Hearing(client, jury, conversation, arm, turn or len(conversation.exchanges())).run()
 
     return asyncio.run(run())
 
@@ -209,14 +209,15 @@ def test_decisions_count_the_last_round_alone():
 # --- who sits where --------------------------------------------------------------------------------------------------
 
 
-def test_jurors_of_the_agents_family_are_flagged(store):
+def test_jurors_of_the_agents_family_are_flagged_before_they_are_asked(store, capsys):
     gpt, kimi = "openai/gpt-4.1", "moonshotai/kimi-k2"
     assert same_family(gpt, "openai/gpt-4o") and not same_family(kimi, "openai/gpt-4o")
     assert not same_family(gpt, "human") and not same_family(gpt, "") and same_family(kimi, kimi)
-    script = Script()
-    [row] = ask(store, alone(script), talk(meta={"agent_model": script.model.id}))
+    told = []
+    script = Script(reply=lambda messages: told.append(capsys.readouterr().out) or "HUMAN_SCORE=0.5")
+    (row, *_), _ = ask_all(store, alone(script), [talk(meta={"agent_model": script.model.id})], ["personas"])
     assert (row["agent"], row["same_family"]) == (script.model.id, True)
-    assert any("judged by its own family" in warning for warning in warnings([row]))
+    assert "judged by its own family" in told[0] and "one model with itself" in told[0]
 
 
 def test_a_jury_that_breaks_a_rule_says_which():

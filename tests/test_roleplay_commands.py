@@ -73,14 +73,14 @@ def test_a_jury_of_one_without_any_score_has_no_average_and_is_warned_of(server,
     assert result.exit_code == 0 and found["summary"] == dict.fromkeys(found["summary"], None)
     assert found["turns"][0]["new_eval"]["per_juror_scores"] == [None] * 3
     assert found["seats"]["chateval_debate_one_by_one"][0]["persona"] == "linguist"
-    assert "one model with itself" in result.stderr and "judged by its own family" in result.stderr
+    assert "one model with itself" in result.stdout and "judged by its own family" in result.stdout
 
 
 def test_a_model_named_three_times_takes_three_seats(server, tmp_path):
     """Its votes are samples of their own: three calls, not one reply three times."""
     fake = server(reply=reply)
     result = selfeval("compare", tmp_path / "c.json", max_turns=1, jury_llm_models=",".join(["openai:j1"] * 3))
-    assert "One model, openai:j1, sat in several seats: its votes are samples of one opinion" in result.stderr
+    assert "One model, openai:j1, sits in several seats: its votes are samples of one opinion" in result.stdout
     rows, _ = read_verdicts(tmp_path / "c.json")
     assert {row["juror"] for row in rows} == {"openai:j1", "openai:j1 #2", "openai:j1 #3"}
     assert len(fake.ledger) == 2 + 3 + 6

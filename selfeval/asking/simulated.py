@@ -9,14 +9,15 @@ simulated model writes carries its tell, a word that no other writes.
 import hashlib
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 
 from selfeval.asking.request import Request, Response, canonical
-from selfeval.errors import check_one_of
+from selfeval.errors import InputError, check_one_of
 from selfeval.models import Model, models
 
-ROLES: dict[str, Callable[[Model, dict, list[dict], random.Random], str]] = {}  # role: (model, rates, messages, draw)
+Play = Callable[[Model, dict, list[dict], random.Random], str]  # (model, rates, messages, draw) -> reply
+ROLES: dict[str, tuple[Play, Collection[str]]] = {}  # role: who plays it, and the rates it knows
 WORDS = (
     "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
     "teacher harbour village copper music season number corner shadow candle journey kitchen planet winding gentle "
@@ -31,9 +32,12 @@ def answer(request: Request, messages: list[dict], **parameters) -> Response:
     rates = dict(model.simulation or {})
     role = rates.pop("role", None) or "recognition"
     check_one_of(f"role` of `{model.id}", role, ROLES)
+    reply, known = ROLES[role]
+    if unknown := set(rates) - set(known):
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
     draw = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]))
-    text = ROLES[role](model, rates, messages, draw)
+    text = reply(model, rates, messages, draw)
     usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
     return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=model.id)
 

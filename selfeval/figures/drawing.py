@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from selfeval.errors import check_one_of
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.style import Drawing
-from selfeval.figures.tables import Estimates, in_order
+from selfeval.figures.tables import in_order
 from selfeval.stats.table import default_rows
 from selfeval.stats.tallies import NAMING, NONE, varying_parts
 from selfeval.stats.votes import ARMS
@@ -24,18 +23,6 @@ TITLES = {  # of panels; of others the statistic's own name
 }
 Tables = Mapping[str, pd.DataFrame]
 Names = Mapping[str, str]
-
-
-def plot(result: Estimates, kind: str = "") -> Drawing | None:
-    """Draw a result: its main figure, or that of a kind; where it has nothing to draw, say so."""
-    kinds = KINDS[result.kind]
-    if kind:
-        check_one_of("kind", kind, kinds)
-    kind = kind or next(iter(kinds))
-    drawn = kinds[kind](result.drawn(), result.names or {})
-    if drawn is None:
-        print(f"This result has nothing to draw as {kind!r}.")
-    return drawn
 
 
 def estimates(table: pd.DataFrame, *statistics: str, author: bool = False) -> pd.DataFrame:

@@ -126,11 +126,7 @@ def _say_missing(ax, order: Sequence[str], rows: pd.DataFrame, size: float) -> N
 
 
 def cells(
-    rows: pd.DataFrame,
-    label: str,
-    axes_labels: tuple[str, str],
-    *,
-    names: Names | None = None,
+    rows: pd.DataFrame, label: str, axes_labels: tuple[str, str], *, names: Names | None = None
 ) -> Drawing | None:
     """Draw shares as colours, a panel each, with the numbers in the cells while they fit; hatched where none is.
 

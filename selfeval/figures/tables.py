@@ -60,13 +60,6 @@ def texts_behind(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
     return {name: texts for name, texts in found.items() if any(texts)}
 
 
-def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:
-    """Return statistics that occur as columns, in their order, of texts, one row per group as they come."""
-    rows = rows.assign(shown=[estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)])
-    wide = rows.pivot_table(index=[*index], columns="statistic", values="shown", aggfunc="first", sort=False)
-    return wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
-
-
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Show statistics side by side as "estimate [low, high]", one row per evaluator and design, with what they say.
 
@@ -74,7 +67,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     clusters of one of them: of the first that a conclusion is drawn from, else that was tested, else that the row has.
     Of contrasts of conditions a row is a `change` from one to the other.
     """
-    rows = with_bootstrap(table, statistics)
+    rows = default_rows(table, *statistics)
     if "field" in rows:
         rows = rows.assign(change=rows["field"] + ": " + rows["first"] + " → " + rows["second"])
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
@@ -83,7 +76,9 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     place = {name: k for k, name in enumerate(in_order(rows["evaluator"]))}
     design = rows.groupby([name for name in index if name != "evaluator"] or "level", sort=False).ngroup()
     rows = rows.iloc[np.lexsort((rows["evaluator"].map(place), design))]
-    wide = side_by_side(rows, index, statistics)
+    rows = rows.assign(shown=[estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)])
+    wide = rows.pivot_table(index=index, columns="statistic", values="shown", aggfunc="first", sort=False)
+    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
     told = rows["estimate"].notna() | rows.get("conclusion", pd.Series("", rows.index)).ne("")
     found = {name: rows[(rows["statistic"] == name) & told] for name in statistics}
     ranked = sorted(found.values(), key=lambda part: (not any(part.get("conclusion", ())), part["p"].isna().all()))
@@ -94,13 +89,6 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     if "evaluator" in wide:
         wide["evaluator"] = [label(name, display) or ALL for name in wide["evaluator"]]
     return wide
-
-
-def with_bootstrap(table: pd.DataFrame, statistics: Sequence[str]) -> pd.DataFrame:
-    """Return the default rows of statistics; `BCA` among them is the advantage with its BCa interval."""
-    rows = default_rows(table, *statistics)
-    second = table[(table["method"] == "bca") & (table["statistic"] == "advantage")] if BCA in statistics else rows[:0]
-    return pd.concat([rows, default_rows(second).assign(statistic=BCA)])
 
 
 def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
@@ -162,7 +150,7 @@ class Records(pd.DataFrame):
 
     @property
     def _constructor(self):
-        return Records
+        return type(self)
 
     def _repr_html_(self) -> str:
         if says(self.index):
@@ -173,7 +161,7 @@ class Records(pd.DataFrame):
         return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (self.shape != shown.shape)
 
 
-class Estimates(pd.DataFrame):
+class Estimates(Records):
     """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
 
     kind: of `KINDS`. tables: all rows by name, with every policy and method, as they are saved.
@@ -185,11 +173,6 @@ class Estimates(pd.DataFrame):
     tables: Mapping[str, pd.DataFrame] | None = None
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
-    conversations: Sequence = ()
-
-    @property
-    def _constructor(self):
-        return Estimates
 
     def __repr__(self) -> str:
         return repr(self._short())
@@ -213,8 +196,6 @@ class Estimates(pd.DataFrame):
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
-        if not self.tables:
-            return {self.kind: pd.DataFrame(self)}
         (main, table), *_ = self.tables.items()
         keys = ["evaluator"] if self.kind == "identity" else ["evaluator", "task", "condition"]  # families are drawn
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))

@@ -452,8 +452,6 @@ def simulated_reply(model: Model, rates: Mapping, messages: Sequence[Mapping], d
       alike                  intraclass correlation of falling for a claim within a situation, between 0 and 1 (0)
       replies                {part of the last message: reply}, before anything else
     """
-    if unknown := set(rates) - RATES:
-        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = messages[-1]["content"]
     for part, text in (rates.get("replies") or {}).items():
         if part.casefold() in question.casefold():
@@ -530,4 +528,4 @@ def _own_chance(model: Model, rates: Mapping, messages: Sequence[Mapping], chanc
     return drawn.betavariate(chance * size, (1 - chance) * size) if size else float(drawn.random() < chance)
 
 
-ROLES["identity"] = simulated_reply
+ROLES["identity"] = simulated_reply, RATES

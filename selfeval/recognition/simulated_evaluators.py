@@ -15,7 +15,6 @@ import re
 
 from selfeval.asking.request import blocks
 from selfeval.asking.simulated import ROLES, author_of, write
-from selfeval.errors import InputError
 from selfeval.models import Model, get, models
 from selfeval.recognition import questions
 
@@ -25,8 +24,6 @@ _INTRODUCED = re.compile(questions.INTRODUCED.format("(.+)"))
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Write a text, or answer the question that stands in the last paragraph; a judged text may hold its own."""
-    if unknown := {*rates} - KNOWN:
-        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
     shown, asked = blocks(question), question.rpartition("\n\n")[2]
     if questions.BEFORE in question or questions.THEN in question:
@@ -90,4 +87,4 @@ def _name(model: Model, rates: dict, text: str, draw: random.Random, listed: dic
     return draw.choice([label for label in labels if listed[label] != model.id])
 
 
-ROLES["recognition"] = reply
+ROLES["recognition"] = reply, KNOWN

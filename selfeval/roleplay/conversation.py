@@ -100,7 +100,11 @@ async def converse(
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
     asks, answers = cast.role(strategy, cast.strategies(), "strategy"), cast.role(persona, cast.personas(), "persona")
-    _check_sizes(asks, turns, conversations)
+    check_whole("turns", turns, 1)
+    check_whole("conversations", conversations)
+    if asks.questions and turns > len(asks.questions):
+        has = f"The strategy {asks.name!r} has {len(asks.questions)} questions"
+        raise InputError(f"{has}, and `turns` is {turns}; ask for fewer turns.")
     how = (temperature, tokens, seed)
     sides = [side("interrogator", asks, interrogator, *how), side("agent", answers, agent, *how)]
     models = [one.model for one in sides]
@@ -120,17 +124,6 @@ async def converse(
             on_exchange(so_far)
 
         return await gather(_talk(client, sides, turns, one, heard) for one in begun)
-
-
-def _check_sizes(asks: cast.Role, turns: int, conversations: int) -> None:
-    """Raise `InputError` for numbers of turns and conversations that these parts cannot have."""
-    check_whole("turns", turns, 1)
-    check_whole("conversations", conversations)
-    if asks.questions and turns > len(asks.questions):
-        raise InputError(
-            f"The strategy {asks.name!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
-            "data/roleplay/interrogators.yaml or ask for fewer turns."
-        )
 
 
 async def _talk(

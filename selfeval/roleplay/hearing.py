@@ -26,7 +26,7 @@ rows with `role` = "juror".
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 import pandas as pd
@@ -135,17 +135,16 @@ def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None
             raise InputError(f"Unknown name {name!r} in `{field}`, or given twice; known are {', '.join(known)}.")
 
 
-def warnings(said: Sequence[Mapping]) -> list[str]:
-    """Return a sentence for what weakens a jury of these statements: one model in many seats, an agent's family."""
-    votes = [row for row in said if row["role"] == "juror"]
-    seats = Counter(name.partition(" #")[0] for name in dict.fromkeys(row["juror"] for row in votes))
-    debated, found = {row["arm"] for row in votes} != {"independent"}, []
+def warnings(jury: Jury, agents: Iterable[str], arms: Sequence[str]) -> list[str]:
+    """Return a sentence for what weakens a jury of these agents: one model in many seats, an agent's family."""
+    seats, found = Counter(model.id for model in jury.jurors), []
     itself = "its votes are samples of one opinion, and what looks like a debate is one model with itself"
     for juror, n in seats.items():
-        if n > 1 or (len(seats) == 1 and debated):
-            found.append(f"One model, {juror}, sat in several seats: {itself}. Name models of different families.")
-    for agent, juror in dict.fromkeys((row["agent"], row["juror"]) for row in votes if row["same_family"]):
-        found.append(f"The agent {agent} is judged by its own family ({juror}): see `same_family`.")
+        if n > 1 or (len(seats) == 1 and {*arms} != {"independent"}):
+            found.append(f"One model, {juror}, sits in several seats: {itself}. Name models of different families.")
+    for agent in dict.fromkeys(agents):
+        if family := ", ".join(juror for juror in seats if cast.same_family(juror, agent)):
+            found.append(f"The agent {agent} is judged by its own family ({family}): see `same_family`.")
     return found
 
 
@@ -165,16 +164,14 @@ def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[in
 
 
 async def hold(
-    client: Client,
-    jury: Jury,
-    conversations: Sequence[Conversation],
-    arms: str | Sequence[str] = ("debate",),
+    client: Client, jury: Jury, conversations: Sequence[Conversation], arms: str | Sequence[str] = ("debate",)
 ) -> list[dict]:
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
     Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham`
-    shows statements of the debate on another conversation of the run (same turn where it has that). Raises `InputError`
-    for an unknown arm, an arm given twice, or `sham` without `debate` or a second conversation.
+    shows statements of the debate on another conversation of the run (same turn where it has that). What weakens the
+    jury is printed before anybody is asked. Raises `InputError` for an unknown arm, an arm given twice, or `sham`
+    without `debate` or a second conversation.
     """
     arms = [arms] if isinstance(arms, str) else list(arms)
     _check_names("arms", arms, ARMS)
@@ -185,6 +182,8 @@ async def hold(
     if "sham" in arms and ("debate" not in arms or len({index for index, *_ in design}) < 2):
         said = "judge at least two, and have `debate` in `arms`"
         raise InputError(f"The arm `sham` shows statements of a debate on another conversation: {said}.")
+    for sentence in warnings(jury, (one.agent_model for one in conversations), arms):  # before a reply is paid for
+        print(sentence, flush=True)
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
 
@@ -193,7 +192,7 @@ async def hold(
         if arm == "sham":  # before a place is taken, which the debate may need
             peers = await tasks[*_donor(jury, turns, index, turn), "debate"]
         async with places:
-            rows = await verdict(client, jury, conversations[index], arm, turn, index, peers)
+            rows = await Hearing(client, jury, conversations[index], arm, turn, index, peers).run()
         bar.update()
         return rows
 
@@ -240,25 +239,16 @@ def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tup
 # one verdict ----------------------------------------------------------------------------------------------------------
 
 
-async def verdict(
-    client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index: int = 0, peers: Sequence = ()
-) -> list[dict]:
-    """Return the records of one verdict, in order of round and position; [] where the answer judged is empty.
+class Hearing:
+    """One verdict in the making: who is asked in which round, what it sees, and the record of what it says.
 
-    Start it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
+    Run it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
     conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
     conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
-    if turn not in judged_turns(jury.scope, conversation):
-        return []
-    return await _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn), peers).run()
 
-
-class _Hearing:
-    """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
-
-    def __init__(self, client, jury: Jury, conversation: Conversation, arm: str, turn: int, seats: list[Seat], peers):
-        self.client, self.jury, self.arm, self.seats = client, jury, arm, seats
+    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index=0, peers=()):
+        self.client, self.jury, self.arm, self.seats = client, jury, arm, jury.seats(arm, index, turn)
         self.peers = [row for row in peers if row["role"] == "juror"]
         self.rubrics = {name: cast.rubrics()[name] for name in ("human", *jury.dimensions)}
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
@@ -275,6 +265,7 @@ class _Hearing:
         self.about |= {"agent": conversation.agent_model}
 
     async def run(self) -> list[dict]:
+        """Return the records of the verdict, in order of round and position."""
         rows, single = [], self.arm in SINGLE
         rounds, blind = (1, 0) if single else (self.jury.rounds, int(self.jury.blind))
         for number in range(1, rounds + blind + 1):

@@ -111,13 +111,8 @@ class Conversation:
 
     def to_dict(self) -> dict:
         """Return the conversation as a row of a file."""
-        return {
-            "conversation_id": self.conversation_id,
-            "source": self.source,
-            "agent": self.agent,
-            "status": self.status,
-            "turns": [turn.to_dict() for turn in self.turns],
-        } | self.meta
+        row = {name: getattr(self, name) for name in ("conversation_id", "source", "agent", "status")}
+        return row | {"turns": [turn.to_dict() for turn in self.turns]} | self.meta
 
 
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
@@ -221,8 +216,7 @@ def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
         for number, row in enumerate(rows_of(paths), 1):
             yield f"record {number}", row
         return
-    paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    for path in dict.fromkeys(data_path(path).resolve() for path in paths):
+    for path in dict.fromkeys(data_path(path).resolve() for path in _as_list(paths)):
         rows = read_jsonl(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
