@@ -23,8 +23,7 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from selfeval.errors import InputError
-from selfeval.stats.engine import Difference, Rate, Settings, within_range
-from selfeval.stats.inference import rearranged_p
+from selfeval.stats.engine import Difference, Rate, Settings, rearranged_p, within_range
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, with_conclusions, write
 from selfeval.stats.tallies import (
@@ -48,13 +47,7 @@ FEW_MODELS, FEW_NAMES = 10, 20
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"
 FOLDS = 5  # of the classifier of style
-ASKED = [
-    "evaluator",
-    "target_model",
-    "answer_type",
-    "template_id",
-    "iteration",
-]  # what tells questions about names apart
+ASKED = ["evaluator", "target_model", "answer_type", "template_id", "iteration"]  # what tells questions apart
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
