@@ -31,6 +31,7 @@ from selfeval.stats.tallies import (
     LEFT_OUT,
     PAIRWISE,
     Tally,
+    check_once,
     conditions,
     ids,
     neutral_rows,
@@ -344,13 +345,7 @@ def _check_answers(records: pd.DataFrame) -> pd.DataFrame:
     sides = frame.groupby("target_model", sort=False)["exists"].nunique()
     if (sides > 1).any():
         raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")
-    twice = frame.duplicated([*ASKED, "asked_reasoning"])
-    if twice.any():
-        row = frame.loc[twice.idxmax()]
-        raise InputError(
-            f"Evaluator {row['evaluator']!r} was asked about {row['target_model']!r} twice by the template "
-            f"{row['template_id']!r} (row {twice.idxmax()}); keep one, or number them by `iteration`."
-        )
+    check_once(frame, [*ASKED, "asked_reasoning"], ASKED)
     return frame
 
 
