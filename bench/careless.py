@@ -81,7 +81,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("stats/engine.py", "sizes / (sizes - 1) * (k - 1) / k", "sizes / (sizes - 1)"),
     ("stats/engine.py", "-(k - 1) / k * (left - left.sum(0) / k)", "-(left - left.sum(0) / k)"),
     ("stats/engine.py", "(contrib**3).sum(0) / (6 * square**1.5)", "(contrib**3).sum(0) / (3 * square**1.5)"),
-    ("stats/inference.py", "np.arange(len(order), 0, -1)", "len(order)"),
+    ("stats/engine.py", "np.arange(len(order), 0, -1)", "len(order)"),
     ("stats/recognition.py", "ndtri(np.asarray((h + a) / (n1 + 2 * a)))", "ndtri(np.asarray((h + a) / (n1 + a)))"),
     (
         "stats/recognition.py",

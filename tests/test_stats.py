@@ -20,8 +20,7 @@ from selfeval.stats import (
     recognition_table,
     roc_points,
 )
-from selfeval.stats.engine import Settings
-from selfeval.stats.inference import holm, permutation_p
+from selfeval.stats.engine import Settings, holm, permutation_p
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.table import CHANCE
 from selfeval.stats.tallies import condition_label, tallies

@@ -43,8 +43,7 @@ def match_authors(
         called = [evaluator.id for evaluator in left if _is_called(evaluator, author, displays[author])]
         rivals = [other for other, model_id in found.items() if called == [model_id]]
         if len(called) > 1 or rivals:
-            many, are = ("s", "are") if rivals else ("", "is")
-            both = f"The author{many} {_join([*rivals, author])} of the corpus {are} called like {_join(called)}"
+            both = f"{_join([*rivals, author])} of the corpus and {_join(called)} share a name"
             raise InputError(f"{both}; say in `authors` who is who.")
         if called:
             found[author] = called[0]

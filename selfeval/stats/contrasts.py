@@ -23,8 +23,7 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from selfeval.errors import InputError
-from selfeval.stats.engine import Difference, Rate, Settings, within_range
-from selfeval.stats.inference import rearranged_p
+from selfeval.stats.engine import Difference, Rate, Settings, rearranged_p, within_range
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, with_conclusions, write
 from selfeval.stats.tallies import (
@@ -32,6 +31,7 @@ from selfeval.stats.tallies import (
     LEFT_OUT,
     PAIRWISE,
     Tally,
+    check_once,
     conditions,
     ids,
     neutral_rows,
@@ -48,13 +48,7 @@ FEW_MODELS, FEW_NAMES = 10, 20
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"
 FOLDS = 5  # of the classifier of style
-ASKED = [
-    "evaluator",
-    "target_model",
-    "answer_type",
-    "template_id",
-    "iteration",
-]  # what tells questions about names apart
+ASKED = ["evaluator", "target_model", "answer_type", "template_id", "iteration"]  # what tells questions apart
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
@@ -351,13 +345,7 @@ def _check_answers(records: pd.DataFrame) -> pd.DataFrame:
     sides = frame.groupby("target_model", sort=False)["exists"].nunique()
     if (sides > 1).any():
         raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")
-    twice = frame.duplicated([*ASKED, "asked_reasoning"])
-    if twice.any():
-        row = frame.loc[twice.idxmax()]
-        raise InputError(
-            f"Evaluator {row['evaluator']!r} was asked about {row['target_model']!r} twice by the template "
-            f"{row['template_id']!r} (row {twice.idxmax()}); keep one, or number them by `iteration`."
-        )
+    check_once(frame, [*ASKED, "asked_reasoning"], ASKED)
     return frame
 
 

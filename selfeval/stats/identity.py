@@ -47,7 +47,7 @@ from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings, ratio
 from selfeval.stats.recognition import z_scores
 from selfeval.stats.table import INVERTED, Measure, adjust_p, write
-from selfeval.stats.tallies import ids, truth_codes
+from selfeval.stats.tallies import check_once, ids, truth_codes
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE = ("false-far", "false-near")
@@ -325,10 +325,7 @@ def _check_replies(records: pd.DataFrame, source: str) -> pd.DataFrame:
         unknown = set(frame[name].dropna()) - set(allowed)
         if unknown:
             raise InputError(f"Column `{name}` must hold one of {', '.join(allowed)}, got {min(map(str, unknown))!r}.")
-    twice = frame.duplicated([*SITUATION, "repeat", "turn"])
-    if twice.any():
-        row = frame.loc[twice.idxmax(), ["model", "template_id", "arm", "repeat", "turn"]]
-        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
+    check_once(frame, [*SITUATION, "repeat", "turn"], ["model", "template_id", "arm", "repeat", "turn"])
     return frame
 
 

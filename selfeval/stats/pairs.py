@@ -30,8 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from selfeval.stats.engine import Rate, Statistic, ratio
-from selfeval.stats.inference import rearranged_p
+from selfeval.stats.engine import Rate, Statistic, ratio, rearranged_p
 from selfeval.stats.table import INVERTED, Measure
 from selfeval.stats.tallies import Tally
 

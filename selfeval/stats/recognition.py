@@ -35,8 +35,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
-from selfeval.stats.inference import permutation_p
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, permutation_p, ratio, stack
 from selfeval.stats.pairs import neutral_measures, pair_measures
 from selfeval.stats.table import HALF, INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
@@ -74,9 +73,9 @@ def recognition_table(
     p on the default row inverts the default interval, so that the two never disagree: of discrimination, advantage,
     corrected_advantage, peer_corrected, family_discrimination and own_minus_neutral against 0, of auc and
     auc_within_prompt against .5. self_accuracy and mean_probability of pairs have the exchange of the own text and the
-    other within a prompt, against .5 (`inference.rearranged_p`). p_holm adjusts p over the evaluators of a task and
+    other within a prompt, against .5 (`engine.rearranged_p`). p_holm adjusts p over the evaluators of a task and
     condition. p_permutation, of discrimination and both AUCs, permutes which author of a prompt is the evaluator
-    (`inference.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
+    (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
     prompt: authors with unequal numbers of rows, or own answers alike over repeats, would be found out too often (.08
     to .25 of blind evaluators at .05). The second policy is reported where it differs.
 

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from selfeval.stats.engine import BOUND, Settings, Statistic, bootstrap
-from selfeval.stats.inference import detectable_difference, holm, inverted_p
+from selfeval.stats.engine import BOUND, Settings, Statistic, bootstrap, detectable_difference, holm, inverted_p
 
 COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",

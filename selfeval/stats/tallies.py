@@ -5,7 +5,7 @@ Rows are never dropped: no answer stays a row without an answer. Each distinct (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -166,6 +166,14 @@ def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
     if (codes < 0).any():
         raise InputError(f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is.")
     return pd.Categorical.from_codes(codes, unique)
+
+
+def check_once(frame: pd.DataFrame, key: Sequence[str], shown: Sequence[str]) -> None:
+    """Raise where two rows have the same key; shown: the columns that tell the user which row it is."""
+    twice = frame.duplicated(key)
+    if twice.any():
+        row = frame.loc[twice.idxmax(), shown]
+        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
 
 
 def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:

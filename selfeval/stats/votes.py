@@ -20,7 +20,7 @@ from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Mapped, Rate, Settings, by_cluster, ratio
 from selfeval.stats.identity import FEW
 from selfeval.stats.table import Measure, write
-from selfeval.stats.tallies import ids, shares, truth_codes
+from selfeval.stats.tallies import check_once, ids, shares, truth_codes
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"
@@ -126,10 +126,8 @@ def _check(records: pd.DataFrame) -> pd.DataFrame:
     cluster = columns["pair"].where(columns["pair"] != "", columns["conversation_id"])
     score, turn = shares(frame["score"], "score"), frame["turn"].fillna(0)
     frame = frame.assign(**columns, score=score, round=frame["round"].astype(float), turn=turn, cluster=cluster)
-    twice = frame.duplicated([*UNIT, "arm", "round", "juror", "persona"])
-    if twice.any():
-        row = frame.loc[twice.idxmax(), ["juror", "arm", "round", "conversation_id", "turn"]]
-        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
+    said = ["juror", "arm", "round", "conversation_id", "turn"]
+    check_once(frame, [*UNIT, *said[:3], "persona"], said)
     return frame
 
 
