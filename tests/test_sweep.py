@@ -35,8 +35,8 @@ def folder(tmp_path):
         ("parameters: {api_key: abc}", "`api_key` looks like a secret"),
         (f"parameters: {{name: sk-{'a1' * 12}}}", "`name` looks like a secret"),
         ("parameters: {models: {openAIToken: abc}}", "`models` looks like a secret"),
-        ("parameters: {tables: '{rowz}'}", "`tables` refers to 'rowz'"),
-        ("parameters: {tables: ['{first}', x]}", "`tables` refers to stages and other values"),
+        ("parameters: {tables: '{rowz}'}", "`tables` refers to '{rowz}'"),
+        ("parameters: {tables: ['{first}', x]}", "`tables` refers to ['{first}', 'x']"),
         ("name: first", "the name is used twice"),
         ("name: a/b", "the name 'a/b' must be letters"),
         ("parameter: {}", "unknown field; did you mean 'parameters'?"),
@@ -103,7 +103,7 @@ def test_stages_run_in_order_and_what_is_done_is_executed_again_after_a_change_a
     assert "rows: 2 ok\nend: 1 ok\n6 calls (100 tokens), 1.0000 USD; 0 simulated, 2 from the store\n" in said
     *first, last = sweep.load(path, out).runs
     made = json.loads((first[1].folder / "manifest.json").read_text())
-    assert made["status"] == "ok" and made["parameters"]["models"] == ["c", "d"] and made["packages"]["papermill"]
+    assert made["status"] == "ok" and made["parameters"]["models"] == ["c", "d"] and made["selfeval"]
     assert made["counts"]["calls"] == 3 and made["started"] < made["ended"]
     assert last.parameters["tables"] == [str(run.folder) for run in first]
     assert to_do(path, out) == []

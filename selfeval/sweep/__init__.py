@@ -9,14 +9,12 @@ its notebook, after the runs that it depends on. To execute it again, delete its
 or to a Dask cluster, or only counts their calls, `report` makes pages of them.
 """
 
-import sys
 from functools import partial
 
 from selfeval.sweep.execute import cluster, count, run, threads
 from selfeval.sweep.file import load
 
 __all__ = ["load", "run_file"]
-SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, for a format that no notebook has
 
 
 def run_file(path, workers=None, out=None, engine="forked", *, variables=None, scheduler=None, dry_run=False, **how):
@@ -27,7 +25,6 @@ def run_file(path, workers=None, out=None, engine="forked", *, variables=None, s
     file's. scheduler: the address of a Dask scheduler whose workers execute the runs. dry_run: only print what would be
     done and cost (`execute.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
     """
-    sys.modules.setdefault(SLOW, None)
     sweep, forked = load(path, out, variables), engine == "forked"
     here = partial(threads, workers or 2, forked)
     if dry_run:

@@ -24,6 +24,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -46,7 +47,6 @@ TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a not
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 Lists = dict[str, Annotated[list, MinLen(1)]]
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
-PACKAGES = ("selfeval", "papermill", "openai", "pandas", "numpy", "scipy", "scikit-learn", "matplotlib")
 USABLE = ("ok", "done", "to do")  # what later stages may run on
 
 
@@ -239,10 +239,8 @@ def _stages_named(name: str, value, known: dict[str, list[Run]]) -> list[str]:
     """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
     parts = value if isinstance(value, list) else [value]
     names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
-    if unknown := [each for each in names if each not in known]:
-        raise InputError(f"`{name}` refers to {unknown[0]!r}, which is no stage before this one")
-    if names and len(names) < len(parts):
-        raise InputError(f"`{name}` refers to stages and other values in one list")
+    if names and (len(names) < len(parts) or not known.keys() >= {*names}):
+        raise InputError(f"`{name}` refers to {value!r}; name only stages before this one")
     return names
 
 
@@ -321,12 +319,12 @@ def _slug(varying: dict, key: str) -> str:
 
 @cache
 def made_with() -> dict:
-    """Return the commit and the versions of the packages that runs are made with."""
+    """Return the commit and the versions of the package and of Python that runs are made with."""
     commit = ""
     with contextlib.suppress(OSError):
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return {"commit": commit, "packages": {name: metadata.version(name) for name in PACKAGES}}
+    return {"commit": commit, "selfeval": metadata.version("selfeval"), "python": platform.python_version()}
 
 
 def code_cells(notebook: Path) -> list[str]:
