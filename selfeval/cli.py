@@ -192,7 +192,7 @@ def _run_study(
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
     from selfeval import face
-    from selfeval.asking.client import require
+    from selfeval.asking.local import require
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
@@ -336,7 +336,7 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, temp
 def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, max_cost, **options) -> None:
     """Run a configuration of the published form on models after a question, and write their results."""
     from selfeval.asking import dryrun
-    from selfeval.asking.client import require
+    from selfeval.asking.local import require
     from selfeval.identity.published import EvalRunner, read_config, save_results
     from selfeval.sweep.execute import print_calls
 

@@ -10,7 +10,8 @@ import yaml
 from selfeval import models as registry
 from selfeval import records, stats
 from selfeval.asking import dryrun
-from selfeval.asking.client import Asking, Client, ask, require, verb
+from selfeval.asking.client import Asking, Client, ask, verb
+from selfeval.asking.local import require
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records

@@ -19,7 +19,7 @@ from selfeval.asking import dryrun, local, simulated
 from selfeval.asking.endpoint import Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
-from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, check_whole, did_you_mean
+from selfeval.errors import BudgetError, InputError, StoreError, check_whole, did_you_mean
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
@@ -117,7 +117,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         responses = [self._find_stored(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
-            require(model)
+            local.require(model)
         by_provider = defaultdict(list)
         for i in missing:
             by_provider[requests[i].model.provider.name].append(i)
@@ -228,25 +228,6 @@ class Client(contextlib.AbstractAsyncContextManager):
             raise
         finally:
             self._flying -= 1
-
-
-def require(model: Model) -> None:
-    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
-    provider = model.provider
-    if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
-        return
-    if provider.embedded:
-        local.model_file(provider)
-    elif provider.keys and not (provider.key and provider.key.isascii()):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key in plain letters: set "
-            f"{provider.keys[0]} in the environment or in a .env file beside README.md."
-        )
-    elif not (provider.url or "").startswith(("http://", "https://")):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
-            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
-        )
 
 
 class Tasks(asyncio.TaskGroup):

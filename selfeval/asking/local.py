@@ -19,8 +19,10 @@ import time
 import urllib.request
 from pathlib import Path
 
+from selfeval.asking import dryrun
+from selfeval.asking.request import is_computed
 from selfeval.errors import ProviderError
-from selfeval.models import Provider, providers
+from selfeval.models import Model, Provider, providers
 from selfeval.paths import HOME, replacing
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
@@ -45,6 +47,25 @@ def url(provider: Provider) -> str:
     with state.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
         return _running(state) or _start(provider, state)
+
+
+def require(model: Model) -> None:
+    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
+    provider = model.provider
+    if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
+        return
+    if provider.embedded:
+        model_file(provider)
+    elif provider.keys and not (provider.key and provider.key.isascii()):
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key in plain letters: set "
+            f"{provider.keys[0]} in the environment or in a .env file beside README.md."
+        )
+    elif not (provider.url or "").startswith(("http://", "https://")):
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
+            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
+        )
 
 
 def model_file(provider: Provider) -> Path:

@@ -10,7 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.asking.client import Client, gather, progress, require
+from selfeval.asking.client import Client, gather, progress
+from selfeval.asking.local import require
 from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model
