@@ -101,16 +101,11 @@ def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
 def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict], Mapping]]:
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
     first = next(iter(source), None) if isinstance(source, Sequence) and not records.is_file(source) else None
-    if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and not _says_of_files(first)):
+    if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and len(first) > 1):  # not {path: {...}}
         yield "The frame of predictions", records.rows_of(source), {}
         return
     for file, given in _files(source).items():
         yield file, records.file_rows(file), given
-
-
-def _says_of_files(part: Mapping) -> bool:
-    """Tell a mapping {path: {name: value}} from a record."""
-    return len(part) == 1 or all(isinstance(value, Mapping | None) for value in part.values())
 
 
 def _files(source) -> dict[Path, Mapping]:
@@ -314,12 +309,12 @@ def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
             if not ok(value):
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
                 raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
-    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "true_model", "other_model"])
-    for at, evaluator, own, _ in pairs[pairs["other_model"].eq(pairs["evaluator_model"])].head(1).itertuples():
-        wrong = "wrote the pair's other text; give its own text and place in `true_model`, `text_id` and `position`"
-        if own == evaluator:
-            wrong = "wrote both texts of a pair, so which is its own has no answer; leave the pair out"
-        raise InputError(f"{path}, record {at + 1}: the evaluator {evaluator!r} {wrong}.")
+    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "other_model"])
+    for at, evaluator in pairs["evaluator_model"][pairs["other_model"].eq(pairs["evaluator_model"])][:1].items():
+        raise InputError(
+            f"{path}, record {at + 1}: the evaluator {evaluator!r} wrote the pair's other text; give its own text and "
+            "place in `true_model`, `text_id` and `position`, and leave out pairs of which it wrote both."
+        )
 
 
 def _asked_by_name(path: str | Path, frame: pd.DataFrame) -> list[str]:
@@ -454,29 +449,17 @@ def _names_by_hand(frame: pd.DataFrame, authors: Mapping[str, str | None]) -> di
 
 def _check_names(frame: pd.DataFrame) -> list[str]:
     """Say which answers on record name nobody in the records; raise `InputError` for names that nobody knows."""
-    outside, neither = _names_outside(frame), _names_of_neither(frame)
-    _refuse_unknown(frame, [*outside, *neither])
-    told = [f"Answers that name nobody in the records count as somebody else: {_times(outside)}."] * bool(len(outside))
-    return told + [f"Answers that name neither author of their pair count as no answer: {_times(neither)}."] * bool(
-        len(neither)
-    )
-
-
-def _names_outside(frame: pd.DataFrame) -> pd.Series:
-    """Return the answers on record to who wrote a text that name no author, and none of the candidates shown."""
-    asked = frame.reindex(columns=[*NAMES, "task_type"])
-    asked = asked[asked["task_type"].isin(NAMING) & asked["predicted_model"].notna()]
-    asked = asked[~asked["predicted_model"].isin(_writers(frame))]
+    asked = frame.reindex(columns=[*NAMES, "task_type"]).dropna(subset="predicted_model")
+    pairs, named = asked["task_type"].isin(PAIRS), asked["predicted_model"]
     shown = asked["candidates"].map(lambda names: names if isinstance(names, list) else ())
-    both = zip(asked["predicted_model"], asked["true_model"], shown, strict=True)
-    return asked["predicted_model"][[not {name, true} <= {*names} for name, true, names in both]]
-
-
-def _names_of_neither(frame: pd.DataFrame) -> pd.Series:
-    """Return the answers on record to pairs that name neither author."""
-    asked = frame.reindex(columns=[*NAMES, "task_type"])
-    named = asked["predicted_model"][asked["task_type"].isin(PAIRS)].dropna()
-    return named[named.ne(asked["true_model"][named.index]) & named.ne(asked["other_model"][named.index])]
+    both = zip(named, asked["true_model"], shown, strict=True)
+    listed = pd.Series([{name, true} <= {*names} for name, true, names in both], asked.index, bool)
+    outside = named[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame)) & ~listed]
+    neither = named[pairs & named.ne(asked["true_model"]) & named.ne(asked["other_model"])]
+    _refuse_unknown(frame, [*outside, *neither])
+    told = {"nobody in the records count as somebody else": outside}
+    told |= {"neither author of their pair count as no answer": neither}
+    return [f"Answers that name {what}: {_times(names)}." for what, names in told.items() if len(names)]
 
 
 def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
@@ -485,19 +468,20 @@ def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
     names = [name for name in names if name_key(name) not in known]
     if not names:
         return
-    (first, likely), writers = _likely(frame, names), ", ".join(sorted(_writers(frame)))
-    listed = " List in `candidates` who was shown, and letters are read as places." * bool(scoring.letter(first))
     raise InputError(
-        f"Answers name {_times(names)}, whom neither the records (authors {writers}) nor the registry know; "
-        f"say who that is: authors={{{first!r}: {likely!r}}} for one of the authors, "
-        f"authors={{{first!r}: None}} for somebody else.{listed}"
+        f"Answers name {_times(names)}, whom neither the records (authors {', '.join(sorted(_writers(frame)))}) nor "
+        f"the registry know; {_how_to_say(frame, names)} Letters are places where `candidates` lists who was shown."
     )
 
 
-def _likely(frame: pd.DataFrame, names: Iterable[str]) -> tuple[str, str]:
-    """Return the most frequent of names that no author bears, and the author whose id is most like it."""
+def _how_to_say(frame: pd.DataFrame, names: Iterable[str]) -> str:
+    """Say how `authors` tells who the most frequent of some names is: perhaps the author whose id is most like it."""
     [(first, _)] = Counter(names).most_common(1)
-    return first, difflib.get_close_matches(first, sorted(_writers(frame)), 1, 0)[0]
+    likely = difflib.get_close_matches(first, sorted(_writers(frame)), 1, 0)[0]
+    return (
+        f"say who that is: authors={{{first!r}: {likely!r}}} for one of the authors, "
+        f"authors={{{first!r}: None}} for somebody else."
+    )
 
 
 def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
@@ -522,13 +506,7 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     named = replies.drop(alone.index).map(cache(scoring.credited_name)).dropna()
     heard = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))}
     names = [*alone, *(name for name in named if name_key(name) not in heard)]
-    if not names:
-        return []
-    first, likely = _likely(frame, names)
-    return [
-        f"Replies without an answer name {_times(names)}; if that is one of the authors, say so, as "
-        f"authors={{{first!r}: {likely!r}}}, and authors={{{first!r}: None}} if it is somebody else."
-    ]
+    return [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"] if names else []
 
 
 def _times(names: Iterable[str] | Mapping[str, int]) -> str:
