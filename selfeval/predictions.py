@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +16,7 @@ from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of, did_you_mean
 from selfeval.models import Model, models
 from selfeval.records import PREDICTION_FIELDS, condition_of, is_text
-from selfeval.scoring import name_key, place, place_of_lineup
+from selfeval.scoring import name_key, place
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
@@ -223,8 +223,8 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     for at in frame.index[again][:1]:
         raise InputError(
             f"{path}, record {at + 1}: without `text_id`, a text is told by its author, prompt and `sample`, and this "
-            f"evaluator was asked about {frame['text_id'][at]!r} before; say in `sample` or `text_id` which text it "
-            "is, or in `repeat` which asking."
+            f"evaluator was asked about {frame['text_id'][at]!r:.80} before; say in `sample` or `text_id` which text "
+            "it is, or in `repeat` which asking."
         )
 
 
@@ -276,6 +276,7 @@ READ = {  # field: how a text in it is read
     "position": lambda value: place(value) or value,
     "candidates": _as_list,
 }
+IN_LINEUP = partial(place, most=999)
 NAMING, CLAIMING, PAIRS = ("exact_model", "lineup"), ("binary_self", "pairwise_self"), ("pairwise_self",)
 RULES = (  # field, tasks, what must hold of a value, in words
     ("task_type", (), TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
@@ -287,7 +288,7 @@ RULES = (  # field, tasks, what must hold of a value, in words
     ("score", TASKS, _is_share, "must be a number from 0 to 1, P(the text is its own), or null"),
     ("other_model", PAIRS, is_text, "must name the author of the pair's other text"),
     ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
-    ("position", ("lineup",), place_of_lineup, "must be the text's place in the lineup, from 1, or a letter from A"),
+    ("position", ("lineup",), IN_LINEUP, "must be the text's place in the lineup, from 1, or a letter from A"),
 )
 NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the last only where there is no reply to read
 
@@ -517,7 +518,6 @@ def _times(names: Iterable[str] | Mapping[str, int]) -> str:
 
 def file_labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: its labels in the file}."""
-    if "true_model_display" not in frame:
-        return {}
-    named = frame[frame["true_model_display"].map(is_text)]
+    named = frame.reindex(columns=["true_model", "true_model_display"])
+    named = named[named["true_model_display"].map(is_text)]
     return named.groupby("true_model")["true_model_display"].agg(lambda found: [*found.unique()]).to_dict()

@@ -100,7 +100,6 @@ def for_spreadsheet(table):
     def guarded(value):
         if not isinstance(value, str):
             return value
-        value = value.encode("utf-8", "backslashreplace").decode()
         return f"'{value}" if FORMULA.match(value) and not NUMBER.fullmatch(value) else value
 
     return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)
