@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Literal
 
 import yaml
@@ -146,11 +146,10 @@ def _function(name: str, folder: Path) -> Callable:
 
     @cache
     def imported() -> Callable:
-        module, _, function = name.partition(":")
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
         try:
-            return _filter_parameters(getattr(import_module(module), function))
+            return _filter_parameters(resolve_name(name))
         except Exception as error:  # whatever a module does when it is imported
             why = f"{type(error).__name__}: {error}"
             raise InputError(f"The function {name!r} cannot be imported ({why}); correct its `model`.") from error

@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +16,7 @@ from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of, did_you_mean
 from selfeval.models import Model, models
 from selfeval.records import PREDICTION_FIELDS, condition_of, is_text
-from selfeval.scoring import name_key, place, place_of_lineup
+from selfeval.scoring import name_key, place
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
@@ -101,16 +101,11 @@ def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
 def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict], Mapping]]:
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
     first = next(iter(source), None) if isinstance(source, Sequence) and not records.is_file(source) else None
-    if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and not _says_of_files(first)):
+    if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and len(first) > 1):  # not {path: {...}}
         yield "The frame of predictions", records.rows_of(source), {}
         return
     for file, given in _files(source).items():
         yield file, records.file_rows(file), given
-
-
-def _says_of_files(part: Mapping) -> bool:
-    """Tell a mapping {path: {name: value}} from a record."""
-    return len(part) == 1 or all(isinstance(value, Mapping | None) for value in part.values())
 
 
 def _files(source) -> dict[Path, Mapping]:
@@ -228,8 +223,8 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     for at in frame.index[again][:1]:
         raise InputError(
             f"{path}, record {at + 1}: without `text_id`, a text is told by its author, prompt and `sample`, and this "
-            f"evaluator was asked about {frame['text_id'][at]!r} before; say in `sample` or `text_id` which text it "
-            "is, or in `repeat` which asking."
+            f"evaluator was asked about {frame['text_id'][at]!r:.80} before; say in `sample` or `text_id` which text "
+            "it is, or in `repeat` which asking."
         )
 
 
@@ -281,6 +276,7 @@ READ = {  # field: how a text in it is read
     "position": lambda value: place(value) or value,
     "candidates": _as_list,
 }
+IN_LINEUP = partial(place, most=999)
 NAMING, CLAIMING, PAIRS = ("exact_model", "lineup"), ("binary_self", "pairwise_self"), ("pairwise_self",)
 RULES = (  # field, tasks, what must hold of a value, in words
     ("task_type", (), TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
@@ -292,7 +288,7 @@ RULES = (  # field, tasks, what must hold of a value, in words
     ("score", TASKS, _is_share, "must be a number from 0 to 1, P(the text is its own), or null"),
     ("other_model", PAIRS, is_text, "must name the author of the pair's other text"),
     ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
-    ("position", ("lineup",), place_of_lineup, "must be the text's place in the lineup, from 1, or a letter from A"),
+    ("position", ("lineup",), IN_LINEUP, "must be the text's place in the lineup, from 1, or a letter from A"),
 )
 NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the last only where there is no reply to read
 
@@ -314,12 +310,12 @@ def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
             if not ok(value):
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
                 raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
-    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "true_model", "other_model"])
-    for at, evaluator, own, _ in pairs[pairs["other_model"].eq(pairs["evaluator_model"])].head(1).itertuples():
-        wrong = "wrote the pair's other text; give its own text and place in `true_model`, `text_id` and `position`"
-        if own == evaluator:
-            wrong = "wrote both texts of a pair, so which is its own has no answer; leave the pair out"
-        raise InputError(f"{path}, record {at + 1}: the evaluator {evaluator!r} {wrong}.")
+    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "other_model"])
+    for at, evaluator in pairs["evaluator_model"][pairs["other_model"].eq(pairs["evaluator_model"])][:1].items():
+        raise InputError(
+            f"{path}, record {at + 1}: the evaluator {evaluator!r} wrote the pair's other text; give its own text and "
+            "place in `true_model`, `text_id` and `position`, and leave out pairs of which it wrote both."
+        )
 
 
 def _asked_by_name(path: str | Path, frame: pd.DataFrame) -> list[str]:
@@ -454,29 +450,17 @@ def _names_by_hand(frame: pd.DataFrame, authors: Mapping[str, str | None]) -> di
 
 def _check_names(frame: pd.DataFrame) -> list[str]:
     """Say which answers on record name nobody in the records; raise `InputError` for names that nobody knows."""
-    outside, neither = _names_outside(frame), _names_of_neither(frame)
-    _refuse_unknown(frame, [*outside, *neither])
-    told = [f"Answers that name nobody in the records count as somebody else: {_times(outside)}."] * bool(len(outside))
-    return told + [f"Answers that name neither author of their pair count as no answer: {_times(neither)}."] * bool(
-        len(neither)
-    )
-
-
-def _names_outside(frame: pd.DataFrame) -> pd.Series:
-    """Return the answers on record to who wrote a text that name no author, and none of the candidates shown."""
-    asked = frame.reindex(columns=[*NAMES, "task_type"])
-    asked = asked[asked["task_type"].isin(NAMING) & asked["predicted_model"].notna()]
-    asked = asked[~asked["predicted_model"].isin(_writers(frame))]
+    asked = frame.reindex(columns=[*NAMES, "task_type"]).dropna(subset="predicted_model")
+    pairs, named = asked["task_type"].isin(PAIRS), asked["predicted_model"]
     shown = asked["candidates"].map(lambda names: names if isinstance(names, list) else ())
-    both = zip(asked["predicted_model"], asked["true_model"], shown, strict=True)
-    return asked["predicted_model"][[not {name, true} <= {*names} for name, true, names in both]]
-
-
-def _names_of_neither(frame: pd.DataFrame) -> pd.Series:
-    """Return the answers on record to pairs that name neither author."""
-    asked = frame.reindex(columns=[*NAMES, "task_type"])
-    named = asked["predicted_model"][asked["task_type"].isin(PAIRS)].dropna()
-    return named[named.ne(asked["true_model"][named.index]) & named.ne(asked["other_model"][named.index])]
+    both = zip(named, asked["true_model"], shown, strict=True)
+    listed = pd.Series([{name, true} <= {*names} for name, true, names in both], asked.index, bool)
+    outside = named[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame)) & ~listed]
+    neither = named[pairs & named.ne(asked["true_model"]) & named.ne(asked["other_model"])]
+    _refuse_unknown(frame, [*outside, *neither])
+    told = {"nobody in the records count as somebody else": outside}
+    told |= {"neither author of their pair count as no answer": neither}
+    return [f"Answers that name {what}: {_times(names)}." for what, names in told.items() if len(names)]
 
 
 def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
@@ -485,19 +469,20 @@ def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
     names = [name for name in names if name_key(name) not in known]
     if not names:
         return
-    (first, likely), writers = _likely(frame, names), ", ".join(sorted(_writers(frame)))
-    listed = " List in `candidates` who was shown, and letters are read as places." * bool(scoring.letter(first))
     raise InputError(
-        f"Answers name {_times(names)}, whom neither the records (authors {writers}) nor the registry know; "
-        f"say who that is: authors={{{first!r}: {likely!r}}} for one of the authors, "
-        f"authors={{{first!r}: None}} for somebody else.{listed}"
+        f"Answers name {_times(names)}, whom neither the records (authors {', '.join(sorted(_writers(frame)))}) nor "
+        f"the registry know; {_how_to_say(frame, names)} Letters are places where `candidates` lists who was shown."
     )
 
 
-def _likely(frame: pd.DataFrame, names: Iterable[str]) -> tuple[str, str]:
-    """Return the most frequent of names that no author bears, and the author whose id is most like it."""
+def _how_to_say(frame: pd.DataFrame, names: Iterable[str]) -> str:
+    """Say how `authors` tells who the most frequent of some names is: perhaps the author whose id is most like it."""
     [(first, _)] = Counter(names).most_common(1)
-    return first, difflib.get_close_matches(first, sorted(_writers(frame)), 1, 0)[0]
+    likely = difflib.get_close_matches(first, sorted(_writers(frame)), 1, 0)[0]
+    return (
+        f"say who that is: authors={{{first!r}: {likely!r}}} for one of the authors, "
+        f"authors={{{first!r}: None}} for somebody else."
+    )
 
 
 def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
@@ -522,13 +507,7 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     named = replies.drop(alone.index).map(cache(scoring.credited_name)).dropna()
     heard = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))}
     names = [*alone, *(name for name in named if name_key(name) not in heard)]
-    if not names:
-        return []
-    first, likely = _likely(frame, names)
-    return [
-        f"Replies without an answer name {_times(names)}; if that is one of the authors, say so, as "
-        f"authors={{{first!r}: {likely!r}}}, and authors={{{first!r}: None}} if it is somebody else."
-    ]
+    return [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"] if names else []
 
 
 def _times(names: Iterable[str] | Mapping[str, int]) -> str:
@@ -539,7 +518,6 @@ def _times(names: Iterable[str] | Mapping[str, int]) -> str:
 
 def file_labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: its labels in the file}."""
-    if "true_model_display" not in frame:
-        return {}
-    named = frame[frame["true_model_display"].map(is_text)]
+    named = frame.reindex(columns=["true_model", "true_model_display"])
+    named = named[named["true_model_display"].map(is_text)]
     return named.groupby("true_model")["true_model_display"].agg(lambda found: [*found.unique()]).to_dict()

@@ -1,6 +1,5 @@
 """Text and prediction records: reading, checking and writing the project's JSON lines files, and those of others."""
 
-import contextlib
 import hashlib
 import itertools
 import json
@@ -15,6 +14,7 @@ import pandas as pd
 
 from selfeval.asking.request import blocks
 from selfeval.errors import InputError, check_whole
+from selfeval.models import decode
 from selfeval.paths import DATA, shipped, write_whole
 
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ def for_spreadsheet(table):
     def guarded(value):
         if not isinstance(value, str):
             return value
-        value = value.encode("utf-8", "backslashreplace").decode()
         return f"'{value}" if FORMULA.match(value) and not NUMBER.fullmatch(value) else value
 
     return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)
@@ -240,19 +239,11 @@ def _text_record(where: str, row: Mapping) -> dict:
     prompt_id = row.get("prompt_id") or prompt_id_of(prompt)
     if not isinstance(prompt_id, str | int | float):
         raise InputError(f"{where}: `prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
-    sample = _whole(where, "sample", row.get("sample") or 0)
+    sample = decode(int, row.get("sample") or 0, where, "sample")
     first = text_fields(author, display, str(prompt_id), prompt, sample, text)
     if row.get("text_id") is not None:
-        first["text_id"] = _whole(where, "text_id", row["text_id"])
+        first["text_id"] = decode(int, row["text_id"], where, "text_id")
     return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
-
-
-def _whole(where: str, name: str, value) -> int:
-    """Return a whole number that may be written as text or, as in a CSV with gaps, with a point."""
-    with contextlib.suppress(ValueError, OverflowError, TypeError):
-        if not isinstance(value, bool) and (isinstance(value, str) or int(value) == value):
-            return int(value)
-    raise InputError(f"{where}: `{name}` must be a whole number, got {value!r:.80}.")
 
 
 # conditions and the published form ------------------------------------------------------------------------------------
@@ -320,10 +311,7 @@ def chats() -> tuple[dict, ...]:
     breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
     used. Nothing is corrected, and nothing rude is taken out.
     """
-    package = find_spec("chitchat_dataset")
-    path = Path(package.origin).with_name("dataset.json") if package else None
-    if path is None or not path.exists():
-        raise InputError("The package chitchat-dataset is not installed: pip install -r requirements.txt")
+    path = Path(find_spec("chitchat_dataset").origin).with_name("dataset.json")
     raw = json.loads(path.read_text(encoding="utf-8"))
     found = ({"chat_id": i, "topic": chat.get("prompt") or "", "turns": _turns(chat)} for i, chat in raw.items())
     return tuple(chat for chat in found if _is_usable(chat["turns"]))

@@ -68,12 +68,12 @@ def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"text": " "}, "a text needs"), ({"author": ["a"]}, "a text needs"), ({"prompt": None}, "a text needs"),
-    ({"text_id": 1.5}, "`text_id` must be a whole number, got 1.5"), ({"sample": "x"}, "`sample` must be"),
+    ({"text_id": 1.5}, "text_id: .* valid integer.* got 1.5"), ({"sample": "x"}, "sample: .* valid integer"),
     ({"prompt_id": ["p"]}, "`prompt_id` must be a text or a number"),
 ])  # fmt: skip
 def test_a_text_that_lacks_something_is_named(tmp_path, change, message):
     row = {"author": "a", "prompt": "p", "text": "t"}
-    with pytest.raises(InputError, match=f"record 2: {message}"):
+    with pytest.raises(InputError, match=f"record 2.*{message}"):
         read_texts(str(write(tmp_path / "texts.jsonl", row, row | {"text": "u"} | change)))
 
 
@@ -279,7 +279,7 @@ def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed
     ({"position": "C"}, "`position` is 'C'"), ({"other_model": None}, "`other_model` is null"),
     ({"predicted_self": "perhaps"}, "`predicted_self` is 'perhaps'"), ({"score": 85}, "`score` is 85.*from 0 to 1"),
     ({"true_model": "lab/cobalt", "other_model": "lab/amber"}, "the evaluator 'lab/amber' wrote the pair's other text"),
-    ({"other_model": "lab/amber"}, "the evaluator 'lab/amber' wrote both texts of a pair"),
+    ({"other_model": "lab/amber"}, "the evaluator 'lab/amber' wrote the pair's .*both"),
     ({"task_type": "lineup", "position": "last"}, "`position` is 'last', and must be the text's place in the lineup"),
 ])  # fmt: skip
 def test_what_is_missing_or_wrong_is_one_sentence_with_file_record_and_rule(change, message, analysed):

@@ -478,7 +478,7 @@ class Settings:
 
     def __post_init__(self):
         self.z = check_level(self.level)
-        for name, least, most in (("n_resamples", 1, None), ("seed", 0, 2**63 - 1)):  # a table's column takes no more
+        for name, least, most in (("n_resamples", 1, np.inf), ("seed", 0, 2**63 - 1)):  # a table's column takes no more
             check_whole(name, getattr(self, name), least, most)
 
     def weights(self, clusters: int):
