@@ -456,7 +456,3 @@ def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float
         why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")
         click.echo(f"selfeval: the conversation ended early ({why}); run the same command again to resume.", err=True)
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main(prog_name="selfeval")

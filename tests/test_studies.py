@@ -228,7 +228,7 @@ def test_an_installed_package_reads_its_own_inputs_and_writes_to_the_users_folde
     env = {k: v for k, v in os.environ.items() if k not in ("SELFEVAL_DATA", "SELFEVAL_STORE")}
     how = {"cwd": here, "env": env | {"PYTHONPATH": str(site)}, "capture_output": True, "text": True}
     before = sorted(site.rglob("*.*"))
-    listed = subprocess.run([sys.executable, "-m", "selfeval.cli", "models", "--ready"], **how)
+    listed = subprocess.run([sys.executable, "-m", "selfeval", "models", "--ready"], **how)
     assert "sim/good" in listed.stdout, listed.stderr
     ran = subprocess.run([sys.executable, "-c", STUDY], **how)
     assert ran.returncode == 0, ran.stderr
@@ -237,5 +237,5 @@ def test_an_installed_package_reads_its_own_inputs_and_writes_to_the_users_folde
         file for file in before if file.suffix != ".pyc"
     ]
     sweep_file = site / "selfeval" / "notebooks" / "sweeps" / "jury.yaml"
-    dry = subprocess.run([sys.executable, "-m", "selfeval.cli", "sweep", sweep_file, "--dry-run"], **how)
+    dry = subprocess.run([sys.executable, "-m", "selfeval", "sweep", sweep_file, "--dry-run"], **how)
     assert "1 of 1 runs to do" in dry.stdout, dry.stderr
