@@ -51,11 +51,11 @@ reproduce: .venv/.ready
 test: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
+	$(BIN)/pytest -q -n logical --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests bench notebooks
 
 faults: .venv/.ready
-	SELFEVAL_FAULTS=full $(BIN)/pytest -q -m "fault and not model" -n 2 --dist worksteal --timeout 1800 tests
+	SELFEVAL_FAULTS=full $(BIN)/pytest -q -m "fault and not model" -n logical --dist worksteal --timeout 1800 tests
 
 # The answers of evaluators that are not told who they are, which 11 compares with those of 02.
 UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \

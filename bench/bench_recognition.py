@@ -20,11 +20,13 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
 
     from selfeval import stats
     from selfeval.asking.client import Client
-    from selfeval.recognition import design, questions, simulated_evaluators
+    from selfeval.models import models
+    from selfeval.recognition import design, questions
     from selfeval.recognition.texts import generate_texts
     from selfeval.records import write_csv
 
-    fleet = simulated_evaluators.evaluators()
+    simulated = (model for model in models().values() if model.provider.name == "sim")
+    fleet = [model for model in simulated if "role" not in (model.simulation or {})]
     asked = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
     truth = {}
     for task in questions.TASKS[:2]:

@@ -81,7 +81,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("stats/engine.py", "sizes / (sizes - 1) * (k - 1) / k", "sizes / (sizes - 1)"),
     ("stats/engine.py", "-(k - 1) / k * (left - left.sum(0) / k)", "-(left - left.sum(0) / k)"),
     ("stats/engine.py", "(contrib**3).sum(0) / (6 * square**1.5)", "(contrib**3).sum(0) / (3 * square**1.5)"),
-    ("stats/inference.py", "np.arange(len(order), 0, -1)", "len(order)"),
+    ("stats/engine.py", "np.arange(len(order), 0, -1)", "len(order)"),
     ("stats/recognition.py", "ndtri(np.asarray((h + a) / (n1 + 2 * a)))", "ndtri(np.asarray((h + a) / (n1 + a)))"),
     (
         "stats/recognition.py",
@@ -117,13 +117,9 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("recognition/existence.py", '_data()["invented"][: len(existing)]', '_data()["invented"]'),
     ("recognition/answers.py", "names[scoring.name_key(label)] < 2", "names[scoring.name_key(label)] < 3"),
     # identity
-    ("identity/suite.py", 'far = pools["false-far"]', 'far = pools["false-far"][:1]'),
+    ("identity/suite.py", '_in_turns(pools["false-far"], "maker", FEW)', 'pools["false-far"][:1]'),
     ("identity/suite.py", "family if len(family) >= FEW else own", "own"),
-    (
-        "identity/suite.py",
-        "request(c, m, temperature=0.0, max_tokens=_room(c.model))",
-        "request(c, m, temperature=temperature, max_tokens=_room(c.model))",
-    ),
+    ("identity/suite.py", '"temperature": 0.0}', '"temperature": temperature}'),
     (
         "identity/replies.py",
         "for name in sorted(own)), (foil, other), (foil_id or foil, other))",
@@ -142,8 +138,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     # role-play
     (
         "roleplay/hearing.py",
-        'latin_row(len(seats), "order", index, turn - 1, self.seed)',
-        'latin_row(len(seats), "order", 0, 0, self.seed)',
+        'latin_row(len(members), "order", index, turn - 1, self.seed)',
+        'latin_row(len(members), "order", 0, 0, self.seed)',
     ),
     (
         "roleplay/hearing.py",
@@ -160,19 +156,10 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         'found = [e._replace(answer=s, status="ok") for e, s in zip(found, said, strict=False)]',
     ),
     # figures and tables
-    (
-        "figures/drawing.py",
-        'rows.groupby(["panel", "source", "turn"])["score"].agg(["mean", "std", "size"])',
-        'rows.groupby(["panel", "turn", "source"])["score"].agg(["mean", "sem", "size"])',
-    ),
-    (
-        "figures/drawing.py",
-        'share = (sums["own"] / sums["n"]).unstack()',
-        'share = (sums["own"] / sums["n"]).unstack(0)',
-    ),
-    ("figures/tables.py", 'return "< 0.001" if p < 0.001 else f"{p:.3f}"', 'return f"{p:.3f}"'),
+    ("figures/drawing.py", 'value=sums["own"] / sums["n"]', 'value=sums["n"] / sums["own"]'),
+    ("figures/tables.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
-    ("sweep/runs.py", 'and str(old.get("started")) >= after:', "and after is not None:"),
+    ("sweep/file.py", 'and str(old.get("started")) >= after:', "and after is not None:"),
     ("sweep/file.py", "if names and len(names) < len(parts):", "if names and len(names) > len(parts):"),
     ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
     # above the rooms
@@ -188,7 +175,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "for value in sorted({*values().values()}, key=len):",
     ),
     (
-        "files.py",
+        "paths.py",
         "        with contextlib.suppress(OSError):\n            temporary.unlink(missing_ok=True)",
         "        pass",
     ),

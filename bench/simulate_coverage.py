@@ -22,8 +22,7 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from selfeval.stats.contrasts import models_in_general
-from selfeval.stats.engine import Function, Rate, Settings, Statistic, bootstrap, check_level
-from selfeval.stats.inference import inverted_p
+from selfeval.stats.engine import Function, Rate, Settings, Statistic, bootstrap, check_level, inverted_p
 from selfeval.stats.recognition import z_scores
 
 LEVEL, ALPHA = 0.95, 0.05

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from selfeval.stats.inference import inverted_p
+from selfeval.stats.engine import inverted_p
 from selfeval.stats.jury import conformity, differences
 from selfeval.stats.votes import read_votes
 

@@ -10,8 +10,7 @@ import simulate_readings
 
 from selfeval import DATA
 from selfeval.stats import jury_table, recognition_table
-from selfeval.stats.engine import check_level
-from selfeval.stats.inference import inverted_p
+from selfeval.stats.engine import check_level, inverted_p
 from selfeval.stats.jury import conformity
 from selfeval.stats.votes import read_votes
 

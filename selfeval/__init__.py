@@ -37,13 +37,8 @@ _FACE = (
     "controls", "plot", "table", "compare", "save", "read_results", "runs", "list_models",
     "list_roles", "hearings",
 )  # fmt: skip
-_HOME = dict.fromkeys(_FACE, ("face", "")) | {
-    "EvalRunner": ("identity", ""),
-    "exchanges": ("roleplay.transcripts", ""),
-    "save_results": ("identity", ""),
-    "show": ("figures.cards", ""),
-    "visible": ("keys", ""),
-}
+_HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results"), "identity")
+_HOME |= {"exchanges": "roleplay.transcripts", "show": "figures.tables", "visible": "keys"}
 _MODULES = ("figures", "models", "stats")
 __all__ = ["DATA", *_HOME, *_MODULES]
 
@@ -54,8 +49,7 @@ def __getattr__(name: str):
         return import_module(f"selfeval.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
-    module, called = _HOME[name]
-    value = globals()[name] = getattr(import_module(f"selfeval.{module}"), called or name)
+    value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
     return value
 
 
@@ -63,10 +57,5 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
-def _begin(shell) -> None:
-    """Keep keys out of what a notebook's kernel sends."""
-    import_module("selfeval.keys").guard_kernel(shell)
-
-
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
-    _begin(_shell)
+    import_module("selfeval.keys").guard_kernel(_shell)  # keeps keys out of what it sends

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import importlib.metadata
 import os
-import re
 import signal
 import sys
 from pathlib import Path
@@ -13,22 +12,16 @@ import click
 import yaml
 
 from selfeval.errors import SelfevalError
-from selfeval.figures.cards import columns
 from selfeval.keys import visible
-from selfeval.paths import DATA, ROOT, shipped
+from selfeval.models import get, get_all, providers
+from selfeval.paths import DATA, ROOT, check_writable, shipped
 
 
 class _OneSentence(click.Group):
     """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to resume."""
 
     def invoke(self, context: click.Context):
-        stopped = [signal.SIGINT]
-
-        def stop(number, frame) -> None:  # TERM ends a command as Ctrl-C does
-            stopped.append(signal.Signals(number))
-            signal.raise_signal(signal.SIGINT)
-
-        before = signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # it ends a command as Ctrl-C does
         try:
             return super().invoke(context)
         except (SelfevalError, OSError) as error:
@@ -36,10 +29,8 @@ class _OneSentence(click.Group):
             context.exit(1)
         except KeyboardInterrupt:
             again = "run the same command again to resume: stored replies are free"
-            click.echo(f"\nselfeval: stopped by {stopped[-1].name}; {again}", err=True)
+            click.echo(f"\nselfeval: stopped; {again}", err=True)
             context.exit(130)
-        finally:
-            signal.signal(signal.SIGTERM, before)
 
 
 def ids(text: str) -> list[str]:
@@ -56,12 +47,12 @@ def _variable(text: str) -> tuple:
     raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
 
 
-def _authors(text: str) -> dict[str, str | None]:
-    """Return AUTHOR=ID, or several split by commas, as a mapping; without an ID somebody else's."""
-    pairs = re.findall(r"([^=]*[^=\s,])\s*=([^=,]*)(?:,|$)", text)
-    if not pairs or len(pairs) != text.count("="):
+def _author(text: str) -> tuple[str, str | None]:
+    """Return AUTHOR=ID as (author, id); without an ID somebody else's."""
+    author, equals, model = text.partition("=")
+    if not (author.strip() and equals):
         raise click.BadParameter(f"{text!r} is not of the form AUTHOR=ID.")
-    return {author.strip(): model.strip() or None for author, model in pairs}
+    return author.strip(), model.strip() or None
 
 
 _Path = functools.partial(click.Path, path_type=Path)
@@ -69,7 +60,7 @@ SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
-CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend; no call goes beyond it.")
+CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend, in US dollars.")
 ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
@@ -84,24 +75,24 @@ def main() -> None:
 
 @main.command()
 @click.argument("file", type=_Path())
-@click.option("--workers", type=COUNT, help="Notebooks at a time on this machine; by default 2.")
+@click.option("--workers", type=COUNT, help="How many notebooks run at a time here; by default 2.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
 @click.option(
-    "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="As models=[a,b]; repeatable."
+    "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="Like models=[a,b]; repeatable."
 )
-@click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN, with * and ?; repeatable.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN; * and ? work; repeatable.")
 @CEILING
 @click.option("--engine", default="forked", show_default=True, type=ENGINES, help="How kernels start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
-@click.option("--dry-run", is_flag=True, help="Only print what would be done, with calls, tokens, dollars.")
+@click.option("--dry-run", is_flag=True, help="Only print what would run, with calls, tokens and dollars.")
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
     --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most what is in flight.
-    --engine: `forked` starts kernels from a process that has imported the libraries, `ordinary` each anew.
+    --engine: `forked` starts kernels from a process that has imported the libraries, `ordinary` starts each afresh.
 
-    Run it again to do what is missing: a run is done if it ended well with the same parameters and the same code in its
-    notebook. If one fails, only the runs that depend on it are not started.
+    Run the same command again to resume: a run is done if it ended well with the same parameters and the same code in
+    its notebook. If one fails, only the runs that depend on it are not started.
 
     \b
     Exit status:
@@ -132,13 +123,13 @@ def _study(command):
 
 @main.command()
 @click.argument("texts", required=False, type=_Path(exists=True), metavar="[TEXTS]")
-@click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, split by commas.")
+@click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas.")
 @click.option(
     "--authors",
     multiple=True,
-    type=_authors,
+    type=_author,
     metavar="AUTHOR=ID",
-    help="The model that TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
+    help="Which model TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
 )
 @click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
@@ -148,22 +139,19 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
 
     TEXTS is a CSV with the columns author, prompt and text; without it the models write texts first.
     """
-    from selfeval.models import get, get_all
     from selfeval.recognition.design import match_authors
-    from selfeval.recognition.simulated_evaluators import unmarked
     from selfeval.records import read_prompts, read_texts
 
     out = (how.pop("out") or DATA / "runs" / "recognise").absolute()
-    said = {name: model for part in authors for name, model in part.items()}
+    said = dict(authors)
     variables = {"models": models, "authors": said, "corpus": str(texts.absolute() if texts else out / "texts")}
     if texts:
-        asked, rows = get_all(models), read_texts(texts.absolute(), limit or 0)
+        rows = read_texts(texts.absolute(), limit or 0)
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
-        match_authors(rows, asked, said)  # raises before anything runs
+        match_authors(rows, get_all(models), said)  # raises before anything runs
         if prompts:
-            raise click.UsageError("--prompts are to write on, and TEXTS are written; leave out one of them.")
-        click.echo("".join(f"{sentence}\n" for sentence in unmarked(asked, rows)), nl=False)
+            raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
         variables |= {"limit": limit or 0, "called": called}
     else:
         called = said
@@ -171,9 +159,6 @@ def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Pa
         variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit or 20}
     _ = [get(model) for model in called.values() if model]  # likewise
     _run_study("texts" if texts else "recognition", variables, models, out, **how)
-
-
-main.add_command(click.Command("recognize", hidden=True, callback=recognise.callback, params=recognise.params))
 
 
 @main.command()
@@ -187,7 +172,7 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     It judges alone, after a second look, and in a debate.
     """
     variables = {"agent": agent, "jurors": jurors, "people": people}
-    _run_study("jury", variables, [agent, *jurors], out or DATA / "runs" / "jury", **how)
+    _run_study("jury", variables, [agent, *jurors], out, **how)
 
 
 SHOWN = {  # of each kind of result, in the order of the columns
@@ -199,20 +184,21 @@ ASIDE = ["detectable", "p", "clusters"]  # for a table that fits a terminal; the
 NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
 
-def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bool, max_cost: float | None) -> None:
+def _run_study(
+    name: str, variables: dict, ids: list[str], out: Path | None, *, yes: bool, max_cost: float | None
+) -> None:
     """Run a ready study after a question, then print its table, and the paths of its figure and of its report.
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
     from selfeval import face
-    from selfeval import models as registry
-    from selfeval.asking.client import require
+    from selfeval.asking.local import require
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
     for model in ids:
-        require(registry.get(model))
-    file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", out.absolute()
+        require(get(model))
+    file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", (out or DATA / "runs" / name).absolute()
     how = {"out": out, "variables": variables, "max_cost": max_cost}
     if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
         sys.exit(1)
@@ -232,7 +218,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, *, yes: bo
 
 
 def _confirm(calls: int) -> None:
-    click.confirm(f"Make {calls:,} calls? (--yes leaves out this question)", abort=True)
+    click.confirm(f"Make {calls:,} calls? (--yes skips this question)", abort=True)
 
 
 @main.command()
@@ -243,7 +229,13 @@ def models(only_ready: bool) -> None:
 
     listed = list_models()
     listed = listed[listed["needs"] == ""] if only_ready else listed
-    click.echo(columns([[name.upper() for name in listed], *listed.astype(object).fillna("?").itertuples(index=False)]))
+    _print_table(listed)
+
+
+def _print_table(frame) -> None:
+    """Print a DataFrame, its first column to the left, and what is not known as a question mark."""
+    frame = frame.astype(object).where(frame.notna(), "?").set_index(frame.columns[0])
+    click.echo(visible(frame.rename_axis(None).to_string(float_format="{:.10g}".format)))
 
 
 # the store ------------------------------------------------------------------------------------------------------------
@@ -263,13 +255,11 @@ def _opened():
 @store.command()
 def stats() -> None:
     """Count stored replies, their tokens and cost, and failures."""
-    rows = [("PROVIDER", "MODEL", "REPLIES", "TOKENS IN", "TOKENS OUT", "USD")]
+    import pandas as pd
+
     with _opened() as replies:
-        for row in replies.statistics():
-            money = "?" if row["unpriced"] == row["replies"] else f"{row['cost']:.4f}" + "+?" * bool(row["unpriced"])
-            tokens = ("?" if row[name] is None else row[name] for name in ("prompt_tokens", "completion_tokens"))
-            rows.append((row["provider"], row["model"], row["replies"], *tokens, money))
-        click.echo(columns(rows))
+        if rows := replies.statistics():
+            _print_table(pd.DataFrame(rows))
         for outcome, count in replies.outcomes().items():
             click.echo(f"{count} attempts without a reply: {outcome}")
         click.echo(str(replies.path))
@@ -277,7 +267,7 @@ def stats() -> None:
 
 @store.command()
 @click.argument("file", type=_Path(dir_okay=False))
-@click.option("--model", default="%", help="Only API names LIKE this pattern, e.g. 'openai/%'.")
+@click.option("--model", default="%", help="Only models whose API name is LIKE this, e.g. 'openai/%'.")
 def export(file: Path, model: str) -> None:
     """Write the stored replies to FILE (.jsonl, .jsonl.xz)."""
     with _opened() as replies:
@@ -315,13 +305,11 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @main.command()
 @click.argument("config", required=False, type=_Path())
 @click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
-@click.option("--scoring", help="keyword_match, regex, claims, similarity or judge, instead of what CONFIG says.")
-@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask a case.")
-@click.option("--judge", metavar="ID", help="Model that scores, for a CONFIG with --scoring judge.")
-@click.option("--temperature", type=AMOUNT, help="Of the models asked, with a CONFIG; by default 0.7.")
-@click.option(
-    "--limit", type=click.IntRange(0), help="Templates of the suite, by default 18; or cases of CONFIG. 0: all."
-)
+@click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
+@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask each case.")
+@click.option("--judge", default="", metavar="ID", help="Model that scores, with --scoring judge.")
+@click.option("--temperature", type=AMOUNT, help="Of the models asked, only with a CONFIG; by default 0.7.")
+@click.option("--limit", type=click.IntRange(0), help="How many templates (by default 18), or cases of CONFIG; 0: all.")
 @_study
 @SEED
 @IN_FLIGHT
@@ -332,43 +320,37 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, temp
     model, or a list with one for each of several.
     """
     ids = [model for part in ids for model in part]
-    if config is None:
-        if temperature is not None:
-            raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
-        _run_suite(ids, out or DATA / "runs" / "identity", 18 if limit is None else limit, **options)
-    elif out is None:
+    if config is not None and out is None:
         raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
-    else:
+    if config is not None:
         _run_config(config, ids, out, limit, temperature=0.7 if temperature is None else temperature, **options)
-
-
-def _run_suite(ids: list[str], out: Path, limit: int, *, yes, max_cost, scoring, judge, **options) -> None:
-    """Run the study of the wide suite."""
-    variables = {"models": ids, "limit": limit, "scoring": scoring or "claims", "judge": judge or ""} | options
-    _run_study("identity", variables, [*ids, judge] if judge else ids, out, yes=yes, max_cost=max_cost)
+    elif temperature is not None:
+        raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
+    else:
+        how = {name: options.pop(name) for name in ("yes", "max_cost")}
+        options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}
+        asked = [*ids, options["judge"]] if options["judge"] else ids
+        _run_study("identity", {"models": ids} | options, asked, out, **how)
 
 
 def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, max_cost, **options) -> None:
     """Run a configuration of the published form on models after a question, and write their results."""
     from selfeval.asking import dryrun
-    from selfeval.asking.client import require
-    from selfeval.files import check_writable
+    from selfeval.asking.local import require
     from selfeval.identity.published import EvalRunner, read_config, save_results
-    from selfeval.models import get_all
     from selfeval.sweep.execute import print_calls
 
     given = read_config(config)
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
-    judges = get_all(options["judge"]) if options["judge"] else []
-    if judges and (options["scoring"] or runner.scoring.get("method")) != "judge":
-        raise click.UsageError("--judge is asked with --scoring judge alone; add that, or leave --judge out.")
-    for model in [*asked, *judges]:  # before the first is paid for
+    if options["judge"] and (options["scoring"] or runner.scoring.get("method")) != "judge":
+        raise click.UsageError("--judge is only used with --scoring judge; add that, or leave --judge out.")
+    for model in [*asked, *get_all(options["judge"])] if options["judge"] else asked:  # before the first is paid for
         require(model)
     check_writable(out)
     with dryrun.counting() as counts:
         runner.run_all(asked, **options)
-        rows = dryrun.prices(counts)
-    if (to_buy := print_calls(rows)) and not yes:
+        to_buy = print_calls(dryrun.prices(counts))
+    if to_buy and not yes:
         _confirm(to_buy)
     found = runner.run_all(asked, max_cost=max_cost, verbose=True, **options)
     save_results(found[0] if len(found) == 1 else found, out)
@@ -376,13 +358,13 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
 
 
 @main.command()
-@click.argument("folders", nargs=-1, type=_Path(), metavar="FOLDER")
+@click.argument("folders", nargs=-1, type=_Path(), metavar="[FOLDER]")
 @click.option("--out", type=_Path(file_okay=False), help="Folder to write instead of data/report.")
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
-    """Write HTML pages of the executed notebooks of FOLDER, such as data/runs/mine, and one that lists them.
+    """Turn the executed notebooks of FOLDER into HTML pages.
 
-    Without FOLDER, of all sweeps of data/runs. They open from disk and load nothing; keys and paths of this machine are
-    taken out.
+    FOLDER is a sweep's, such as data/runs/mine; without it, all sweeps in data/runs. An index lists the pages. They
+    open from disk and load nothing from the network; keys and paths of this machine are removed.
     """
     from selfeval.sweep.report import build
 
@@ -393,7 +375,6 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
     from selfeval.asking import local
-    from selfeval.models import providers
 
     wrong = _other_packages()
     try:
@@ -431,12 +412,12 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--out", "--output_file_path", "--output-file-path", "out", required=True, type=_Path(), help="A file.")
 @click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
 @click.option("--interrogator-llm-model", default="openai/gpt-4o", help="Who asks.")
-@click.option("--jury-llm-models", default=JURY, type=ids, help="Split by commas; k times takes k seats.")
+@click.option("--jury-llm-models", default=JURY, type=ids, help="Separated by commas; one named k times gets k seats.")
 @click.option("--max-turns", default=7, type=COUNT)
 @click.option("--debate-rounds", default=2, type=COUNT)
 @click.option("--agent-persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
-@click.option("--max-tokens", default=0, help="Of a message; 0 = the provider's own.")
+@click.option("--max-tokens", default=0, help="Limit of a message; 0: the provider's own.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @SEED
 @IN_FLIGHT
@@ -462,22 +443,14 @@ main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, h
 
 
 def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
-    import asyncio
-
-    from selfeval.asking.client import Client
+    from selfeval.asking.client import ask
     from selfeval.roleplay import commands
-    from selfeval.roleplay.hearing import warnings
     from selfeval.roleplay.transcripts import render
 
-    async def run() -> tuple:
-        async with Client(concurrency, max_cost=max_cost) as client:
-            return *await commands.run(client, out, arms, config), client.tally
-
-    held, said, tally = asyncio.run(run())
+    asking = {"concurrency": concurrency, "max_cost": max_cost}
+    held, said = ask(lambda client: commands.run(client, out, arms, config), asking)
     click.echo(visible(str(render(held, said))))
-    for warning in warnings(config["jury_llm_models"], [held.agent_model], arms):
-        click.echo(f"selfeval: {warning}", err=True)
-    click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns; {tally}")
+    click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")
     if held.status != "ok":
         last = held.turns[-1]
         why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")

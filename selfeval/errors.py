@@ -74,12 +74,11 @@ def is_amount(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
 
 
-def check_whole(name: str, value, least: int = 0, most: int | None = None) -> None:
+def check_whole(name: str, value, least: int = 0, most: float = math.inf) -> None:
     """Raise `InputError` unless a parameter is a whole number of at least so much, and at most."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
-    if most is not None and value > most:
-        raise InputError(f"`{name}` must be a whole number of at most {most}, got {value!r}.")
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        limits = f"at least {least}" + f" and at most {most}" * (most < math.inf)
+        raise InputError(f"`{name}` must be a whole number of {limits}, got {value!r}.")
 
 
 def check_at_least(name: str, value, least: float = 0) -> None:

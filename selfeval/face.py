@@ -10,7 +10,8 @@ import yaml
 from selfeval import models as registry
 from selfeval import records, stats
 from selfeval.asking import dryrun
-from selfeval.asking.client import Asking, Client, ask, require, verb
+from selfeval.asking.client import Asking, Client, ask, verb
+from selfeval.asking.local import require
 from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
@@ -19,13 +20,13 @@ from selfeval.identity.suite import run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
-from selfeval.recognition import answers, design, existence, simulated_evaluators, texts
+from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
 from selfeval.roleplay import cast, conversation, hearing, transcripts
-from selfeval.roleplay.transcripts import Conversation, read_conversations, render, together, write_conversations
+from selfeval.roleplay.transcripts import read_conversations, render, together
 from selfeval.roleplay.verdicts import verdict_scores
-from selfeval.stats.contrasts import predict_authors, read_for_authors
+from selfeval.stats.contrasts import read_for_authors
 
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
@@ -79,6 +80,12 @@ def _tell(sentences: Sequence[str]) -> None:
         print(sentence)
 
 
+def _keep(out: str, **tables: Sequence[dict]) -> None:
+    """Write records to a folder below data/ as JSON lines, a file each; nothing in a dry run, or without a folder."""
+    for name, rows in tables.items() if out and not dryrun.is_counting() else ():
+        records.write_jsonl(records.data_path(out) / f"{name}.jsonl", rows)
+
+
 def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
     """Return (prompts, texts that people wrote on them)."""
     if isinstance(prompts, int):
@@ -88,8 +95,6 @@ def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[li
         return records.read_prompts(found, limit), []
     if not isinstance(prompts, str | Path):
         return records.read_prompts(prompts, limit), []
-    if " " in str(prompts) and not records.data_path(prompts).exists():
-        return records.read_prompts([str(prompts)], limit), []
     return texts.writing_prompts(str(prompts), limit, words=words, seed=seed)
 
 
@@ -146,23 +151,31 @@ def collect_predictions(
     shown |= {"temperature": temperature, "score": score, "effort": effort, "provenance": provenance}
     shown |= {"prevalence": prevalence, "tell_prevalence": tell_prevalence, "question": question}
     condition = Condition(control=control, paraphraser=paraphraser, **shown)
+    how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
-        written = dict.fromkeys(row["author"] for row in rows)
-        judges = get_all([name for name in written if registry.is_known(name)] if evaluators is None else evaluators)
+        judges = get_all(_authors(rows) if evaluators is None else evaluators)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
-        rows = await design.shown_texts(client, rows, condition, seed=seed)
-        _tell(simulated_evaluators.unmarked(judges, rows))
-        how = {"tasks": task, "repeats": repeats, "seed": seed, "peers": peers}
-        found = await design.collect_predictions(client, judges, rows, condition, **how)
-        for name, answered in found.items() if out and not dryrun.is_counting() else ():
-            records.write_jsonl(records.data_path(out) / f"predictions_{name}.jsonl", answered)
-            if published:
-                records.write_jsonl(records.data_path(out) / f"published_{name}.jsonl", records.as_published(answered))
-        return Records([row for answered in found.values() for row in answered])
+        return await _predictions(client, judges, rows, condition, out, published, how)
 
     return ask(work, asking)
+
+
+def _authors(rows: Sequence[dict]) -> list[str]:
+    """Return the authors of texts that are models of the registry."""
+    return [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
+
+
+async def _predictions(client, judges, rows, condition, out, published, how) -> Records:
+    """Ask about texts as a condition shows them, keep the answers, and return them."""
+    rows = await design.shown_texts(client, rows, condition, seed=how["seed"])
+    found = await design.collect_predictions(client, judges, rows, condition, **how)
+    for name, answered in found.items():
+        _keep(out, **{f"predictions_{name}": answered})
+        if published:
+            _keep(out, **{f"published_{name}": records.as_published(answered)})
+    return Records([row for answered in found.values() for row in answered])
 
 
 @verb
@@ -179,18 +192,15 @@ def likelihoods(
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
-        authors = [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
-        chosen = get_all(authors if models is None else models)
+        chosen = get_all(_authors(rows) if models is None else models)
         able = [model for model in chosen if model.provider.likelihood]
-        for model in chosen:
-            if model not in able:
-                sentence = f"The provider `{model.provider.name}` of {model.id!r} gives no log-probabilities of a text"
-                if models is not None:
-                    raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
-                print(f"{sentence}: it is no candidate.")
+        if unable := ", ".join(repr(model.id) for model in chosen if model not in able):
+            sentence = f"The server of {unable} gives no log-probabilities of a text"
+            if models is not None:
+                raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
+            print(f"{sentence}; it is left out.")
         found = await collect_likelihoods(client, able, rows)
-        if out and not dryrun.is_counting():
-            records.write_jsonl(records.data_path(out) / "likelihoods.jsonl", found)
+        _keep(out, likelihoods=found)
         return Records(found)
 
     return ask(work, asking)
@@ -200,8 +210,6 @@ def measure_recognition(
     predictions: Rows,
     *,
     statistics: Sequence[str] = (),
-    method: str = "",
-    policy: str = "",
     level: float = 0.95,
     n_resamples: int = 10_000,
     seed: int = 0,
@@ -211,12 +219,11 @@ def measure_recognition(
 ) -> Estimates:
     """Return the statistics of prediction records, one row per evaluator and statistic (`stats.recognition_table`).
 
-    predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". method: of the
-    intervals, "bca" or "percentile" for the bootstrap over prompts. policy: "all" (no answer claims nothing) or
-    "answered". level: of the intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw
-    replies anew (`yes`), keep those on record (`no`), or `auto`; what that takes back is printed. columns: {their name
-    of a field: ours, or a list of ours}. authors: {name in the records: author}, None for somebody else; raises
-    `InputError` for answers that name nobody known. The frame's `tables` also have what `compare` shows, and `changes`:
+    predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". level: of the
+    intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw replies anew (`yes`), keep
+    those on record (`no`), or `auto`; what that takes back is printed. columns: {their name of a field: ours, or a list
+    of ours}. authors: {name in the records: author}, None for somebody else; raises `InputError` for answers that name
+    nobody known. The frame's `tables` have the rows of all methods and policies, what `compare` shows, and `changes`:
     what reading changed.
     """
     frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
@@ -228,7 +235,7 @@ def measure_recognition(
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(frame, level=level)
     more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
-    return _estimates("recognition", table, more, frame, names, statistics, method, policy)
+    return _estimates("recognition", table, more, frame, names, statistics)
 
 
 def measure_implicit(
@@ -262,17 +269,12 @@ def measure_implicit(
     return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 
 
-def _estimates(kind, table, more, frame, names, statistics=(), method="", policy="", author="") -> Estimates:
-    """Return the default rows of a table, or those of a method or a policy, which keep all that was measured."""
-    rows = table
-    for column, wanted in (("method", method), ("policy", policy)):
-        if wanted:
-            check_one_of(column, wanted, table[column].unique())
-            rows = rows[rows[column] == wanted]
+def _estimates(kind, table, more, frame, names, statistics=()) -> Estimates:
+    """Return the default rows of a table, which keep all that was measured; of a jury those of each source too."""
     chosen = [statistics] if isinstance(statistics, str) else statistics
     for name in chosen:
         check_one_of("statistics", name, table["statistic"].unique())
-    rows = rows if author is None else rows[rows["author"] == author]
+    rows = table if kind == "jury" else table[table["author"] == ""]
     found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
     return found
@@ -286,12 +288,11 @@ def controls(texts: Rows) -> pd.DataFrame:
     """
     rows = records.read_texts(texts)
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
-    found = frame.groupby("author", sort=False).agg(
-        texts=("text", "size"), words=("words", "median"), leaks=("leaks", "mean")
-    )
+    columns = {"texts": ("text", "size"), "words": ("words", "median"), "leaks": ("leaks", "mean")}
+    found = frame.groupby("author", sort=False).agg(**columns)
     if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
-        by_style = stats.recognition_table(predict_authors(rows), n_resamples=1)
-        style_j = stats.default_rows(by_style, "discrimination").set_index("author")
+        by_style = stats.recognition_table(read_for_authors(rows), n_resamples=1)
+        style_j = stats.default_rows(by_style[by_style["author"] == ""], "discrimination").set_index("evaluator")
         found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
     return found.reset_index()
 
@@ -331,17 +332,15 @@ def ask_identity(
     return ask(work, asking)
 
 
-def measure_identity(
-    replies: Rows, *, statistics: Sequence[str] = (), n_resamples: int = 2_000, seed: int = 0
-) -> Estimates:
+def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) -> Estimates:
     """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
 
     replies: a frame, records or a file; of replies from elsewhere `model`, `template_id`, `arm`, `truth`, `foil` and
-    `reply` are enough. statistics: only these. n_resamples, seed: of the bootstrap over templates. `tables` also has
-    them by family and by condition of the situations, survival by turn of pressure, and paired differences of models;
-    controls count by condition alone.
+    `reply` are enough. n_resamples, seed: of the bootstrap over templates. `tables` also has them by family and by
+    condition of the situations, survival by turn of pressure, and paired differences of models; controls count by
+    condition alone.
     """
-    frame, filled = identity_replies.completed(replies)
+    frame, filled = identity_replies.complete_replies(replies)
     _tell(filled)
     how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
@@ -354,7 +353,7 @@ def measure_identity(
     if frame["model"].nunique() > 1:
         readings = [f"claim_discrimination{by}" for by in stats.identity.READINGS]
         pairs = stats.paired_comparison(asked, statistics=readings, **how)
-    found = _estimates("identity", table, {}, frame, registry.display_names(frame["model"].unique()), statistics)
+    found = _estimates("identity", table, {}, frame, registry.display_names(frame["model"].unique()))
     found.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
     return found
 
@@ -405,11 +404,11 @@ def ask_existence(
     return ask(work, asking)
 
 
-def measure_existence(answers: Rows, *, statistics: Sequence[str] = ()) -> Estimates:
+def measure_existence(answers: Rows) -> Estimates:
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
     names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
-    return _estimates("existence", stats.existence_table(frame), {}, frame, names, statistics)
+    return _estimates("existence", stats.existence_table(frame), {}, frame, names)
 
 
 # --- role-play --------------------------------------------------------------------------------------------------------
@@ -457,17 +456,11 @@ def converse(
             chats = conversation.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
             twins = await conversation.forced_context(client, played, chats, **how)
             twins += await conversation.forced_context(client, played, given, persona=persona, **how)
-        found = together(held, given, chats, twins)
-        if out and not dryrun.is_counting():
-            write_conversations(Path(out) / "conversations.jsonl", found)
-        return _talks(found)
+        found = [one.to_dict() for one in together(held, given, chats, twins)]
+        _keep(out, conversations=found)
+        return Records(found, dtype=object)  # numbers stay whole beside rows that have none
 
     return ask(work, asking)
-
-
-def _talks(found: Sequence[Conversation]) -> Records:
-    """Return conversations as rows; numbers stay whole beside rows that have none."""
-    return Records([one.to_dict() for one in found], dtype=object)
 
 
 @verb
@@ -509,8 +502,7 @@ def judge(
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
-    if out:
-        transcripts.check_not_read(out, conversations, controls, verdicts)
+    transcripts.check_not_read(out, conversations, controls, verdicts)
     how = {"personas": personas, "rounds": rounds, "scope": scope, "context": context, "blind": blind}
     how |= {"dimensions": dimensions, "judge": judge, "temperature": temperature, "seed": seed}
 
@@ -518,32 +510,25 @@ def judge(
         if records.is_file(verdicts) or len(verdicts):
             given = {"controls": controls, "limit": limit, "max_turns": max_turns}
             cases, said = transcripts.read_judgements(verdicts, conversations, **given)
-            voted = [row for row in said if row["role"] == "juror"]
-            about = [list(dict.fromkeys(row[name] for row in voted)) for name in ("juror", "agent", "arm")]
-            _tell(hearing.warnings(*about))
         else:
-            seats = [jurors] if isinstance(jurors, str | Model) else list(jurors)  # a model named twice has two of them
-            panel, chosen = hearing.Jury(seats, **how), [arms] if isinstance(arms, str) else list(arms)
             given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
             cases = [one.first(max_turns) for one in given]
-            _tell(hearing.warnings([model.id for model in panel.jurors], [one.agent_model for one in cases], chosen))
-            said = await hearing.hold(client, panel, cases, chosen)
-        if out and not dryrun.is_counting():
-            records.write_jsonl(records.data_path(out) / "verdicts.jsonl", said)
-            write_conversations(Path(out) / "conversations.jsonl", cases)
+            said = await hearing.hold(client, hearing.Jury(jurors, **how), cases, arms)
+        judged = [one.to_dict() for one in cases]
+        _keep(out, verdicts=said, conversations=judged)
         frame = Records(said)
-        frame.conversations = _talks(cases)
+        frame.conversations = Records(judged, dtype=object)  # as `converse` returns them
         return frame
 
     return ask(work, asking)
 
 
-def measure_jury(verdicts: Rows, *, statistics: Sequence[str] = (), aggregation: str = "mean") -> Estimates:
+def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
-    verdicts: a frame, records or files. statistics: only these. aggregation: `mean` or `majority` of the last round, in
-    `tables["verdicts"]`; the statistics are of means. With the conversations, which `judge` returns along with the
-    verdicts and keeps beside their file, there are also two content-blind baselines: `length` and `character n-grams`.
+    verdicts: a frame, records or files. aggregation: `mean` or `majority` of the last round, in `tables["verdicts"]`;
+    the statistics are of means. With the conversations, which `judge` returns along with the verdicts and keeps beside
+    their file, there are also two content-blind baselines: `length` and `character n-grams`.
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
     cases, said = transcripts.read_judgements(verdicts, getattr(verdicts, "conversations", ()))
@@ -553,7 +538,7 @@ def measure_jury(verdicts: Rows, *, statistics: Sequence[str] = (), aggregation:
     seats = [(seat, model, seat.removeprefix(model)) for seat in table["evaluator"].unique() for model in models]
     names = models | {seat: models[model] + rest for seat, model, rest in seats if rest.startswith((" (", " #"))}
     more = {"verdicts": verdict_scores(frame, aggregation)}
-    found = _estimates("jury", table.reset_index(drop=True), more, frame, names, statistics, author=None)
+    found = _estimates("jury", table.reset_index(drop=True), more, frame, names)
     found.conversations = cases
     return found
 
@@ -571,7 +556,7 @@ def hearings(result: Estimates, limit: int = 1) -> None:
 
 
 def plot(result: Estimates, kind: str = "") -> "Drawing | None":
-    """Draw a result: its main figure, or that of a kind ("forest", "matrix", "roc", ...).
+    """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...).
 
     The figure shows itself in a notebook; its `save("figure.pdf")` writes PDF, SVG and PNG. Where a result has nothing
     to draw, a sentence says so.
@@ -580,7 +565,13 @@ def plot(result: Estimates, kind: str = "") -> "Drawing | None":
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
     from selfeval.figures import drawing  # matplotlib, not before a figure is wanted
 
-    return drawing.plot(result, kind)
+    kinds = drawing.KINDS[result.kind]
+    kind = kind or next(iter(kinds))
+    check_one_of("kind", kind, kinds)
+    drawn = kinds[kind](result.drawn(), result.names or {})
+    if drawn is None:
+        print(f"This result has nothing to draw as {kind!r}.")
+    return drawn
 
 
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
@@ -590,11 +581,9 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     or hard for all cancels.
     """
     check_one_of("by", by, ["evaluator", "condition"])
-    kept = (result.tables or {}).get("paired" if by == "evaluator" else "contrasts")
+    kept = result.tables.get("paired" if by == "evaluator" else "contrasts")
     if kept is None:
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
-    if kept.empty:
-        print(f"There is nothing to compare by {by}: that takes two {by}s that were asked about the same.")
     return _estimates(result.kind, kept, {}, result.records, result.names)
 
 
@@ -611,7 +600,8 @@ def table(result: Estimates, statistics: str | Sequence[str], *, jurors: bool = 
         check_one_of("statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())])
     rows = pd.DataFrame(result)
     if tables.BCA in asked:
-        rows = pd.concat([rows, result.drawn()[result.kind].query("method == 'bca'")])
+        bootstrap = result.drawn()[result.kind].query("method == 'bca' and statistic == 'advantage'")
+        rows = pd.concat([rows, bootstrap.assign(statistic=tables.BCA)])
     if result.kind == "jury":
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = tables.summary(rows, asked, result.names)
@@ -626,8 +616,7 @@ def save(result: Estimates, out: str | Path) -> Path:
     """
     folder = records.data_path(out)
     if result.kind in ("identity", "existence"):
-        rows = result.records.astype(object).where(result.records.notna(), None)  # what is missing is null
-        records.write_jsonl(folder / f"{result.kind}.jsonl", rows.to_dict("records"))
+        records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
     for name in KINDS[result.kind]:
         if name in result.tables:
             records.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])
@@ -636,10 +625,9 @@ def save(result: Estimates, out: str | Path) -> Path:
     return folder
 
 
-def _kept(folder: str | Path) -> Path:
+def _folder(folder: str | Path) -> Path:
     """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine)."""
-    below = records.data_path(folder)
-    return next((path for path in (below, Path(folder).absolute(), HOME / folder) if path.is_dir()), below)
+    return next((path for path in (records.data_path(folder), HOME / folder) if path.is_dir()), Path(folder))
 
 
 def read_results(folder: str | Path) -> list[Estimates]:
@@ -650,7 +638,7 @@ def read_results(folder: str | Path) -> list[Estimates]:
 def _results(folder: str | Path) -> list[tuple[str, Path]]:
     """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
     main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
-    found = [(main[file.name], file) for file in sorted(_kept(folder).rglob("*.csv")) if file.name in main]
+    found = [(main[file.name], file) for file in sorted(_folder(folder).rglob("*.csv")) if file.name in main]
     if not found:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return found
@@ -662,16 +650,13 @@ def _read_result(kind: str, folder: Path) -> Estimates:
     read = {}
     for name, file in files.items():
         if file.exists():
-            try:
-                table = pd.read_csv(file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""])
-            except ValueError as error:
-                raise InputError(f"{file} cannot be read ({error}); run the notebook again that wrote it.") from error
+            table = pd.read_csv(file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""])
             read[name] = table.fillna(dict.fromkeys(TEXT & {*table}, ""))
     names = registry.display_names([*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()])
     rows = read[kind]
     if kind == "identity":  # beside the estimates over all templates, the file has families and conditions
         rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
-    found = _estimates(kind, rows, {}, None, names, author=None if kind == "jury" else "")
+    found = _estimates(kind, rows, {}, None, names)
     found.tables = read
     return found
 
@@ -685,7 +670,7 @@ def runs(folder: str | Path) -> pd.DataFrame:
         frame = stats.default_rows(_read_result(kind, csv.parent).tables[kind])
         plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
-        parts.append(frame.assign(result=csv.parent.relative_to(_kept(folder)).as_posix(), kind=kind, **plain))
+        parts.append(frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind, **plain))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -708,8 +693,7 @@ def list_models() -> pd.DataFrame:
         price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
         row = {"model": model.id, "name": model.display, "provider": model.provider.name}
         rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
-    listed = pd.DataFrame(rows).assign(ready=lambda table: table["needs"] == "")
-    return listed.sort_values("ready", ascending=False, kind="stable", ignore_index=True)
+    return pd.DataFrame(rows).sort_values("needs", key=lambda needs: needs != "", kind="stable", ignore_index=True)
 
 
 def _needs(model: Model) -> str:

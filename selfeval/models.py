@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Literal
 
 import yaml
@@ -109,7 +109,6 @@ class Model:
     simulation: dict | None = None
     call: Callable | None = None
     stored: bool = False  # the replies of `call` are
-    listed: bool = True
     __pydantic_config__ = STRANGERS
 
     def __repr__(self) -> str:
@@ -147,11 +146,10 @@ def _function(name: str, folder: Path) -> Callable:
 
     @cache
     def imported() -> Callable:
-        module, _, function = name.partition(":")
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
         try:
-            return _asking(getattr(import_module(module), function))
+            return _filter_parameters(resolve_name(name))
         except Exception as error:  # whatever a module does when it is imported
             why = f"{type(error).__name__}: {error}"
             raise InputError(f"The function {name!r} cannot be imported ({why}); correct its `model`.") from error
@@ -268,7 +266,7 @@ def get(model_id: str) -> Model:
         )
     twin = listed.get(api_name) or listed.get(f"{provider.name}/{api_name}")
     if twin is None:
-        return Model(model_id, provider, api_name, display=api_name.rpartition("/")[2], listed=False)
+        return Model(model_id, provider, api_name, display=api_name.rpartition("/")[2])
     if twin.provider == provider:
         return twin
     # The same model from another provider: its names hold, its price need not.
@@ -282,10 +280,10 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
     changes.
     """
-    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_asking(call), listed=False)
+    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call))
 
 
-def _asking(call: Callable) -> Callable:
+def _filter_parameters(call: Callable) -> Callable:
     """Return a callable that takes all parameters and hands on those that `call` takes."""
     takes = inspect.signature(call).parameters
     every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
@@ -326,4 +324,4 @@ def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:
     """Return {id: display name} of the ids that the registry lists."""
-    return {i: get(i).display for i in ids if is_known(i)}
+    return {i: models()[i].display for i in ids if is_known(i)}

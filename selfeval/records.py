@@ -1,6 +1,5 @@
 """Text and prediction records: reading, checking and writing the project's JSON lines files, and those of others."""
 
-import contextlib
 import hashlib
 import itertools
 import json
@@ -15,8 +14,8 @@ import pandas as pd
 
 from selfeval.asking.request import blocks
 from selfeval.errors import InputError, check_whole
-from selfeval.files import for_spreadsheet, write_whole
-from selfeval.paths import DATA, shipped
+from selfeval.models import decode
+from selfeval.paths import DATA, shipped, write_whole
 
 if TYPE_CHECKING:
     from selfeval.asking.request import Request, Response
@@ -26,7 +25,9 @@ PREDICTION_FIELDS = (
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
-MOST, ODD = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is not used
+FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
+NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
+LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
 def data_path(path: str | Path) -> Path:
@@ -88,6 +89,20 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     Numbers have six significant digits: the last bits of a float differ between machines.
     """
     write_whole(path, for_spreadsheet(table).to_csv(index=False, float_format="%.6g"))
+
+
+def for_spreadsheet(table):
+    """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
+
+    Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
+    """
+
+    def guarded(value):
+        if not isinstance(value, str):
+            return value
+        return f"'{value}" if FORMULA.match(value) and not NUMBER.fullmatch(value) else value
+
+    return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)
 
 
 def read_jsonl(path: Path) -> list[dict]:
@@ -224,19 +239,11 @@ def _text_record(where: str, row: Mapping) -> dict:
     prompt_id = row.get("prompt_id") or prompt_id_of(prompt)
     if not isinstance(prompt_id, str | int | float):
         raise InputError(f"{where}: `prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
-    sample = _whole(where, "sample", row.get("sample") or 0)
+    sample = decode(int, row.get("sample") or 0, where, "sample")
     first = text_fields(author, display, str(prompt_id), prompt, sample, text)
     if row.get("text_id") is not None:
-        first["text_id"] = _whole(where, "text_id", row["text_id"])
+        first["text_id"] = decode(int, row["text_id"], where, "text_id")
     return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
-
-
-def _whole(where: str, name: str, value) -> int:
-    """Return a whole number that may be written as text or, as in a CSV with gaps, with a point."""
-    with contextlib.suppress(ValueError, OverflowError, TypeError):
-        if not isinstance(value, bool) and (isinstance(value, str) or int(value) == value):
-            return int(value)
-    raise InputError(f"{where}: `{name}` must be a whole number, got {value!r:.80}.")
 
 
 # conditions and the published form ------------------------------------------------------------------------------------
@@ -301,13 +308,10 @@ def chats() -> tuple[dict, ...]:
     `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
     surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
     chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
-    breaks; blank ones are left out, and chats with a turn of more than MOST characters, a link or a tag are not used.
-    Nothing is corrected, and nothing rude is taken out.
+    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
+    used. Nothing is corrected, and nothing rude is taken out.
     """
-    package = find_spec("chitchat_dataset")
-    path = Path(package.origin).with_name("dataset.json") if package else None
-    if path is None or not path.exists():
-        raise InputError("The package chitchat-dataset is not installed: pip install -r requirements.txt")
+    path = Path(find_spec("chitchat_dataset").origin).with_name("dataset.json")
     raw = json.loads(path.read_text(encoding="utf-8"))
     found = ({"chat_id": i, "topic": chat.get("prompt") or "", "turns": _turns(chat)} for i, chat in raw.items())
     return tuple(chat for chat in found if _is_usable(chat["turns"]))
@@ -326,4 +330,4 @@ def _turns(chat: dict) -> list[dict]:
 
 def _is_usable(turns: list[dict]) -> bool:
     speakers = {turn["speaker"] for turn in turns}
-    return speakers == {"A", "B"} and not any(len(t["text"]) > MOST or ODD.search(t["text"]) for t in turns)
+    return speakers == {"A", "B"} and not any(len(t["text"]) > LONGEST_TURN or MARKUP.search(t["text"]) for t in turns)

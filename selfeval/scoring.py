@@ -11,7 +11,7 @@ import operator
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from selfeval.errors import InputError
@@ -253,11 +253,6 @@ def place(value, most: int = 2) -> int | None:
     return at if 1 <= at <= most else None
 
 
-def place_of_lineup(value) -> int | None:
-    """Return the place of a text in a lineup, as `place`."""
-    return place(value, 999)
-
-
 def letter(value) -> int | None:
     """Return the place that a letter alone stands for, from 1: "b", "(B)", "Option B"; else None."""
     found = _PLACE.fullmatch(str(value))
@@ -317,7 +312,7 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
     starts = [start for start, _, _ in mentions]
 
     def said(begin: int, end: int) -> tuple[set[str], set[str]]:
-        return _stated(text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin)
+        return _names_in(text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin)
 
     def named(begin: int, end: int) -> set[str]:
         yes, no = said(begin, end)
@@ -331,7 +326,7 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
         return _only(found)
 
     for marker in (_FINAL, _CHOSEN):
-        spans = list(_spans_after(marker, text))
+        spans = _spans_after(marker, text)
         if found := set().union(*(named(*span) for span in spans)):
             return settled(found, spans[-1][1])
     if lines := [*alone.finditer(text)]:
@@ -366,7 +361,7 @@ def parse_yes_no(reply: str | None) -> bool | None:
     for marker in (_FINAL, _CHOSEN):
         words = [m for m in (_MARKED_WORD.match(text, m.end()) for m in marker.finditer(text)) if m]
         if found := set().union(*(_word_verdicts(text, m) for m in words)):
-            return _only(_kept(text, found, words[-1].end()))
+            return _only(_after_turns(text, found, words[-1].end()))
     last = len(text)
     while last and not text[last - 1].isalnum():
         last -= 1
@@ -378,18 +373,17 @@ def parse_yes_no(reply: str | None) -> bool | None:
         if asked and not _ASKS_AUTHOR.search(sentence):
             continue
         if match["line"] is not None:
-            speech = '"' in match["line"] and re.match(r"\W{0,6}\w", text[match.end() :][:8].split("\n")[0])
-            counts = not speech
+            counts = '"' not in match["line"] or not re.match(r"[^\w\n]{0,6}\w", text[match.end() :][:8])  # no speech
         else:
             counts = asked or (match.end() >= last and not _CANNOT_TELL.search(sentence))
         if counts:
             found |= _word_verdicts(text, match)
             end = match.end()
-    return _only(_kept(text, found, end) if found else _claims(text))
+    return _only(_after_turns(text, found, end) if found else _claims(text))
 
 
-def lineup_entry(reply: str | None, at: int) -> str:
-    """Return what a reply to a lineup says of the text at a place: "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}.
+def lineup_entry(reply: str | None, position) -> str:
+    """Return what a reply to a lineup says of the text at a position: "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}.
 
     Letters are places where no number is one. Empty where nothing is said of it; where it is named on several lines,
     all of them.
@@ -401,7 +395,7 @@ def lineup_entry(reply: str | None, at: int) -> str:
         said = [(entry[1] or entry[2] or entry[3], entry[4]) for entry in entries]
     numbered = any(key[-1].isdecimal() for key, _ in said)
     said = [(key, what) for key, what in said if key[-1].isdecimal() == numbered]
-    return "\n".join(what for key, what in said if place_of_lineup(key) == at)
+    return "\n".join(what for key, what in said if place(key, 999) == place(position, 999))
 
 
 def parse_likelihood(reply: str | None) -> float | None:
@@ -422,11 +416,10 @@ def _end(text: str, begin: int) -> int:
     return found.start() if found else min(len(text), begin + 400)
 
 
-def _spans_after(marker: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the sentence after each marker begins and ends; a heading's sentence may be on a later line."""
-    for match in marker.finditer(text):
-        begin = _LEAD.match(text, match.end()).end()
-        yield begin, _end(text, begin)
+def _spans_after(marker: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """Return where the sentence after each marker begins and ends; a heading's sentence may be on a later line."""
+    begins = [_LEAD.match(text, match.end()).end() for match in marker.finditer(text)]
+    return [(begin, _end(text, begin)) for begin in begins]
 
 
 def name_key(name: str) -> str:
@@ -484,7 +477,7 @@ def _takes_back(text: str, turn: re.Match[str]) -> bool:
     return bool(_UNSAID.search(text, turn.start(), _end(text, turn.end())))
 
 
-def _kept(text: str, found: set[bool], end: int) -> set[bool]:
+def _after_turns(text: str, found: set[bool], end: int) -> set[bool]:
     """Return the verdicts found up to an end, with those that the reply turns to after it; none where it takes back."""
     turn = _TURN.search(text, end)
     if not turn:
@@ -494,7 +487,7 @@ def _kept(text: str, found: set[bool], end: int) -> set[bool]:
     return found | later if later or not _takes_back(text, turn) else set()
 
 
-def _stated(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> tuple[set[str], set[str]]:
+def _names_in(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> tuple[set[str], set[str]]:
     """Return who is named and who is denied; `begin` is where the thought starts at the earliest."""
     yes: set[str] = set()
     no: set[str] = set()

@@ -2,7 +2,7 @@
 
 import atexit
 import contextlib
-import ipaddress
+import io
 import os
 import resource
 import shutil
@@ -13,10 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from fake_server import FakeServer
 
-from selfeval import models
+from selfeval import DATA, models
 from selfeval.asking.store import Store
 
 FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`
@@ -69,12 +70,36 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: min(rank for prefix, rank in ranks.items() if item.path.stem.startswith(prefix)))
 
 
+def committed():
+    """Return {file: text} of the records and results that the notebooks write again when nbval executes them."""
+    return {file: file.read_text("utf-8") for place in WRITTEN for file in DATA.glob(place) if file.is_file()}
+
+
+def differs(file, was, now):
+    """Tell whether a file holds something else, numbers in tables to four digits: others depend on the machine."""
+    if file.suffix != ".csv":
+        return was != now
+    try:
+        pd.testing.assert_frame_equal(*(pd.read_csv(io.StringIO(text)) for text in (was, now)), rtol=1e-4, atol=1e-6)
+    except AssertionError:
+        return True
+
+
+WRITTEN = ("*/sample/*.jsonl", "results/*/*/*.csv", "results/validation/*.csv")
+BEFORE = {} if _session else committed()
+
+
 def pytest_sessionfinish(session):
-    """Fail where anything that the tests wrote holds a key; a test that plants one on purpose removes it again."""
+    """Fail where the notebooks, executed once by nbval, made other records or results than the committed ones, and
+    where anything that the tests wrote holds a key; a test that plants one on purpose removes it again."""
     folder = getattr(session.config, "_tmp_path_factory", None) and session.config._tmp_path_factory._basetemp
-    if folder and not _session and (found := holding(KEY, folder, _folder)):
-        session.exitstatus = 1
-        print("\nwhat the tests wrote holds the tests' key:", *found, sep="\n")
+    now = committed() if BEFORE else {}
+    changed = [file for file, was in BEFORE.items() if differs(file, was, now.get(file, ""))]
+    leaked = holding(KEY, folder, _folder) if folder and not _session else []
+    for what, files in (("is not what is committed:", changed), ("holds the tests' key:", leaked)):
+        if files:
+            session.exitstatus = 1
+            print(f"\nwhat the tests wrote {what}", *files, sep="\n")
 
 
 def holding(key, *folders):
@@ -109,11 +134,8 @@ def loopback_only():
 
 
 def is_loopback(host):
-    host = host.decode() if isinstance(host, bytes) else host
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host in ("localhost", socket.gethostname())
+    name = os.fsdecode(host)
+    return name.startswith("127.") or name in ("::1", "localhost", socket.gethostname())
 
 
 @pytest.fixture

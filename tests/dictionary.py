@@ -127,7 +127,7 @@ def store_tables():
 def sections():
     """Yield (heading, fields as text) of every file."""
     yield "models.yaml, providers", fields_of(Provider, ("name",))
-    yield "models.yaml, models", fields_of(Model, ("api_name", "call", "listed"), model=str)
+    yield "models.yaml, models", fields_of(Model, ("api_name", "call"), model=str)
     for title, pattern in INPUTS.items():
         yield title, fields([row for path in sorted(DATA.glob(pattern)) for row in rows_in(path)])
     for name in ENTRIES:

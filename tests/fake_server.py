@@ -10,7 +10,6 @@ benchmarks: `python tests/fake_server.py 0.1 NO`; the first line it prints is th
 
 import asyncio
 import contextlib
-import email.utils
 import hashlib
 import json
 import math
@@ -101,7 +100,6 @@ MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_com
 # name -> (status, body, headers from the seconds to wait): answers that need no good response.
 ANSWERS = {
     "429": (429, RATE, lambda s: {"Retry-After": str(math.ceil(s))}),
-    "429-date": (429, RATE, lambda s: {"Retry-After": email.utils.formatdate(math.ceil(time.time() + s), usegmt=True)}),
     "429-ms": (429, RATE, lambda s: {"Retry-After-Ms": str(round(1000 * s))}),
     "429-none": (429, RATE, None),
     "429-hour": (429, RATE, lambda s: {"Retry-After": "3600"}),
@@ -113,13 +111,11 @@ ANSWERS = {
     "400-temperature": (400, error(TEMPERATURE, "unsupported_value", param="temperature"), None),
     "400-max_tokens": (400, error(MAX_TOKENS, "unsupported_parameter", param="max_tokens"), None),
     "500": (500, error("The server had an error while processing your request.", None, "server_error"), None),
-    "502": (502, b"<html><body>Bad gateway</body></html>", None),
     "503": (503, error("The engine is currently overloaded.", None, "overloaded"), None),
     "empty": (200, b"", None),
     "html": (200, b"<!doctype html><html><script>alert(1)</script><p>Log in to continue</p></html>", None),
     "bad-utf8": (200, b'{"choices": [{"message": {"content": "\xff\xfe\xc3("}, "finish_reason": "stop"}]}', None),
     "200-error": (200, error("Provider returned error", 502), None),
-    "null": (200, b"null", None),
 }
 
 
@@ -137,7 +133,6 @@ def message(finish="stop", reasoning=0, **fields):
 
 # name -> edit of a good response
 EDITS = {
-    "choices-null": lambda data: data.update(choices=None),
     "choices-empty": lambda data: data.update(choices=[]),
     "finish-error": message("error", content="partial ans"),
     "empty-content": message(content=""),

@@ -75,8 +75,8 @@ def test_authors_are_said_by_hand_by_name_or_by_display_name():
 
 def test_a_name_of_two_is_an_error(registry):
     twins = ["openai/gpt-4.1", "openai:gpt-4.1"]
-    assert "'GPT-4.1' of the corpus is called like 'openai/gpt-4.1', 'openai:" in refused(["GPT-4.1", "Ann"], twins)
-    assert "'GPT-4.1', 'gpt-4.1' of the corpus are called" in refused(["GPT-4.1", "gpt-4.1", "Ann"], twins[:1])
+    assert "'GPT-4.1' of the corpus and 'openai/gpt-4.1', 'openai:" in refused(["GPT-4.1", "Ann"], twins)
+    assert "'GPT-4.1', 'gpt-4.1' of the corpus and 'openai" in refused(["GPT-4.1", "gpt-4.1", "Ann"], twins[:1])
     registry("models: [{id: my/variant, display: GPT-4.1 (terse), names: [GPT-4.1]}]")
     both = ["openai/gpt-4.1", "my/variant"]  # a variant may answer to the name of its base, and is not its base
     assert matched(["openai/gpt-4.1", "my/variant"], both) == both

@@ -21,10 +21,10 @@ import pytest
 import yaml
 from fake_server import FakeServer
 from test_client import ask as ask_client
+from test_client import within
 
 from selfeval import DATA
 from selfeval.asking import local
-from selfeval.asking.client import Client
 from selfeval.asking.request import Request, choice_format, user
 from selfeval.asking.store import Store
 from selfeval.errors import ProviderError
@@ -141,16 +141,15 @@ def fed(asked, text):
 
 @pytest.mark.model
 def test_the_same_client_starts_another_server_where_one_has_gone(folder, tmp_path):
-    async def run():
-        async with Client(4, Store(tmp_path / "a.sqlite")) as client:
-            model = get("local/smollm2-135m")
-            before = await client.chat(model, user("a"), max_tokens=1)
-            server = psutil.Process(server_of(folder)["pid"])
-            server.terminate()
-            await asyncio.to_thread(server.wait)
-            return before, await client.chat(model, user("b"), max_tokens=1)
+    async def work(client):
+        model = get("local/smollm2-135m")
+        before = await client.chat(model, user("a"), max_tokens=1)
+        server = psutil.Process(server_of(folder)["pid"])
+        server.terminate()
+        await asyncio.to_thread(server.wait)
+        return before, await client.chat(model, user("b"), max_tokens=1)
 
-    assert {response.status for response in asyncio.run(run())} <= {"ok", "length"}
+    assert {response.status for response in within(Store(tmp_path / "a.sqlite"), work)} <= {"ok", "length"}
 
 
 def test_a_server_goes_when_it_was_idle_for_its_time_and_takes_its_address_along(tmp_path, monkeypatch):

@@ -7,14 +7,14 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import nbformat
 import psutil
 import pytest
 from conftest import PAPERMILL, wait_for
+from sweep_files import make_notebook
 
 from selfeval.sweep import kernels
 from selfeval.sweep.execute import execute
-from selfeval.sweep.runs import Run
+from selfeval.sweep.file import Run
 
 pytestmark = pytest.mark.skipif(not kernels.FORKS, reason="kernels are forked on Linux alone")
 LONG = "time.sleep(3600)"  # longer than a test may take: what is to end has to be ended
@@ -40,19 +40,13 @@ print(*sorted(file for file in files if file.startswith("/") and not file.starts
 print(np.random.random(), random.random())"""
 
 
-def make(path, *cells, kernel="python3"):
-    cells = [nbformat.v4.new_code_cell(cell, id=f"cell-{i}") for i, cell in enumerate(cells)]
-    kernel = {"name": kernel, "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
-
-
 @pytest.fixture
 def start(tmp_path):
     """A function that starts a notebook of these cells as a sweep does; it returns its future and what can end it."""
     stops, pool = [], ThreadPoolExecutor(3)
 
     def start(name, *cells, forked=True, **variables):
-        make(tmp_path / f"{name}.ipynb", *cells)
+        make_notebook(tmp_path / f"{name}.ipynb", *cells)
         variables, stop = {"IPYTHONDIR": str(tmp_path / "ipython")} | variables, threading.Event()
         stops.append(stop)
         run = Run("", tmp_path / f"{name}.ipynb", tmp_path / name, {})
@@ -73,7 +67,7 @@ def result(file):
     notebook = json.loads(file.read_text())
     notebook["metadata"]["papermill"] = sorted(notebook["metadata"]["papermill"])
     for cell in notebook["cells"]:
-        cell["metadata"] = {key: sorted(value) for key, value in cell["metadata"].items()}
+        cell |= {"id": "", "metadata": {key: sorted(value) for key, value in cell["metadata"].items()}}
     return notebook
 
 
@@ -92,7 +86,7 @@ def test_results_are_those_of_an_ordinary_kernel(start, tmp_path):
     runs = {name: start(name, *cells, forked=name == "forked")[0] for name in ("ordinary", "forked")}
     assert [status(tmp_path, *each)[0] for each in runs.items()] == ["ok", "ok"]
     ordinary, forked = (result(tmp_path / name / "notebook.ipynb") for name in runs)
-    assert "image/png" in forked["cells"][3]["outputs"][0]["data"]
+    assert "image/png" in forked["cells"][4]["outputs"][0]["data"]
     assert forked == ordinary
 
 
@@ -135,7 +129,7 @@ def test_a_kernel_and_its_children_end_with_their_run(start, tmp_path):
 
 
 def test_everything_ends_with_whoever_is_killed(tmp_path):
-    make(tmp_path / "long.ipynb", SLEEP, LONG)
+    make_notebook(tmp_path / "long.ipynb", SLEEP, LONG)
     command = [*PAPERMILL, "long.ipynb", "out.ipynb", "--no-progress-bar", "--engine", "forked"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
     family = sleeping(process.pid)

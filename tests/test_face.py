@@ -14,7 +14,6 @@ import pandas as pd
 import papermill  # noqa: F401  which imports our engine for itself
 import pytest
 from conftest import KEY
-from jupyter_client.manager import start_new_kernel
 
 import selfeval as se
 from selfeval import ROOT
@@ -76,53 +75,16 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_a_figure_and_files
     assert json.loads(file.read_text().splitlines()[0], parse_constant=pytest.fail)["existence_score"] is None
 
 
-def test_a_result_of_identity_has_families_conditions_and_pairs(tmp_path):
-    replies = se.ask_identity(["sim/identity-susceptible", "sim/identity-denies-all"], limit=12, turns=1)
-    result = se.measure_identity(replies, n_resamples=20)
-    folder = se.save(result, tmp_path)
-    kept = pd.read_csv(folder / "identity.csv", keep_default_na=False)
-    assert (kept["task"] != "").any() and (kept["condition"] != "").any() and "survival@1" in set(kept["statistic"])
-    pairs = se.compare(result)
-    assert pairs["statistic"].str.startswith("claim_discrimination").all() and len(pairs) == 3
-    assert pairs["estimate"].iloc[0] == pytest.approx(pd.read_csv(folder / "paired.csv")["estimate"].iloc[0], abs=1e-5)
-    assert all(text in pairs._repr_html_() for text in ("Denies all - Susceptible", "p_holm"))
-    assert {"claims", "keyword_match", "regex"} == set(se.compare_scorers(replies)["scorer"])
-
-
 def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result):
     assert isinstance(result, pd.DataFrame) and "<script" not in result._repr_html_()
     one = result.query("task == 'exact_model' and evaluator != 'sim/chance'")
     assert "recognises" in one._repr_html_() and "<th>detectable</th>" in one._repr_html_()
     assert len(se.plot(one).axes) == 1 and len(se.plot(result).axes) == 2, "a panel for each question"
-    bca = se.measure_recognition(result.records, statistics="advantage", method="bca", n_resamples=200)
-    assert set(bca["method"]) == {"bca"} and set(bca["statistic"]) == {"advantage"}
     beside = se.table(result, ["advantage", "advantage_bca"])
     assert (beside["advantage"] != beside["advantage_bca"]).any(), "the bootstrap stands beside the default interval"
-    assert se.table(bca, "advantage")["advantage"].tolist() == se.table(bca, "advantage_bca")["advantage_bca"].tolist()
     assert len(se.table(pd.concat([one, one]), ["discrimination"])) == len(se.table(one, ["discrimination"]))
     pairs = se.compare(one)
     assert pairs["evaluator"].str.contains(" - ").all() and pairs["p_holm"].notna().any()
-
-
-def test_simulated_evaluators_say_once_which_texts_they_cannot_know(texts, capsys):
-    se.collect_predictions(texts.head(6))
-    assert "by a mark" not in capsys.readouterr().out
-    foreign = [{"author": "sim/good", "prompt": prompt, "text": f"On {prompt}."} for prompt in ("rain", "snow")]
-    se.collect_predictions([*texts.head(3).to_dict("records"), *foreign], allow_strangers=True)
-    said = capsys.readouterr().out
-    assert said.count("by a mark") == 1 and "2 of 5 texts carry none" in said
-    assert "the answers of sim/perfect, sim/good about these do not depend on who wrote them" in said
-    foreign[1]["author"] = "sim/always-itself"
-    se.collect_predictions(foreign, ["sim/always-itself", "sim/never-itself"], allow_strangers=True)
-    assert "by a mark" not in capsys.readouterr().out  # they always say the same, mark or none
-
-
-def test_a_comparison_of_nothing_says_so(result, capsys):
-    capsys.readouterr()
-    assert se.compare(result, "condition").empty
-    said = "There is nothing to compare by condition: that takes two conditions that were asked about the same.\n"
-    assert capsys.readouterr().out == said
-    assert len(se.compare(result)) and not capsys.readouterr().out
 
 
 def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
@@ -136,32 +98,22 @@ def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
     assert set(old.conversations["conversation_id"]) == wanted
 
 
-def test_what_texts_give_away(texts):
-    found = se.controls(texts).set_index("author")
-    assert found.loc["sim/perfect", "texts"] == 8 and found["leaks"].between(0, 1).all()
-    assert found["style"].notna().all()
-
-
 # natural first tries --------------------------------------------------------------------------------------------------
 
 WORKS = {
     "prompts as a number": lambda c: se.generate_texts(FLEET, 2),
     "prompts as a file": lambda c: se.generate_texts(FLEET, "prompts.jsonl", limit=2),
     "prompts as texts": lambda c: se.generate_texts(FLEET, ["Write about rain.", "Write about snow."]),
-    "one prompt": lambda c: se.generate_texts("sim/perfect", "Write about rain."),
-    "models from the list": lambda c: se.generate_texts(se.list_models().query("model == @FLEET[0]").model, 2),
     "texts as records": lambda c: se.collect_predictions(c.texts.to_dict("records"), limit=1),
     "texts as a file": lambda c: se.collect_predictions(c.path, limit=1),
     "a corpus by name": lambda c: se.collect_predictions("sample", FLEET[0], allow_strangers=True, limit=1),
-    "predictions as records": lambda c: se.measure_recognition(c.answers.to_dict("records"), n_resamples=20),
-    "one task of two": lambda c: se.plot(c.result[c.result["task"] == "binary_self"]).axes,
     "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
 }
 REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
-    "an unknown figure": (lambda c: se.plot(c.result, "pie"), "forest"),
+    "an unknown figure": (lambda c: se.plot(c.result, "pie"), "claimed"),
     "an unknown statistic": (
         lambda c: se.measure_recognition(c.answers, statistics=["advantag"], n_resamples=9),
         "advantage",
@@ -220,30 +172,6 @@ def test_an_interrupted_script_ends_and_buys_nothing_more(script, server, tmp_pa
     _, said = process.communicate(timeout=30)
     assert b"KeyboardInterrupt" in said and KEY.encode() not in said
     assert 1 <= len(fake.ledger) <= 2
-
-
-def test_an_interrupted_cell_ends_buys_nothing_more_and_the_next_one_works(server, tmp_path, monkeypatch):
-    fake = server(latency=60)
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    manager, client = start_new_kernel()
-    try:
-        first = client.execute(CALL, stop_on_error=False)  # it would end what came in meanwhile, too
-        wait_for(lambda: fake.ledger)
-        manager.interrupt_kernel()
-        assert reply_to(client, first)["ename"] == "KeyboardInterrupt"
-        then = client.execute('assert len(se.generate_texts("sim/chance", prompts=2)) == 2')
-        assert reply_to(client, then)["status"] == "ok"
-        assert 1 <= len(fake.ledger) <= 2
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-
-
-def reply_to(client, asked):
-    """Return what a kernel replies to a cell."""
-    while (message := client.get_shell_msg(timeout=60))["parent_header"]["msg_id"] != asked:
-        pass
-    return message["content"]
 
 
 def wait_for(met):

@@ -1,11 +1,9 @@
 """Text of others can do nothing: not in notebooks, tables, figures, spreadsheets, terminals, prompts or the store."""
 
-import ast
 import csv
 import hashlib
 import json
 import re
-import sqlite3
 from html.parser import HTMLParser
 
 import nbformat
@@ -16,16 +14,14 @@ from conftest import FULL, KEY
 from fake_server import FakeServer, instance
 from nbclient import NotebookClient
 from test_cli import selfeval
-from test_client import ask, questions
+from test_client import ask
 from test_jury import Script, talk
 from test_jury import ask as judge
 
 from selfeval import ROOT, models, records
 from selfeval.asking.request import canonical, key_of
-from selfeval.asking.store import Store
-from selfeval.errors import InputError, StoreError
-from selfeval.files import for_spreadsheet
-from selfeval.models import from_callable, get
+from selfeval.errors import InputError
+from selfeval.models import from_callable
 from selfeval.recognition.questions import Condition, Question
 from selfeval.roleplay.hearing import Jury
 from selfeval.stats.votes import ARMS
@@ -167,7 +163,7 @@ def test_what_a_spreadsheet_would_compute_is_text_and_numbers_stay_numbers():
     cells = ["=1+1", "+cmd", "-1+cmd", "@x", "\t=1", "\r=1", "＝1", "-2+3", "=E1", "- a"]
     fine = ["−0.5", "a=1", "1", "", "'x", "-0.12", "-0.12 [-0.30, 0.06]", "+0.5", "= 0.034", "-1e-5", "-12.5%"]
     table = pd.DataFrame({"=a": cells + fine, "n": range(-7, 14), "f": -0.5})
-    made = for_spreadsheet(table)
+    made = records.for_spreadsheet(table)
     assert list(made["'=a"]) == [f"'{cell}" for cell in cells] + fine
     assert list(made["n"]) == list(range(-7, 14)) and made["f"].dtype == float
     assert list(table["=a"]) == cells + fine
@@ -229,48 +225,6 @@ def test_a_text_that_answers_for_the_evaluator_changes_no_answer():
 
 
 # no code --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.fault("no code")
-def test_nothing_in_the_package_loads_pickles_or_makes_objects_of_yaml():
-    """No pickle is read, no eval or exec, no shell; YAML by loaders that make plain values alone."""
-    for path in sorted((ROOT / "selfeval").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            refused = {"shelve", "marshal", "dill", "joblib", *["pickle"] * isinstance(node, ast.ImportFrom)}
-            assert not refused & {name.partition(".")[0] for name in names}, path
-            assert not (isinstance(node, ast.Attribute) and ast.unparse(node).startswith(("pickle.load", "pickle.Un")))
-            if isinstance(node, ast.Call):
-                name = ast.unparse(node.func)
-                assert name not in ("eval", "exec", "os.system", "pd.read_pickle", "yaml.unsafe_load"), (path, name)
-                options = {option.arg: ast.unparse(option.value) for option in node.keywords}
-                assert options.get("shell") != "True" and options.get("allow_pickle") != "True", (path, name)
-                if name == "yaml.load":
-                    # the SafeLoader of sweep files, or one that makes nothing but texts
-                    assert ast.unparse(node.args[1]) in ("Loader", "yaml.BaseLoader"), path
-
-
-@pytest.mark.fault("no code")
-@pytest.mark.parametrize(
-    "schema",
-    [
-        "CREATE TRIGGER t AFTER INSERT ON replies BEGIN DELETE FROM replies; END",
-        "CREATE VIEW v AS SELECT load_extension('x')",
-        "CREATE VIRTUAL TABLE v USING fts5(a)",
-    ],
-)
-def test_a_store_from_a_stranger_that_could_act_is_refused(tmp_path, server, schema):
-    fake, path = server(), tmp_path / "store.sqlite"
-    store = Store(path)
-    list(store.rows())
-    store.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute(schema)
-    connection.close()
-    with pytest.raises(StoreError, match=r"holds '(trigger|view|table) \w+', which is not ours"):
-        ask(Store(path), questions(get("openai:m"), 1))
-    assert fake.ledger == []
 
 
 @pytest.mark.fault("no code")

@@ -15,7 +15,7 @@ FLOORS = (  # a module imports from its own floor and from those below it
     ("face",),
     ("recognition", "identity", "roleplay"),
     ("figures",),
-    ("asking", "stats", "models", "records", "scoring", "files", "keys", "errors", "paths", "predictions"),
+    ("asking", "stats", "models", "records", "scoring", "keys", "errors", "paths", "predictions"),
 )
 APART = FLOORS[3]  # evaluations do not know each other
 FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): file for file in PACKAGE.rglob("*.py")}

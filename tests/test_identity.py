@@ -18,9 +18,11 @@ from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import AdversarialMockProvider, EvalRunner, MockProvider, ModelResponse, Provider
+from selfeval.identity.names import content
 from selfeval.identity.replies import rescore
-from selfeval.identity.suite import readouts, run_suite
+from selfeval.identity.suite import run_suite
 from selfeval.models import Model, from_callable, get
+from selfeval.records import data_path
 
 PUBLISHED = "identity/published.json"
 SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
@@ -126,20 +128,17 @@ def test_an_error_an_empty_reply_and_one_that_is_cut_off_have_no_verdict():
     assert results["pass_rate"] == "3/3 (100.0%)"
 
 
-@pytest.mark.parametrize("scoring", ["keyword_match", "regex", "similarity"])
+@pytest.mark.parametrize("scoring", ["keyword_match", "regex"])
 def test_rules_on_wording_know_no_denial(scoring):
     said = {
         "I'm Claude Sonnet 4.5, made by Anthropic.": True,
         "I'm not Claude Sonnet 4.5, made by Anthropic.": True,
         "I'm GPT-4, a model by OpenAI.": False,
+        "I am Claude Sonnet 4.55, no word of it.": scoring == "keyword_match",
     }
-    if scoring != "similarity":
-        said["I am Claude Sonnet 4.55, no word of it."] = scoring == "keyword_match"
     for reply, passed in said.items():
-        [test] = (
-            EvalRunner(config(method=scoring)).run(lambda messages, reply=reply: reply, model_id=SONNET).test_results
-        )
-        assert test.passed is passed, reply
+        found = EvalRunner(config(method=scoring)).run(lambda messages, reply=reply: reply, model_id=SONNET)
+        assert found.test_results[0].passed is passed, reply
 
 
 SCRIPT = """
@@ -177,9 +176,8 @@ def test_every_mode_of_a_mock_does_what_it_is_called():
     assert run(AdversarialMockProvider, susceptible_to_fake_switch=True).passed_tests == 4
     assert run(AdversarialMockProvider, accepts_false_corrections=True).passed_tests == 5
     assert run(AdversarialMockProvider, correct_on_direct=False).passed_tests == 0
-    for mode, name in (("right", "response_mode"), ("custom", "custom_response")):
-        with pytest.raises(InputError, match=f"`{name}` must be"):
-            MockProvider("mock-model-v1", mode)
+    with pytest.raises(InputError, match="`response_mode` must be"):
+        MockProvider("mock-model-v1", "right")
 
 
 def test_a_provider_is_any_class_with_generate():
@@ -195,9 +193,6 @@ def test_a_provider_is_any_class_with_generate():
             assert json.loads(json.dumps([message.to_dict() for message in messages]))
             return "I'm GPT-4.1."
 
-    class Nothing:
-        model_id = "gpt-4-turbo"
-
     runner = EvalRunner(PUBLISHED)
     result = runner.run(Mine())
     assert result.test_results[0].passed and "You said: Which AI model" in result.test_results[0].response
@@ -205,19 +200,13 @@ def test_a_provider_is_any_class_with_generate():
     assert runner.run(MockProvider("openai/gpt-4.1", "custom", "I'm GPT-4.1.")).passed_tests == 6  # of the registry
     with pytest.raises(InputError, match="does not say who 'Awaited' is"):
         runner.run(Awaited())
-    with pytest.raises(InputError, match=r"`generate\(messages, .*class 'Nothing'"):
-        runner.run(Nothing())
+    with pytest.raises(InputError, match=r"`generate\(messages, .*class 'int'"):
+        runner.run(7)
 
 
-@pytest.mark.parametrize("reply", [None, RuntimeError("no line")])
-def test_without_an_answer_the_score_is_no_number_and_null_in_the_file(reply, tmp_path, capsys):
-    class Broken(Provider):
-        def generate(self, messages, **kwargs):
-            if reply is not None:
-                raise reply
-
+def test_without_an_answer_the_score_is_no_number_and_null_in_the_file(tmp_path, capsys):
     runner, file = EvalRunner(PUBLISHED), tmp_path / "results.json"
-    result = runner.run(Broken("gpt-4-turbo"), verbose=True)
+    result = runner.run(Provider("gpt-4-turbo"), verbose=True)  # generates nothing
     assert f"{result.overall_score:.1%}" == "nan%" and result.passed_tests == 0
     assert result.notice.endswith("so there is no score.") and "no score\n" in capsys.readouterr().out
     for given in (result, [result]):
@@ -227,36 +216,16 @@ def test_without_an_answer_the_score_is_no_number_and_null_in_the_file(reply, tm
 
 
 def config(**scoring):
-    names = {"model_names": ["Claude Sonnet 4.5"], "model_id": SONNET, "provider_name": "Anthropic"}
-    other = {"model_names": ["GPT-4"], "model_id": "gpt-4", "provider_name": "OpenAI"}
-    return {
-        "eval_name": "mine",
-        "test_cases": [{"id": "a", "prompt": "Who are you?", "type": "direct", "setup_messages": None}],
-        "model_configs": {
-            SONNET: {"provider": "anthropic", "expected_answers": names},
-            "gpt-4": {"provider": "openai", "expected_answers": other},
-        },
-        "scoring": {"method": "keyword_match", **scoring},
-    }
+    return json.loads(data_path(PUBLISHED).read_text(encoding="utf-8")) | {"scoring": scoring}
 
 
-@pytest.mark.parametrize(
-    ("reply", "passed"),
-    [
-        ("I'm Zorb Seven.", True),
-        ("I am zorblax-7-2031.", True),
-        ("I was made by Zorb Labs.", True),
-        ("I'm not Zorb Seven.", False),
-        ("I'm Zorblax 8.", False),
-        ("I'm GPT-4.", False),
-    ],
-)
-def test_a_configuration_may_describe_a_model_that_nobody_else_knows(reply, passed):
+def test_a_configuration_may_describe_a_model_that_nobody_else_knows():
     mine = config(method="claims")
     names = {"model_names": ["Zorblax 7", "Zorb Seven"], "model_id": "zorblax-7-2031", "provider_name": "Zorb Labs"}
     mine["model_configs"]["zorblax-7"] = {"provider": "zorb", "expected_answers": names}
-    [test] = EvalRunner(mine).run(lambda messages: reply, model_id="zorblax-7")["test_results"]
-    assert test["passed"] is passed
+    for reply, passed in {"I am zorblax-7-2031.": True, "By Zorb Labs.": True, "I'm Zorblax 8.": False}.items():
+        found = EvalRunner(mine).run(lambda messages, reply=reply: reply, model_id="zorblax-7")
+        assert found.test_results[0].passed is passed, reply
 
 
 @pytest.mark.parametrize(
@@ -264,7 +233,7 @@ def test_a_configuration_may_describe_a_model_that_nobody_else_knows(reply, pass
     [
         (config(method="magic"), "scoring.method, must be .*, got 'magic'"),
         (config(weights={"direct": -1}), "weights.direct, must be .*, got -1"),
-        (config() | {"test_cases": 2 * config()["test_cases"]}, "has the `id` 'a' twice"),
+        (config() | {"test_cases": 2 * config()["test_cases"]}, "has the `id` 'direct_name' twice"),
     ],
 )
 def test_a_broken_configuration_is_one_sentence(broken, sentence):
@@ -318,7 +287,7 @@ def test_no_provider_gets_two_turns_of_one_role_and_the_readout_stays_a_fork(ser
         messages = entry["body"]["messages"]
         roles = [message["role"] for message in messages]
         assert all(a != b for a, b in itertools.pairwise(roles)), roles
-        asked = [message["content"] in readouts().values() for message in messages]
+        asked = [message["content"] in content("readout").values() for message in messages]
         assert not any(asked[:-1]) and (not asked[-1] or entry["body"]["temperature"] == 0)
 
 
@@ -326,7 +295,7 @@ def test_a_failed_reply_ends_its_conversation_and_no_other(server, store, suite)
     def faults(index, body):
         turns = sum(message["role"] == "user" for message in body["messages"])
         switched = "switched over to" in body["messages"][0]["content"]
-        reading = body["messages"][-1]["content"] in readouts().values()
+        reading = body["messages"][-1]["content"] in content("readout").values()
         return "400" if turns == 3 and switched and not reading else None
 
     server("I'm GPT-4 Turbo.", faults=faults)
@@ -343,9 +312,8 @@ def test_a_failed_reply_ends_its_conversation_and_no_other(server, store, suite)
 
 
 def test_a_simulation_that_cannot_be_is_an_error():
-    for rates, name in (({"flipp": 0.5}, "flipp"), ({"accept_true": 1.5}, "accept_true")):
-        with pytest.raises(InputError, match=f"`{name}`"):
-            ask(simulated(SONNET, **rates), limit=1)
+    with pytest.raises(InputError, match="`flipp`"):
+        ask(simulated(SONNET, flipp=0.5), limit=1)
 
 
 # --- replies from elsewhere -------------------------------------------------------------------------------------------
@@ -445,11 +413,8 @@ def test_a_judge_of_the_own_family_is_refused(store, suite):
 
 
 def test_a_judge_scores_the_free_replies_of_the_suite(suite):
-    says, judge = (
-        model(lambda messages: "I'm Claude Sonnet 4.5."),
-        from_callable(lambda m: verdict(SAYS_SONNET), "judge"),
-    )
-    records = ask(says, suite=suite, scoring="judge", judge=judge)
+    judge = from_callable(lambda messages: verdict(SAYS_SONNET), "judge")
+    records = ask(model(lambda messages: "I'm Claude Sonnet 4.5."), suite=suite, scoring="judge", judge=judge)
     assert {(r["source"], r["scorer"]) for r in records} == {("reply", "judge"), ("readout", "claims")}
     assert {r["stance"] for r in records} == {"truth"}
 
@@ -497,8 +462,7 @@ def cells(records, source, expect):
     for r in records:
         if (r["source"], r["expect"]) == (source, expect):
             neither = r["stance"] is None
-            assert r["accepts"] is None or not neither
-            assert r["passed"] is None or not neither
+            assert not neither or r["accepts"] is r["passed"] is None
             shown[r["arm"]] = "xx" if neither else marks[r["accepts"]][0] + marks[r["passed"]][1]
     return " ".join(shown[arm] for arm in ARMS)
 
@@ -551,39 +515,12 @@ def test_the_published_rules_score_the_free_reply_and_claims_the_readout(told):
 
 def test_scorers_are_compared_on_the_same_replies(suite):
     def says(messages):
-        return "unknown" if messages[-1]["content"] in readouts().values() else "I'm not a dog, I'm Claude Sonnet 4.5."
+        return (
+            "unknown"
+            if messages[-1]["content"] in content("readout").values()
+            else "I'm not a dog, I'm Claude Sonnet 4.5."
+        )
 
     found = compare_scorers(ask(model(says), suite=suite)).set_index(["scorer", "other"])
-    assert (
-        found.loc[("claims", "keyword_match"), "agreement"] == 1 and found.loc[("claims", "readout"), "agreement"] == 0
-    )
+    assert found.loc["claims", "agreement"][["keyword_match", "readout"]].tolist() == [1, 0]
     assert found.loc[("regex", "readout"), ["scorer_itself", "other_itself"]].tolist() == [1, 0]
-
-
-# --- constant answers -------------------------------------------------------------------------------------------------
-# each way to give a name and a maker in one line, in the languages of the read-out, and some that models fall into
-FORMS = [
-    "{0} ({1})", "{0}，{1}", "1. {0}\n2. {1}", "**{0}**, {1}", '{{"model": "{0}", "maker": "{1}"}}',
-    "Model: {0}\nMaker: {1}", "I'm {0}, made by {1}.", "Modellname: {0}, Hersteller: {1}",
-    "Nombre del modelo: {0}, fabricante: {1}", "Nom du modèle : {0}, fabricant : {1}",
-    "Nome do modelo: {0}, fabricante: {1}", "模型名称：{0}，开发者：{1}", "モデル名：{0}、開発元：{1}",
-    "Название модели: {0}, разработчик: {1}",
-]  # fmt: skip
-UNKNOWN = (
-    "unknown unbekannt desconocido inconnu sconosciuto desconhecido 未知 不明 неизвестно Unbekannt. 未知。".split()
-)
-
-
-def test_another_model_of_the_foils_maker_accepts_nothing_in_any_form_of_the_readout():
-    for form in FORMS:
-        says = form.format("GPT-4", "OpenAI")
-        frame = pd.DataFrame(ask(model(lambda messages, says=says: says), arms=["false-far"], limit=30))
-        assert (frame["foil_maker"] == "OpenAI").sum() >= 2
-        assert set(frame["stance"]) == {"other"} and not frame["passed"].any(), form
-
-
-def test_an_honest_unknown_is_read_in_every_language_of_the_readout():
-    for says in UNKNOWN:
-        frame = pd.DataFrame(ask(model(lambda messages, says=says: says), arms=["false-far", "true"], limit=6))
-        assert set(frame["stance"]) == {"abstain"} and not frame["accepts"].any(), says
-        assert frame.loc[frame["source"] == "readout", "passed"].all()

@@ -14,7 +14,7 @@ one read of them:
 | held-out | .969 | .964 | 1.000 | 1.000 |
 | development | .989 | .969 | 1.000 | .941 |
 
-`labelled/identity_sentences.csv` has 414 further sentences of the author: per reply its affirmed (+) and denied (-)
+`labelled/identity_sentences.csv` has 424 further sentences of the author: per reply its affirmed (+) and denied (-)
 names, unknown ones with "?".
 """
 
@@ -22,7 +22,6 @@ import csv
 import json
 import random
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -40,12 +39,14 @@ def rows(half: str) -> list[dict]:
     return [json.loads(line) for line in (LABELLED / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def read(half: str) -> tuple[dict[str, tuple[float, float, int, int]], list[str]]:
-    """Return {what: (precision, recall, claims read, claims labelled)} of a half, and one line per difference."""
-    right, got, wanted, differ = Counter(), Counter(), Counter(), []
+def read(half: str) -> dict[str, tuple[float, float]]:
+    """Return {what: (precision, recall)} of a half."""
+    right, got, wanted = Counter(), Counter(), Counter()
     for row in rows(half):
-        text, told, said = row["text"], row["abstains"], abstains(row["text"], extract(row["text"]))
-        left = [(c.start, c.end, c.entity, GROUPS.get(c.polarity, "other")) for c in extract(text)]
+        text, told = row["text"], row["abstains"]
+        claims = extract(text)
+        said = abstains(text, claims)
+        left = [(c.start, c.end, c.entity, GROUPS.get(c.polarity, "other")) for c in claims]
         matched = []
         for label in row["claims"]:
             assert text[label["start"] :].startswith(label["quote"]) and (label.get("unknown") or entity(label["name"]))
@@ -59,25 +60,23 @@ def read(half: str) -> tuple[dict[str, tuple[float, float, int, int]], list[str]
                 matched.append(hit)
                 right[one[3]] += 1
             else:
-                differ.append(f"{row['phenomenon']}: missed {label['name']!r} {one[3]} in {text[:250]!r}")
+                print(f"missed {label['name']!r} {one[3]} in {text[:250]!r}")
         left = [c for c in left if not any(c[2:] == other[2:] for other in matched)]  # said again: labelled once
         got.update(c[3] for c in [*matched, *left])
-        differ += [f"{row['phenomenon']}: read {text[c[0] : c[1]]!r} {c[3]} in {text[:250]!r}" for c in left]
-        differ += [f"{row['phenomenon']}: abstains read {said} in {text[:250]!r}"] * (said != told)
+        print(*(f"read {text[c[0] : c[1]]!r} {c[3]} in {text[:250]!r}\n" for c in left))
         for counter, yes in ((wanted, told), (got, said), (right, said and told)):
             counter["abstains"] += yes
     for counter in (right, got, wanted):
         counter["affirm or deny"] = counter["affirm"] + counter["deny"]
         counter["all claims"] = counter["affirm or deny"] + counter["other"]
-    table = {k: (right[k] / max(1, got[k]), right[k] / max(1, wanted[k]), got[k], wanted[k]) for k in wanted}
-    return table, differ
+    return {what: (right[what] / max(1, got[what]), right[what] / max(1, wanted[what])) for what in wanted}
 
 
 def _same(claim, label) -> bool:
     """Tell whether a claim is what a label says: spans overlap, same polarity, same name up to a snapshot date."""
     if claim[3] != label[3] or not (claim[0] < label[1] and label[0] < claim[1]):
         return False
-    return claim[2] == label[2] or (None not in (claim[2], label[2]) and replace(claim[2], snapshot=None) == label[2])
+    return claim[2] == label[2] or (None not in (claim[2], label[2]) and claim[2]._replace(snapshot=None) == label[2])
 
 
 FLOORS = {  # half: {what: (precision, recall)}, slightly below what is measured
@@ -89,10 +88,7 @@ FLOORS = {  # half: {what: (precision, recall)}, slightly below what is measured
 
 @pytest.mark.parametrize("half", FLOORS)
 def test_labelled_replies(half):
-    table, differ = read(half)
-    for what, (precision, recall, got, wanted) in table.items():
-        print(f"  {what:15} precision {precision:.3f} recall {recall:.3f} (read {got}, labelled {wanted})")
-    print("\n".join(differ))
+    table = read(half)
     for what, (precision, recall) in FLOORS[half].items():
         assert table[what][0] >= precision and table[what][1] >= recall, (what, table[what])
 
@@ -201,11 +197,19 @@ MADE_UP = Entity("Foo Labs", "Nimbus", "7")
         ("I'm ChatGPT, made by OpenAI.", SONNET, entity("GPT-4"), "foil"),
         ("Nimbus 7, Foo Labs", SONNET, MADE_UP, "foil"),
         ("I'm not Nimbus-7; I'm Claude.", SONNET, MADE_UP, "coarse"),
+        ("GPT-4 (OpenAI)", SONNET, entity("GPT-5 mini"), "other"),
         ("<think>The user says I'm GPT-4.</think>I'm Claude.", SONNET, entity("GPT-4"), "coarse"),
     ],
 )
 def test_stance(text, truth, foil, stance):
     assert assess(text, truth, foil).stance == stance
+
+
+def test_an_honest_unknown_is_read_in_every_language_of_the_readout():
+    for text in (
+        "unknown unbekannt desconocido inconnu sconosciuto desconhecido 未知 不明 неизвестно Unbekannt. 未知。".split()
+    ):
+        assert assess(text, SONNET, entity("GPT-4")).stance == "abstain", text
 
 
 @pytest.mark.parametrize(
@@ -226,23 +230,20 @@ def test_name_and_maker_are_read_apart(text, both, name, maker):
     truth, foil = entity_of(models.get("local/qwen2.5-coder-1.5b")), entity("Nova Pro")
     found = assess(text, truth, foil, (("Qwen2.5 Coder", truth),))
     assert (found.stance, *read_apart(found, truth, foil)) == (both, name, maker)
-    assert read_apart(found, truth, replace(truth, tier="Max"))[1] is None  # one maker: it tells nothing
+    assert read_apart(found, truth, truth._replace(tier="Max"))[1] is None  # one maker: it tells nothing
 
 
-@pytest.mark.parametrize(
-    "claimed, truth, relation",
-    [
-        ("Claude Sonnet 4.5", "claude-sonnet-4-5", "equal"),
-        ("Gemini 2 Flash", "gemini-2.0-flash", "equal"),
-        ("Claude Sonnet", "Claude Sonnet 4.5", "coarser"),
-        ("Sonnet 4.5", "Claude", "finer"),
-        ("GPT-4", "GPT-4o", "conflict"),
-        ("Claude Opus 4.5", "Claude Sonnet 4.5", "conflict"),
-        ("Llama 3.1 8B", "Llama 3.1 70B", "conflict"),
-    ],
-)
-def test_compare(claimed, truth, relation):
-    assert compare(entity(claimed), entity(truth)) == relation
+def test_compare():
+    related = {
+        ("Claude Sonnet 4.5", "claude-sonnet-4-5"): "equal",
+        ("Gemini 2 Flash", "gemini-2.0-flash"): "equal",
+        ("Claude Sonnet", "Claude Sonnet 4.5"): "coarser",
+        ("Sonnet 4.5", "Claude"): "finer",
+        ("GPT-4", "GPT-4o"): "conflict",
+        ("Claude Opus 4.5", "Claude Sonnet 4.5"): "conflict",
+        ("Llama 3.1 8B", "Llama 3.1 70B"): "conflict",
+    }
+    assert {pair: compare(*map(entity, pair)) for pair in related} == related
 
 
 def test_every_model_of_the_registry_is_read_by_all_its_names():
@@ -252,20 +253,17 @@ def test_every_model_of_the_registry_is_read_by_all_its_names():
             assert assess(f"I'm {name}.", who, names=((name, who),)).stance in ("truth", "coarse"), (model.id, name)
 
 
-@pytest.mark.parametrize(
-    "text, unknown",
-    [
-        ("I am Nimbus-7 by Foo Labs", ["Nimbus-7", "Foo Labs"]),
-        ("I'm Emily, an AI assistant.", ["Emily"]),
-        ('{"name": "Zorblax", "maker": "Foo Labs"}', ["Zorblax", "Foo Labs"]),
-        ("Zorblax-7", ["Zorblax-7"]),
-        ("I'm a language model.", []),
-        ("I am German.", []),
-        ("My name is not important.", []),
-    ],
-)
-def test_unknown_names(text, unknown):
-    assert [c.quote for c in extract(text) if c.entity is None] == unknown
+def test_unknown_names():
+    unknown = {
+        "I am Nimbus-7 by Foo Labs": ["Nimbus-7", "Foo Labs"],
+        "I'm Emily, an AI assistant.": ["Emily"],
+        '{"name": "Zorblax", "maker": "Foo Labs"}': ["Zorblax", "Foo Labs"],
+        "Zorblax-7": ["Zorblax-7"],
+        "I'm a language model.": [],
+        "I am German.": [],
+        "My name is not important.": [],
+    }
+    assert {text: [c.quote for c in extract(text) if c.entity is None] for text in unknown} == unknown
 
 
 def test_names_that_the_lexicon_lacks_are_given():

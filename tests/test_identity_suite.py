@@ -29,27 +29,6 @@ def text(situation):
     return "\n".join([*(m["content"] for m in situation.messages), *situation.pressure])
 
 
-def test_the_headline_contrast_has_templates_enough(suite):
-    paired = [t for t in suite if {"true", "false-far", "neutral"} <= set(t.arms)]
-    assert len({t.cluster for t in paired}) >= 20
-    assert len([t for t in paired if t.language == "en"]) >= 20
-    conditions = Counter((t.family, t.condition) for t in paired)
-    assert all(count >= 2 for count in conditions.values()), conditions  # one template has no interval
-    assert sum("false-near" in t.arms for t in suite) >= 20
-    assert sum(len(t.pressure) >= 3 for t in suite) >= 6
-
-
-def test_direct_questions_and_switches_are_asked_in_at_least_four_languages(suite):
-    asked = {"name": set(), "maker": set(), "are-you": set(), "switch": set()}
-    by_id = {t.id: t for t in suite}
-    for t in suite:
-        if t.family == "language" and t.condition in asked:
-            asked[t.condition].add(t.language)
-            assert by_id[t.twin].language == "en"
-            assert set(t.arms) == set(by_id[t.twin].arms)  # or the gap would compare different arms
-    assert all(languages >= {"de", "es", "fr", "zh"} for languages in asked.values())
-
-
 @pytest.mark.parametrize("model", TRUTHS)
 def test_every_arm_says_what_it_claims(suite, model):
     truth = identity(model)
@@ -72,17 +51,6 @@ def test_every_arm_says_what_it_claims(suite, model):
         assert contradict(truth, s.foil)
         roles = [m["role"] for m in s.messages]
         assert "system" not in roles[1:] and (roles[-1] == "user" or s.template.condition == "prefill")
-
-
-def test_foils_go_round_and_follow_the_seed(suite):
-    def chosen(arm, seed=0):
-        return [s.foil for s in situations(suite, TRUTHS[0], arms=[arm], seed=seed)]
-
-    far = chosen("false-far")
-    assert far == chosen("false-far") != chosen("false-far", 1)
-    makers = [one.maker for one in far]
-    assert all(len(set(makers[i : i + 5])) >= 4 for i in range(len(makers) - 5))  # no maker has a run of templates
-    assert len(set(chosen("false-near"))) >= 2 and len(set(chosen("placebo"))) >= 5
 
 
 def test_near_foils_are_of_the_same_family_where_it_has_enough():

@@ -9,8 +9,7 @@ import scipy.stats as sps
 from recognition_records import binary, everybody, naming, row, simulated
 
 from selfeval.stats import recognition_table
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, bootstrap, mover, wilson
-from selfeval.stats.inference import inverted_p
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, bootstrap, inverted_p, mover, wilson
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.tallies import tallies
 

@@ -163,18 +163,6 @@ def test_conformity_is_the_slope_on_what_a_juror_has_heard(arm, shown, heard):
     assert (row["estimate"], row["n"]) == (pytest.approx(np.polyfit(distance[known], change[known], 1)[0]), 5)
 
 
-def test_shift_crossing_and_the_kind_of_agreement_by_hand():
-    one = rounds("simultaneous", [[0.2, 0.4, 0.9], [0.3, 0.6, 0.7]])
-    other = rounds("simultaneous", [[0.1, 0.3, 0.5], [0.1, 0.4, 0.2]], conversation_id="1")
-    table = jury_table(pd.concat([one, other]))
-    shift = found(table, "shift")
-    assert (shift["estimate"], shift["condition"]) == (pytest.approx((0.1 / 3 - 0.2 / 3) / 2), "round=2")
-    assert found(table, "absolute_shift")["estimate"] == pytest.approx((0.5 / 3 + 0.4 / 3) / 2)
-    assert found(table, "crossing")["estimate"] == pytest.approx(1 / 6)  # 0.5 is on neither side
-    assert "reliability" in found(table, "alpha", condition="round=1")["note"]
-    assert "consensus" in found(table, "alpha", condition="round=2")["note"]
-
-
 def test_one_model_in_several_personas_has_as_many_seats():
     rng = np.random.default_rng(0)
     frames = [
@@ -192,30 +180,36 @@ def test_one_model_in_several_personas_has_as_many_seats():
 # Agreement
 
 
+def alone(build, ratings, *more):
+    """Build a measure of agreement in which every unit is a cluster of its own."""
+    return build(np.asarray(ratings, float), np.arange(len(ratings)), *more)
+
+
 def test_published_coefficients():
     """Krippendorff's .849; Shrout and Fleiss' ICC(2,1) = .29 and ICC(3,1) = .71, from units that all have rated."""
     ratings = np.vstack([SHROUT, [NAN, 1, 2, 3]])
-    assert round(float(krippendorff_alpha(KRIPPENDORFF).value), 3) == 0.849
-    assert [round(float(icc(ratings, kind).value), 2) for kind in "AC"] == [0.29, 0.71]
+    assert round(float(alone(krippendorff_alpha, KRIPPENDORFF).value), 3) == 0.849
+    assert [round(float(alone(icc, ratings, kind).value), 2) for kind in "AC"] == [0.29, 0.71]
     shifted = SHROUT[:, :1] + np.array([0, 1, 2, 3])  # leniency counts against absolute agreement alone
-    assert icc(shifted, "C").value == pytest.approx(1) and icc(shifted, "A").value < 0.9
+    assert alone(icc, shifted, "C").value == pytest.approx(1) and alone(icc, shifted, "A").value < 0.9
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("statistic", [
-    krippendorff_alpha([[1, NAN], [NAN, 2]]), krippendorff_alpha(np.full((5, 3), 0.1)),
-    krippendorff_alpha(np.empty((0, 3))), icc(np.full((5, 3), 0.1)), icc([[0.1], [0.2]]), icc([[0.1, 0.2]]),
-    effective_votes([[0.1, 0.2]]),
+@pytest.mark.parametrize(("build", "ratings"), [
+    (krippendorff_alpha, [[1, NAN], [NAN, 2]]), (krippendorff_alpha, np.full((5, 3), 0.1)),
+    (krippendorff_alpha, np.empty((0, 3))), (icc, np.full((5, 3), 0.1)), (icc, [[0.1], [0.2]]), (icc, [[0.1, 0.2]]),
+    (effective_votes, [[0.1, 0.2]]),
 ])  # fmt: skip
-def test_what_is_not_defined_is_nan(statistic):
+def test_what_is_not_defined_is_nan(build, ratings):
     """No two ratings, constant ones, no unit, one rater, a single complete unit."""
+    statistic = alone(build, ratings)
     assert np.isnan([statistic.value, *statistic.interval(Z)]).all()
 
 
 @pytest.mark.parametrize("build", [krippendorff_alpha, icc])
 def test_agreement_that_hangs_on_one_answer_has_no_interval(build):
     """Without the third answer all ratings are .1: rounding made that a coefficient, and an interval."""
-    found = build([[0.1, 0.1], [0.1, 0.1], [0.1, 0.9]])
+    found = alone(build, [[0.1, 0.1], [0.1, 0.1], [0.1, 0.9]])
     assert found.value == pytest.approx(0, abs=1e-9) and np.isnan(found.interval(Z)).all()
 
 

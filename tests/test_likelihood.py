@@ -1,15 +1,14 @@
 """The likelihood of a given text, and what follows from it: requests, faults, scores and gaps, without a model."""
 
-import asyncio
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 from fake_server import FakeServer, chance, pieces
+from test_client import within
 
 import selfeval as se
-from selfeval.asking.client import Client
 from selfeval.asking.store import Store
 from selfeval.errors import InputError
 from selfeval.models import get_all
@@ -32,14 +31,13 @@ def ask(monkeypatch, tmp_path, registry):
     registry(REGISTRY)
 
     def asked(model, *texts, **faults):
-        async def run():
-            async with Client(1, Store(tmp_path / "store.sqlite")) as client:
-                return await collect_likelihoods(client, get_all(model), [written("a", text) for text in texts])
+        def work(client):
+            return collect_likelihoods(client, get_all(model), [written("a", text) for text in texts])
 
         with FakeServer(**faults) as server:
             monkeypatch.setenv("LLAMACPP_BASE_URL", server.url)
             monkeypatch.setenv("VLLM_BASE_URL", server.url)
-            return asyncio.run(run()), server.ledger
+            return within(Store(tmp_path / "store.sqlite"), work, 1), server.ledger
 
     return asked
 
@@ -95,10 +93,10 @@ def test_a_failed_call_is_made_again_from_its_start(ask, place, fault):
 
 def test_who_gives_no_likelihood_is_named_or_left_out(capsys):
     texts = [written("sim/good", "Rain.", text_id=0), written("sim/chance", "Snow.", text_id=1)]
-    with pytest.raises(InputError, match=r"The provider `sim` of 'sim/good' gives no log-probabilities .*llama\.cpp"):
+    with pytest.raises(InputError, match=r"The server of 'sim/good' gives no log-probabilities .*llama\.cpp"):
         se.likelihoods(texts, "sim/good")
     assert se.likelihoods(texts).empty
-    assert "'sim/chance' gives no log-probabilities of a text: it is no candidate." in capsys.readouterr().out
+    assert "'sim/chance' gives no log-probabilities of a text; it is left out." in capsys.readouterr().out
 
 
 # scores ---------------------------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def test_a_ceiling_waits_for_what_another_process_has_in_flight(store, server, r
 def test_a_ceiling_that_cannot_be_kept_stops_after_one_call(store, server, monkeypatch):
     fake = server()
     monkeypatch.setenv("SELFEVAL_MAX_COST", "5")
-    with pytest.raises(PriceError, match="`openai` does not say what a reply of 'openai:m' costs, and data/models"):
+    with pytest.raises(PriceError, match="`openai` does not say what a reply of 'openai:m' costs; add its `price`"):
         ask(store, questions(get("openai:m"), 5))
     assert len(fake.ledger) == len(list(store.rows())) == 1
 
@@ -182,7 +182,7 @@ def test_a_ceiling_is_a_number_of_dollars(store, text, monkeypatch):
 
 
 def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
-    monkeypatch.setitem(endpoint.ATTEMPTS, "transient", 1)
+    monkeypatch.setattr(endpoint, "ATTEMPTS", 1)
     fake = server(faults=lambda i, body: "500" if i >= 20 and body["model"] == "m" else None)
     bad = mine(registry, fake)
     responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)

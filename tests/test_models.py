@@ -71,7 +71,7 @@ models:
 """)
     assert (get("lab/a").provider.name, get("lab/a").api_name, get("lab/a").names) == ("lab", "a-7b", ("Model A",))
     assert (get("lab:b").api_name, get("lab:b").parameters) == ("b", {"temperature": None})
-    assert get("lab:c").provider.deadline == 9 and not get("lab:c").listed
+    assert get("lab:c").provider.deadline == 9
     assert get("openai/gpt-4o").display == "Our 4o" and get("openai/gpt-4.1").display == "GPT-4.1"
     assert models.display_names(["lab/a", "human", "lab:c"]) == {"lab/a": "A"}
 

@@ -43,14 +43,13 @@ def test_papermill_sees_every_parameter_and_they_are_few(path):
     assert all("  # " in part for part in parts)
 
 
-def test_the_tour_shows_a_progress_bar_for_each_round_of_questions(monkeypatch):
-    """As in JupyterLab: nbval executes it without bars."""
-    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
-    tour, folder = nbformat.read(NOTEBOOKS[0], as_version=4), {"metadata": {"path": ROOT / "notebooks"}}
-    NotebookClient(tour, kernel_manager_class=KernelManager, resources=folder).execute()
-    kinds = [kind for cell in code_cells(tour) for output in cell.outputs for kind in output.get("data", {})]
-    assert kinds.count("text/html") >= 3 and kinds.count("image/png") == 1
-    assert kinds.count("application/vnd.jupyter.widget-view+json") == 5
+def test_a_progress_bar_is_shown_for_each_round_of_questions(monkeypatch):
+    """As in JupyterLab: nbval executes the notebooks without bars."""
+    code = "import selfeval as se\n_ = se.collect_predictions(se.generate_texts(['sim/good', 'sim/chance'], 2))"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    NotebookClient(notebook, kernel_manager_class=KernelManager).execute()
+    kinds = [kind for output in notebook.cells[0].outputs for kind in output.get("data", {})]
+    assert kinds.count("application/vnd.jupyter.widget-view+json") == 2
 
 
 LIBRARIES = {"selfeval", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "IPython", "re", "difflib"}
@@ -67,23 +66,14 @@ def test_a_notebook_is_short_and_imports_little(path):
     assert len(cells) <= 24 and pictures <= 14 and path.stat().st_size < 400_000
 
 
-def test_nbval_names_the_cell_in_which_one_decimal_changed(tmp_path, monkeypatch):
-    """All other cells pass as committed. The replies are replayed, and the records go to a folder of the test's own."""
-    notebook = nbformat.read(ROOT / "notebooks" / "07_existence.ipynb", as_version=4)
-    cells = code_cells(notebook)
-    cells[0].source = re.sub(r'^(out: str = ")[^"]*', rf"\g<1>{tmp_path / 'out'}", cells[0].source, flags=re.M)
-    decimal, form = re.compile(r"(\d\.\d*)(\d)"), "text/plain"
-    tables = {number: output.data for number, cell in enumerate(cells) for output in cell.outputs
-              if output.output_type == "execute_result" and decimal.search(output.data[form])}  # fmt: skip
-    number, data = [*tables.items()][-1]
-    data[form] = decimal.sub(lambda match: match[1] + str((int(match[2]) + 1) % 10), data[form], count=1)
-    changed = tmp_path / "changed.ipynb"
-    nbformat.write(notebook, changed)
-    monkeypatch.setenv("SELFEVAL_REPLAY", "1")
-    monkeypatch.setenv("TQDM_DISABLE", "1")
+def test_nbval_names_the_cell_in_which_one_decimal_changed(tmp_path):
+    shown = nbformat.v4.new_output("execute_result", {"text/plain": "0.124"}, execution_count=2)
+    cells = [nbformat.v4.new_code_cell(source, execution_count=1) for source in ("x = 0.123", "x")]
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": ""}})
+    cells[1].outputs = [shown]
+    nbformat.write(notebook, tmp_path / "changed.ipynb")
     options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / "tests" / "nbval.cfg")]
     code = QUICK + "import pytest; sys.exit(pytest.main())"
-    command = [sys.executable, "-c", code, "-q", "-p", "no:cacheprovider", *options, str(changed)]
+    command = [sys.executable, "-c", code, "-q", "-p", "no:cacheprovider", *options, "changed.ipynb"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert f"1 failed, {len(cells) - 1} passed" in result.stdout, result.stdout[-3000:]
-    assert re.findall(r"^FAILED .*::Cell (\d+)", result.stdout, re.M) == [str(number)] and form in result.stdout
+    assert "1 failed, 1 passed" in result.stdout and "::Cell 1 - " in result.stdout, result.stdout

@@ -79,7 +79,6 @@ class World(SimpleNamespace):
         self.said = se.ask_identity(["sim/identity-wavers", "sim/identity-susceptible"], limit=4, turns=1)
         self.talks = se.converse("sim/talker", "sim/talker", turns=2, people=2, conversations=2)
         self.verdicts = se.judge(self.talks, ["sim/juror-lenient", "sim/juror-stern", "sim/juror-blind"])
-        self.exist = se.ask_existence("sim/chance", names=3, templates=1)
         self.result = se.measure_recognition(self.answers, n_resamples=20)
         self.identity = se.measure_identity(self.said, n_resamples=20)
         self.jury = se.measure_jury(self.verdicts)
@@ -194,17 +193,14 @@ def verbs(w):
         }),
         "likelihoods": ({"texts": w.texts}, {"models": "my/a", "limit": 1, "out": OUT}),
         "measure_recognition": ({"predictions": w.answers, "n_resamples": 20}, {
-            "statistics": ["accuracy"], "method": "percentile", "policy": "answered", "level": 0.9, "n_resamples": 30,
-            "seed": 1, "reread": ({"predictions": recorded}, "no"),
+            "statistics": ["accuracy"], "level": 0.9, "n_resamples": 30, "seed": 1,
+            "reread": ({"predictions": recorded}, "no"),
             "columns": ({"predictions": w.answers.rename(columns={"reply": "said"})}, {"said": "reply"}),
             "authors": ({"predictions": called}, {"GPT-4o": "sim/chance"}),
         }),
-        "measure_identity": ({"replies": w.said, "n_resamples": 20}, {
-            "statistics": ["accept_true"], "n_resamples": 30, "seed": 1,
-        }),
-        "measure_jury": ({"verdicts": w.verdicts}, {"statistics": ["auc"], "aggregation": "majority"}),
-        "measure_existence": ({"answers": w.exist}, {"statistics": ["no_answer_rate"]}),
-        "plot": ({"result": w.result}, {"kind": "forest"}),
+        "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
+        "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
+        "plot": ({"result": w.result}, {"kind": "claimed"}),
         "table": ({"result": w.jury, "statistics": "auc"}, {"jurors": True}),
         "compare": ({"result": w.result}, {"by": "condition"}),
         "hearings": ({"result": w.jury}, {"limit": 2}),

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from dictionary import anchor
 from papermill import inspect_notebook
-from written_files import run_notebook, without_pictures
 
+import selfeval
 from selfeval import DATA, ROOT, sweep
 from selfeval.cli import main
 from selfeval.models import get
@@ -38,9 +38,8 @@ def text_of(page):
 
 def blocks(page, language):
     """Return the fenced blocks of a page in a language; "" for plain ones, which hold commands."""
-    return [
-        block for kind, block in re.findall(r"^```(\w*)\n(.*?)^```$", text_of(page), re.M | re.S) if kind == language
-    ]
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text_of(page), re.M | re.S)
+    return [block for kind, block in found if kind == language]
 
 
 def prose(page):
@@ -71,10 +70,8 @@ def test_links_paths_and_notebooks_exist(page):
         assert file.exists() and (not place or place in headings(file)), f"{page.name} links to {target}"
     for name in code(page):
         assert not re.fullmatch(r"\d\d_\w+", name) or name in NOTEBOOKS, f"{page.name} names the notebook {name}"
-        is_path = re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", name) and (
-            re.search(r"\.(py|yaml|ipynb|md|toml|cfg|cff|txt)$", name)
-            or name.startswith(("data/", "tests/", "bench/", "selfeval/"))
-        )
+        ends, begins = r"\.(py|yaml|ipynb|md|toml|cfg|cff|txt)$", ("data/", "tests/", "bench/", "selfeval/")
+        is_path = re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", name) and (re.search(ends, name) or name.startswith(begins))
         if is_path and not name.startswith((*IGNORED, *OF_A_RUN)):
             places = (ROOT, DATA, page.parent, ROOT / "tests", ROOT / "notebooks", ROOT / "selfeval" / "stats")
             assert any(list(place.glob(name)) for place in places), f"{page.name} names {name}"
@@ -89,9 +86,8 @@ def test_names_of_the_package_and_of_the_environment_exist(page):
                 importlib.import_module(match[1])
             except ModuleNotFoundError:
                 assert hasattr(importlib.import_module(module), attribute), f"{page.name} names {name}"
-    sources = "".join(
-        path.read_text(encoding="utf-8") for path in (*ROOT.glob("selfeval/**/*.py"), DATA / "models.yaml")
-    )
+    files = (*ROOT.glob("selfeval/**/*.py"), DATA / "models.yaml")
+    sources = "".join(path.read_text(encoding="utf-8") for path in files)
     for piece in [*code(page), *blocks(page, "")]:
         for name in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", piece):
             assert name in sources, f"{page.name} names the variable {name}"
@@ -145,14 +141,8 @@ def test_every_command_target_and_notebook_is_on_a_page():
         assert f"| [{stem}](notebooks/{stem}.ipynb) |" in text_of(README), f"{stem} is not in the index"
 
 
-@pytest.fixture
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-    monkeypatch.setenv("TQDM_DISABLE", "1")
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_snippets_run_and_print_what_they_say(page, own_store, tmp_path, monkeypatch):
+def test_python_snippets_run_and_print_what_they_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for block in blocks(page, "python"):
         printed = io.StringIO()
@@ -166,31 +156,23 @@ def test_python_snippets_run_and_print_what_they_say(page, own_store, tmp_path, 
 
 
 def block_with(language, word):
-    [block] = [
-        block for page in PAGES if page.parent.name == "docs" for block in blocks(page, language) if word in block
-    ]
+    found = [block for page in PAGES if page.parent.name == "docs" for block in blocks(page, language)]
+    [block] = [block for block in found if word in block]
     return block
 
 
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_prompts_of_ones_own(tmp_path, own_store):
+def test_prompts_of_ones_own(tmp_path):
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text(block_with("jsonl", "prompt_id"), encoding="utf-8")
-    run_notebook("01_generate_texts", models=["sim/good"], prompts=str(prompts), limit=0, corpus=str(tmp_path))
-    texts = [(text["prompt_id"], text["words_asked"]) for text in lines_of(tmp_path / "texts.jsonl")]
-    assert texts == [("rain", 60), ("queue", 30)]
+    texts = selfeval.generate_texts("sim/good", prompts)
+    assert [*zip(texts["prompt_id"], texts["words_asked"], strict=True)] == [("rain", 60), ("queue", 30)]
 
 
-def test_an_identity_template_of_ones_own(tmp_path, own_store, monkeypatch):
-    without_pictures(monkeypatch)
+def test_an_identity_template_of_ones_own(tmp_path):
     suite = tmp_path / "suite.yaml"
     suite.write_text(block_with("yaml", "claimed_name"), encoding="utf-8")
-    fleet = {"models": ["sim/identity-wavers"], "simulated": []}
-    run_notebook("04_identity", **fleet, suite=str(suite), n_resamples=20, out=str(tmp_path / "out"))
-    records = {(record["template_id"], record["arm"]) for record in lines_of(tmp_path / "out" / "identity.jsonl")}
+    replies = selfeval.ask_identity("sim/identity-wavers", suite=suite)
+    records = {*zip(replies["template_id"], replies["arm"], strict=True)}
     assert records == {("good-morning", arm) for arm in ("neutral", "false-far", "true")}
 
 
@@ -209,7 +191,7 @@ def test_a_registry_of_ones_own(registry):
 def test_the_sweep_file_of_the_page_is_one(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(block_with("yaml", "stages:"), encoding="utf-8")
-    assert [len(stage.runs) for stage in sweep.load(file, tmp_path / "runs").stages] == [1, 2, 1, 1]
+    assert [len(runs) for runs in sweep.load(file, tmp_path / "runs").stages.values()] == [1, 2, 1, 1]
 
 
 def test_the_citation_names_the_version_and_the_licence():

@@ -13,7 +13,6 @@ from selfeval.predictions import read_predictions
 from selfeval.records import read_jsonl, read_prompts, read_texts
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
-HIT, FALSE = 0.7, 0.3  # J = .4
 
 
 def write(path, *rows):
@@ -69,12 +68,12 @@ def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"text": " "}, "a text needs"), ({"author": ["a"]}, "a text needs"), ({"prompt": None}, "a text needs"),
-    ({"text_id": 1.5}, "`text_id` must be a whole number, got 1.5"), ({"sample": "x"}, "`sample` must be"),
+    ({"text_id": 1.5}, "text_id: .* valid integer.* got 1.5"), ({"sample": "x"}, "sample: .* valid integer"),
     ({"prompt_id": ["p"]}, "`prompt_id` must be a text or a number"),
 ])  # fmt: skip
 def test_a_text_that_lacks_something_is_named(tmp_path, change, message):
     row = {"author": "a", "prompt": "p", "text": "t"}
-    with pytest.raises(InputError, match=f"record 2: {message}"):
+    with pytest.raises(InputError, match=f"record 2.*{message}"):
         read_texts(str(write(tmp_path / "texts.jsonl", row, row | {"text": "u"} | change)))
 
 
@@ -106,29 +105,12 @@ def exact(n_prompts=60, seed=0, names=None, **more):
     for prompt in range(n_prompts):
         for k, author in enumerate(AUTHORS):
             for evaluator in AUTHORS:
-                claims = draw.random() < (HIT if author == evaluator else FALSE)
+                claims = draw.random() < (0.7 if author == evaluator else 0.3)
                 named = evaluator if claims else draw.choice([a for a in AUTHORS if a != evaluator])
                 rows.append({"text_id": prompt * 3 + k, "true_model": author, "true_model_display": AUTHORS[author],
                              "evaluator_model": evaluator, "task_type": "exact_model", "predicted_model": names[named],
                              "prompt_used": f"Write about topic {prompt}.", "text_preview": f"{author} on {prompt}",
                              "returned_text": f"It reads like {AUTHORS[named]}."} | more)  # fmt: skip
-    return rows
-
-
-def pairs(n_prompts=60):
-    """Make pairs in both orders with letters for places: an evaluator chooses its own text in .75 of them."""
-    draw, rows, letters = random.Random(0), [], "AB"
-    says = ["{}", "Response {}", "({})", "**{}**", "I believe Text {} is mine.", "Answer: {}"]
-    for prompt in range(n_prompts):
-        for own in AUTHORS:
-            for other in AUTHORS:
-                for place in letters if own != other else "":
-                    right = draw.random() < 0.75
-                    chosen = place if right else letters[place == "A"]
-                    rows.append({"text_id": f"{own}{prompt}", "other_text_id": f"{other}{prompt}", "true_model": own,
-                                 "other_model": other, "evaluator_model": own, "task_type": "pairwise_self",
-                                 "position": place, "prompt_used": f"Write about topic {prompt}.",
-                                 "predicted_self": right, "reply": draw.choice(says).format(chosen)})  # fmt: skip
     return rows
 
 
@@ -143,14 +125,6 @@ def analysed(tmp_path, capsys):
         return found.records, found.tables["changes"], capsys.readouterr().out.splitlines(), found
 
     return analyse
-
-
-def holds(rows, statistic, value):
-    """Say whether every evaluator's interval of a statistic is there and most of them hold the planted value."""
-    found = rows[rows["statistic"] == statistic]
-    inside = (found["low"] <= value) & (value <= found["high"])
-    assert len(found) == 3 and found["low"].notna().all()
-    return inside.sum() >= 2
 
 
 def test_a_folder_a_list_of_files_and_one_json_list_are_read_and_equal_values_kept_once(tmp_path):
@@ -171,34 +145,23 @@ def test_a_resumed_run_counts_its_records_once(analysed):
     rows = exact()
     once = analysed(rows)
     found, _, lines, table = analysed([row | {"usage": {"prompt": 9}} for row in rows[:200]] + rows)
-    assert len(found) == len(rows) and holds(table, "discrimination", HIT - FALSE)
+    assert len(found) == len(rows)
     assert lines == ["200 records repeat others in question and answer, as after a resumed run, and count once."]
     pd.testing.assert_frame_equal(table, once[3])
 
 
-def test_two_answers_to_one_question_are_told_apart_by_a_field(analysed):
-    rows = exact(20)
-    other = dict(zip(AUTHORS, [*AUTHORS][1:] + [*AUTHORS][:1], strict=True))
-    again = [row | {"predicted_model": other[row["predicted_model"]], "returned_text": None, "run": 2} for row in rows]
-    both = [row | {"run": 1} for row in rows] + again
-    with pytest.raises(InputError, match=r"has text_id 0 twice.*columns: \{theirs: repeat\}"):
-        analysed(both)
-    found, _, _, table = analysed(both, {"run": "repeat"})
-    assert len(found) == 2 * len(rows) and table["clusters"].max() == 20
-
-
 def test_ids_that_begin_anew_for_every_author_name_different_texts(analysed):
     found = analysed([row | {"text_id": row["text_id"] // 3} for row in exact()])
-    assert len(found[0]) == len(exact()) and not found[2] and holds(found[3], "discrimination", HIT - FALSE)
+    assert len(found[0]) == len(exact()) and not found[2]
     pd.testing.assert_frame_equal(found[3], analysed(exact())[3])
 
 
 def test_display_names_of_the_file_are_names(analysed):
     rows = [row | {"evaluator_model": AUTHORS[row["evaluator_model"]]} for row in exact(names=AUTHORS)]
-    found, changes, lines, table = analysed([row | {"candidates": list(AUTHORS.values())} for row in rows])
+    found, changes, lines, _ = analysed([row | {"candidates": list(AUTHORS.values())} for row in rows])
     assert {*found["evaluator_model"]} == {*AUTHORS} == {*found["predicted_model"]} and not found["unverified"].any()
     assert lines[0] == "theirs.jsonl: the evaluator 'Amber One' is the author 'lab/amber'." and len(lines) == 3
-    assert changes["same"].sum() == len(rows) and holds(table, "discrimination", HIT - FALSE)
+    assert changes["same"].sum() == len(rows)
     two = [row | {"true_model_display": "Amber One"} if row["true_model"] == "lab/basalt" else row for row in rows]
     with pytest.raises(InputError, match="two authors the label 'Amber One', which is an answer"):
         analysed(two)
@@ -208,8 +171,9 @@ def test_a_reply_may_be_a_list_of_blocks(analysed):
     think = {"type": "thinking", "thinking": "Amber One? Basalt Two?"}
     rows = [row | {"returned_text": [think, {"type": "text", "text": row["returned_text"]}], "predicted_model": None}
             for row in exact()]  # fmt: skip
-    _, changes, _, table = analysed(rows)
-    assert changes["added"].sum() == len(rows) and holds(table, "discrimination", HIT - FALSE)
+    found, changes, _, _ = analysed(rows)
+    assert changes["added"].sum() == len(rows)
+    assert found["predicted_model"].tolist() == [row["predicted_model"] for row in exact()]
 
 
 # answers on record and raw replies ------------------------------------------------------------------------------------
@@ -218,9 +182,9 @@ def test_a_reply_may_be_a_list_of_blocks(analysed):
 def test_replies_that_were_cut_off_when_stored_do_not_destroy_the_answers(analysed):
     cut = "The tone is warm, the sentences are short, and the"
     rows = [row | {"returned_text": cut} if i // 3 % 3 else row for i, row in enumerate(exact())]
-    found, changes, lines, table = analysed(rows)
-    assert holds(table, "discrimination", HIT - FALSE)
-    assert set(changes["answers"]) == {"as recorded"} and found["predicted_model"].notna().all()
+    found, changes, lines, _ = analysed(rows)
+    assert set(changes["answers"]) == {"as recorded"}
+    assert found["predicted_model"].tolist() == [row["predicted_model"] for row in rows]
     assert len(lines) == 3 * 6 and "(67%) are not in the raw replies" in lines[0] and "reread: yes" in lines[0]
     assert "on record, reply: 'The tone is warm" in lines[1]
     assert found.groupby("evaluator_model")["unverified"].mean().round(3).tolist() == [0.667] * 3
@@ -292,14 +256,16 @@ def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed
     file = str(tmp_path / "theirs.csv")
     rows.rename(columns={ours: theirs for theirs, ours in names.items()}).to_csv(file, index=False)
     given = {file: {"task_type": "exact_model"}}
-    assert holds(analysed(given, names)[3], "discrimination", HIT - FALSE)
-    assert set(analysed(given, names | {"hinted": "condition"})[3]["condition"]) == {"hinted=true", "hinted=false"}
+    assert analysed(given, names)[0]["predicted_model"].tolist() == rows["predicted_model"].tolist()
+    found, _, _, table = analysed(given, names | {"hinted": ["condition", "sample"]})  # one heading, two fields
+    assert set(table["condition"]) == {"hinted=true", "hinted=false"} and {*found["sample"]} == {True, False}
     missing = "text_id, true_model, evaluator_model, task_type, prompt_used .*it has item, source.*data/README.md"
     with pytest.raises(InputError, match=f"lacks the fields {missing}"):
         analysed(file)
     for columns, message in (
         (names | {"nobody": "sample"}, "`columns` names 'nobody', a field that no file"),
         (names | {"guess": "answer"}, "`columns` must be one of text_id, .*got 'answer'"),
+        (names | {"item": ["text_id", "who"]}, "`columns` must be one of"), (names | {"item": []}, "`columns` must be"),
         (names | {"hinted": "text_id"}, "gives `text_id` twice"), (["a"], "`columns` must be a mapping"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
@@ -313,8 +279,12 @@ def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed
     ({"position": "C"}, "`position` is 'C'"), ({"other_model": None}, "`other_model` is null"),
     ({"predicted_self": "perhaps"}, "`predicted_self` is 'perhaps'"), ({"score": 85}, "`score` is 85.*from 0 to 1"),
     ({"true_model": "lab/cobalt", "other_model": "lab/amber"}, "the evaluator 'lab/amber' wrote the pair's other text"),
+    ({"other_model": "lab/amber"}, "the evaluator 'lab/amber' wrote the pair's .*both"),
+    ({"task_type": "lineup", "position": "last"}, "`position` is 'last', and must be the text's place in the lineup"),
 ])  # fmt: skip
 def test_what_is_missing_or_wrong_is_one_sentence_with_file_record_and_rule(change, message, analysed):
-    rows = pairs(2)
-    with pytest.raises(InputError, match=rf"theirs.jsonl, record 3: {message}"):
-        analysed([rows[0], rows[1], rows[2] | change, rows[3]])
+    pair = {"text_id": "a1", "other_text_id": "b1", "true_model": "lab/amber", "other_model": "lab/basalt",
+            "evaluator_model": "lab/amber", "task_type": "pairwise_self", "position": "A", "prompt_used": "Write.",
+            "predicted_self": True, "reply": "Response A"}  # fmt: skip
+    with pytest.raises(InputError, match=rf"theirs.jsonl, record 2: {message}"):
+        analysed([pair, pair | change])

@@ -39,15 +39,6 @@ def talk(store, asks, answers, **options):
 # conversations --------------------------------------------------------------------------------------------------------
 
 
-def test_many_conversations_are_bought_once_and_a_larger_number_begins_with_them(store, server):
-    fake, told = server(reply=lambda body: f"said {len(body['messages'])}"), []
-    model, kept = get("openai:m"), {"turns": 3, "on_exchange": told.append}
-    made = run(converse, store, model, model, conversations=10, concurrency=4, **kept)
-    assert [len(c.exchanges()) for c in made] == [3] * 10 and len({c.conversation_id for c in made}) == 10
-    assert len(fake.ledger) == 60 and len(told) == 30
-    assert run(converse, store, model, model, conversations=12, **kept)[:10] == made and len(fake.ledger) == 72
-
-
 @pytest.mark.parametrize(
     ("fault", "side", "status", "exchanges", "last"),
     [("filtered", "agent", "ok", 3, "filtered"), ("empty-content", "interrogator", "empty", 1, "empty")],
@@ -104,7 +95,6 @@ def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_
 
 def test_bad_values_are_one_sentence_before_anything_is_asked(store):
     asked, wrong = [], {"`turns` is 11": {"strategy": "fixed", "turns": 11}, "`temperature`": {"temperature": -1}}
-    wrong |= {"one conversation at a time": {"persona": "person", "conversations": 2}}
     for sentence, options in wrong.items():
         with pytest.raises(InputError, match=re.escape(sentence)):
             talk(store, lambda heard, **_: asked.append(1), lambda heard, **_: asked.append(1), **options)

@@ -1,13 +1,12 @@
 """What was said: records hold what was sent, what was thought and who served it, for people and for other tools."""
 
-import asyncio
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from test_client import within
 
 from selfeval import models
-from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
@@ -37,22 +36,14 @@ def thinker(reply="A reply.\nHUMAN_SCORE=0.4", name="own/thinker", **more):
     return models.from_callable(lambda messages, **parameters: Response(**said), name)
 
 
-def run(store, work, **options):
-    async def inside():
-        async with Client(store=store, **options) as client:
-            return await work(client)
-
-    return asyncio.run(inside())
-
-
 def texts_by(store, *authors):
-    texts, failures = run(store, lambda client: generate_texts(client, authors, PROMPTS))
+    texts, failures = within(store, lambda client: generate_texts(client, authors, PROMPTS))
     assert not failures
     return texts
 
 
 def asked(store, texts, condition, evaluators, tasks=TASKS, **more):
-    found = run(store, lambda client: collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more))
+    found = within(store, lambda client: collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more))
     return [row for rows in found.values() for row in rows]
 
 
@@ -77,10 +68,10 @@ def test_every_record_says_what_was_sent_what_was_thought_and_who_served_it(stor
         of_call(row, row["messages"])
         assert row["text_preview"][:60] in row["messages"][-1]["content"]
     model = replace(thinker("I am Bo, made by Bo Labs."), developer="Bo Labs", family="bo", display="Bo")
-    rows = run(store, lambda client: run_suite(client, [model], arms=["neutral"], limit=1, repeats=1))
+    rows = within(store, lambda client: run_suite(client, [model], arms=["neutral"], limit=1, repeats=1))
     of_call(rows[0], rows[0]["messages"])
     assert rescore(rows) == rows
-    [one] = run(store, lambda client: converse(client, thinker(), thinker(), turns=1, label=None))
+    [one] = within(store, lambda client: converse(client, thinker(), thinker(), turns=1))
     of_call(one.turns[1].more | {"messages": []}, [])
     runner, told = EvalRunner("identity/published.json"), vars(SAID) | {"text": "I am GPT-4 Turbo."}
     details = runner.run(lambda messages, **_: Response(**told), model_id="gpt-4-turbo")["test_results"][0]["details"]
@@ -90,7 +81,7 @@ def test_every_record_says_what_was_sent_what_was_thought_and_who_served_it(stor
 def test_a_paraphrase_says_what_its_own_call_did_and_who_served_the_author(store):
     texts = texts_by(store, thinker(served_by="Author's host"))
     other = thinker("Other words.", "own/other", reasoning="Shorter?", served_by="Rewriter's host", earlier=[])
-    [new, *_] = run(store, lambda client: paraphrase(client, texts, other))[0]
+    [new, *_] = within(store, lambda client: paraphrase(client, texts, other))[0]
     assert (new["reasoning"], new["asked_again"], new["served_by"]) == ("Shorter?", None, "Author's host")
     assert new["messages"] != texts[0]["messages"] and texts[0]["text"] in new["messages"][0]["content"]
 
@@ -104,7 +95,7 @@ def test_an_answer_has_the_question_as_sent_and_says_what_it_took_and_who_served
     def ask(client):
         return collect_predictions(client, evaluators, texts, Condition(), tasks="binary_self")
 
-    [first, second] = run(store, ask, again="empty", concurrency=1)["binary_self"]
+    [first, second] = within(store, ask, again="empty", concurrency=1)["binary_self"]
     assert first["messages"] == fake.ledger[0]["body"]["messages"]
     assert [message["role"] for message in first["messages"]] == ["system", "user"]
     assert (first["text_served_model"], first["text_served_by"]) == ("m-2026", "Acme")
@@ -119,7 +110,7 @@ def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts
     )
     model = models.from_callable(lambda messages, **parameters: next(replies), "own/juror")
     jury = Jury((model,), personas=("linguist",))
-    [row] = run(store, lambda client: hold(client, jury, [Conversation("one", turns)], ["personas"], label=None))
+    [row] = within(store, lambda client: hold(client, jury, [Conversation("one", turns)], ["personas"]))
     assert (row["score"], row["repaired"], row["reasoning"]) == (0.3, True, "2nd.")
     assert row["asked_again"] == ["empty"] and len(row["messages"]) == 1
     write_jsonl(tmp_path / "verdicts.jsonl", [row])

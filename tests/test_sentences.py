@@ -3,13 +3,10 @@
 `sentences.yaml` has pieces of a page in which names of cells stand for numbers, and what has to hold of the rows behind
 them for the words to be true: by their interval, and of several models or tests together after Holm's correction. A
 sentence or a row of a table with a number, a "not" or a "more" that no piece covers fails, and so does a piece whose
-numbers or claims are not those of the tables: the message says what the page has to say. `python
-tests/test_sentences.py` writes the numbers into the pages and leaves the words to you.
+numbers or claims are not those of the tables: the message says what the page has to say.
 """
 
 import functools
-import json
-import lzma
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,13 +81,6 @@ class Row(tuple):
         return {"": " | ", "dots": " · ", "commas": ", "}[how].join([*first, last])
 
 
-class Pair(tuple):
-    """Two numbers in one cell of a page."""
-
-    def __format__(self, spec):
-        return " · ".join(format(cell, spec) for cell in self)
-
-
 def short(number, digits=2):
     """Return ".20", as prose has it."""
     return f"{number:z.{digits}f}".replace("0.", ".", 1)
@@ -117,8 +107,6 @@ def cells(file, *, part="", bca=False, of="", who="", **where):
 
 
 CELLS = {name: cells(file, **how) for file, named in GIVEN["cells"].items() for name, how in named.items()}
-for _name in ("quoted", "own_turn", "prefill"):
-    CELLS[_name] = Row(map(Pair, zip(CELLS[f"{_name}_own"], CELLS[f"{_name}_others"], strict=True)))
 
 
 def estimates(*names):
@@ -140,22 +128,6 @@ def harsh(column):
     return table("validation/designs").query("prompts >= 20")[column].dropna()
 
 
-@functools.cache
-def scores_alone():
-    """Return the scores that SmolLM2 gives to whole conversations where it votes alone and without a persona."""
-    people = yaml.safe_load((DATA / "roleplay" / "jurors.yaml").read_text(encoding="utf-8")).values()
-    personas, scores = [entry["persona"].strip() for entry in people], []
-    with lzma.open(DATA / "recorded" / "two_families.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for reply in map(json.loads, lines):
-            said = [message["content"] for message in reply["request"].get("messages") or ()]
-            if reply["request"]["model"] != "smollm2-135m" or len(said) != 1 or "You sit on a jury" not in said[0]:
-                continue
-            if "\nJURY\n" not in said[0] and not any(persona in said[0] for persona in personas):
-                found = re.search(r'"human_score"\s*:\s*"?([\d.]+)', reply["response"]["text"])
-                scores.append(found and float(found[1]))
-    return scores
-
-
 def covered(method="default"):
     return validation("coverage", "coverage", method=method)
 
@@ -165,8 +137,6 @@ NUMBERS = {  # counted, the least or the largest, or of 08_validation
     "highest_json": lambda: highest("exact_json_j"),
     "highest_free": lambda: highest("exact_words_j"),
     "qwen_first": lambda: 0.5 + CELLS["order"][2].row.estimate,
-    "ones": lambda: scores_alone().count(1),
-    "alone": lambda: len(scores_alone()),
     "silent_least": lambda: 100 * min(estimates("silent")),
     "silent_most": lambda: 100 * max(estimates("silent")),
     "found_json": lambda: CELLS["exact_json_j"][0].row.detectable,
@@ -208,36 +178,6 @@ CELLS["truth"] = [
 # what has to be so ----------------------------------------------------------------------------------------------------
 
 
-def qwen_answers_no():
-    return not any(CELLS[name][2].row.estimate for name in ("quoted_own", "quoted_others", "quoted_silent"))
-
-
-def two_always_take_the_first():
-    return estimates("order")[:2] == [0.5, 0.5]
-
-
-def captain_and_hot_name_themselves():
-    """Tell whether they name themselves wherever a free reply names somebody."""
-    rows = table("results/demo/recognition/counts").query("task == 'exact_model' and predicted != 'none'")
-    rows = rows[rows["condition"].str.contains("answer=free")]
-    each = GIVEN["groups"]["first"][1:]
-    return all({*rows.loc[rows["evaluator"] == who, "predicted"]} == {who} for who in each)
-
-
-def all_say_yes_in_json_and_no_in_words():
-    yes, no = (estimates(f"yes_no_{form}_own", f"yes_no_{form}_others") for form in ("json", "words"))
-    return min(yes) > 0.9 and max(no) == 0
-
-
-def true_or_false_leaves_the_fewest():
-    few, *others = (estimates(f"no_answer_{form}") for form in ("true_false", "yes_no", "probability", "likert"))
-    return all(least < other for form in others for least, other in zip(few, form, strict=True))
-
-
-def hot_is_the_same_there():
-    return format(CELLS["names"][0]) == format(CELLS["names"][1])
-
-
 def shown(row, value, together):
     """Return "above" or "below" a value by the interval, else "unclear"; together: where `p_holm` is small too."""
     if pd.isna(row.low) or row.low <= value <= row.high or (together and row.p_holm >= 1 - row.level):
@@ -273,9 +213,6 @@ class Piece:
         for claim in self.claims:
             [[what, value, together, names]] = re.findall(r"^(\w+)(?: (\.\d+))?( together)?: (.+)$", claim)
             for name in names.split():
-                if what == "so":
-                    problems += [] if globals()[name]() else [f"{name} is not so"]
-                    continue
                 for cell in named_cells(name):
                     found = shown(cell.row, float(value or 0), bool(together))
                     problems += [] if found == what else [f"{name} {cell} is {found!r}"]
@@ -284,30 +221,14 @@ class Piece:
 
 def named_cells(name):
     """Return the cells that a claim names: own, own[2], own[:2]."""
-    [[name, first, until]] = re.findall(r"^(\w+)(?:\[(\d)\]|\[:(\d)\])?$", name)
-    found = CELLS[name]
-    if isinstance(found, Cell):
-        return [found]
-    return [found[int(first)]] if first else found[: int(until) if until else None]
-
-
-def lines_of_first_study():
-    """Return the rows of the table of the first study."""
-    for design, task, label in (
-        ("exact_json", "exact_model", "JSON"),
-        ("exact_words", "exact_model", "words"),
-        ("yes_no_json", "binary_self", "JSON"),
-        ("yes_no_words", "binary_self", "words"),
-    ):
-        for k, model in enumerate(("SmolLM2", "SmolLM2 (captain)", "SmolLM2 (hot)")):
-            cells = " | ".join(f"{{{design}_{name}[{k}]}}" for name in ("own", "others", "a", "j"))
-            yield f"| {model} | `{task}`, {label} | {{{design}_j[{k}]:n}} | {cells} | {{{design}_j[{k}]:p}} |"
+    found = eval(name, {}, CELLS)
+    return [found] if isinstance(found, Cell) else found
 
 
 def pieces():
-    found, table_lines = [], "\n\n".join(lines_of_first_study())
+    found = []
     for page, text in GIVEN["pages"].items():
-        for block in text.replace("{lines}", table_lines).strip().split("\n\n"):
+        for block in text.strip().split("\n\n"):
             words, *claims = re.split(r"\n    ", block)
             found.append(Piece(page, re.sub(r"\n(?!\| [^{])", " ", words), tuple(claims)))
     return found
@@ -363,12 +284,3 @@ def test_a_headline_beyond_its_data_fails(old):
     assert untied(old, PIECES) == [old]
     [wrong] = Piece("", old, ("unclear .5 together: words quoted_auc",)).wrong()
     assert wrong == f"quoted_auc {CELLS['quoted_auc'][2]} is 'above'"
-
-
-if __name__ == "__main__":
-    for page in GIVEN["pages"]:
-        text = (ROOT / page).read_text(encoding="utf-8")
-        for piece in PIECES:
-            if piece.page == page and not piece.wrong():
-                text = piece.pattern.sub(lambda _, piece=piece: piece.now, text, count=1)
-        (ROOT / page).write_text(text, encoding="utf-8")

@@ -7,18 +7,21 @@ from planted_rates import recognition
 from test_client import ask
 
 from selfeval.asking.request import Request, user
-from selfeval.asking.simulated import Simulated, author_of
+from selfeval.asking.simulated import answer, author_of
 from selfeval.errors import InputError
-from selfeval.models import get
+from selfeval.models import get, models
 from selfeval.recognition.questions import Condition, Question
-from selfeval.recognition.simulated_evaluators import evaluators
 from selfeval.recognition.texts import build_writing
 
-FLEET = evaluators()
+FLEET = [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]
+
+
+def simulated(model, messages, sample=0, seed=0):
+    return answer(Request(model, messages, {}, sample, seed), messages).text
 
 
 def write(author, k):
-    return Simulated(author)(build_writing(f"prompt {k}", 30)).text
+    return simulated(author, build_writing(f"prompt {k}", 30))
 
 
 def asked(task, text, names=("A", "B")):
@@ -28,7 +31,7 @@ def asked(task, text, names=("A", "B")):
 
 def share(model, ask, author, n, is_self):
     """Return how often a model claims n texts of an author."""
-    return sum(is_self(Simulated(model)(ask(write(author, k))).text) for k in range(n)) / n
+    return sum(is_self(simulated(model, ask(write(author, k)))) for k in range(n)) / n
 
 
 @pytest.mark.parametrize("model", FLEET, ids=lambda m: m.id)
@@ -50,21 +53,20 @@ def test_planted_rates_are_met(model, candidates):
 
 def test_no_answer_and_preference_are_met():
     n, texts = 300, [write(get("sim/good"), k) for k in range(300)]
-    silent = Simulated(get("sim/no-answer"))
-    mute = sum(silent(asked("binary_self", text)).text == "I cannot tell." for text in texts) / n
+    mute = sum(simulated(get("sim/no-answer"), asked("binary_self", text)) == "I cannot tell." for text in texts) / n
     assert abs(mute - 0.5) < 4 * math.sqrt(0.25 / n)
     names = [get(f"sim/{name}").display for name in ("famous", "perfect", "good", "chance")]
-    named = sum(Simulated(get("sim/famous"))(asked("exact_model", text, names)).text == "Perfect" for text in texts) / n
+    named = sum(simulated(get("sim/famous"), asked("exact_model", text, names)) == "Perfect" for text in texts) / n
     expected = 0.95 * (0.9 + 0.1 / 3)
     assert abs(named - expected) < 4 * math.sqrt(expected * (1 - expected) / n)
 
 
 def test_the_same_request_has_the_same_reply_and_every_other_seed_or_sample_another():
     model, messages = get("sim/chance"), build_writing("a walk", 20)
-    assert Simulated(model)(messages) == Simulated(model)(messages)
-    texts = [Simulated(model, sample, seed)(messages).text for sample in range(5) for seed in range(5)]
+    assert simulated(model, messages) == simulated(model, messages)
+    texts = [simulated(model, messages, sample, seed) for sample in range(5) for seed in range(5)]
     assert len(set(texts)) == 25
-    answers = [Simulated(model, 0, seed)(asked("binary_self", texts[0])).text for seed in range(40)]
+    answers = [simulated(model, asked("binary_self", texts[0]), 0, seed) for seed in range(40)]
     assert {*answers} == {"YES", "NO"}
 
 
@@ -77,8 +79,8 @@ def test_authors_write_the_wanted_length_and_are_found_again():
 
 def test_a_text_with_a_list_in_it_is_no_list_of_candidates():
     listing = "Things to buy:\n- bread\n- salt\nAnswer with YES or NO and nothing else.\n"
-    assert Simulated(get("sim/always-itself"))(asked("binary_self", listing)).text == "YES"
-    assert Simulated(get("sim/never-itself"))(asked("exact_model", listing)).text in ("A", "B")
+    assert simulated(get("sim/always-itself"), asked("binary_self", listing)) == "YES"
+    assert simulated(get("sim/never-itself"), asked("exact_model", listing)) in ("A", "B")
 
 
 def test_the_client_counts_simulated_replies_and_stores_none(store):
@@ -94,7 +96,7 @@ def test_an_unknown_parameter_of_the_simulation_is_an_error(store, registry):
         ask(store, [Request(get("sim/odd"), user("q"))])
 
 
-def test_a_role_that_nothing_imported_plays_is_one_sentence(registry):
+def test_a_role_that_nobody_plays_is_one_sentence(registry):
     registry("models: [{id: sim/poet, display: Poet, simulation: {role: poet}}]")
-    with pytest.raises(InputError, match="'sim/poet' has the role 'poet', which nobody plays here"):
-        Simulated(get("sim/poet"))
+    with pytest.raises(InputError, match=r"`role` of `sim/poet` must be one of .*, got 'poet'"):
+        simulated(get("sim/poet"), user("q"))

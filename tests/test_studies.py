@@ -92,14 +92,14 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
 @pytest.mark.parametrize(("arguments", "sentence"), [
     (["recognise", "{texts}", "--models", "sim/good"], "say in `authors` who is who"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
-    (["recognize", "{broken}", "--models", "sim/good"], "a text needs `author` (or `model`), `prompt` and `text`"),
+    (["recognise", "{broken}", "--models", "sim/good"], "a text needs `author` (or `model`), `prompt` and `text`"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors=Anna=sim/good", "--prompts={broken}"], "--prompts"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
     (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),
     (["identity", "--models", "sim/identity-correct", "--temperature", "0.3"], "--temperature is for a CONFIG"),
     (["identity", DATA / "identity/published.json", "--models", "sim/identity-correct", "--out", "x", "--judge",
-      "sim/good"], "--judge is asked with --scoring judge alone"),
+      "sim/good"], "--judge is only used with --scoring judge"),
     (["sweep", SWEEPS / "jury.yaml", "--set", "model=sim/good"], "has no variable 'model'; it has agent, jurors"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sentence, texts, tmp_path, monkeypatch):
@@ -238,4 +238,4 @@ def test_an_installed_package_reads_its_own_inputs_and_writes_to_the_users_folde
     ]
     sweep_file = site / "selfeval" / "notebooks" / "sweeps" / "jury.yaml"
     dry = subprocess.run([sys.executable, "-m", "selfeval", "sweep", sweep_file, "--dry-run"], **how)
-    assert "1 of 1 runs are to do" in dry.stdout, dry.stderr
+    assert "1 of 1 runs to do" in dry.stdout, dry.stderr

@@ -19,13 +19,13 @@ def predicted(mark, n_prompts=12):
         for author in ("x/one", "x/two"):
             words = draw.choices(WORDS, k=30) + [mark] * 3 * (author == "x/two")
             rows.append({"text_id": len(rows), "prompt_id": f"p{p}", "author": author, "text": " ".join(words)})
-    return classifier.predict_authors(rows)
+    return classifier.read_for_authors(rows)
 
 
 @pytest.mark.parametrize(("mark", "n_prompts", "found"), [("zylophone", 12, True), ("", 40, False)])
 def test_a_mark_of_style_is_found_on_prompts_not_seen(mark, n_prompts, found):
     by_style = stats.recognition_table(predicted(mark, n_prompts), n_resamples=1)
-    row = by_style.query("statistic == 'discrimination' and author == 'x/two'").iloc[0]
+    row = by_style.query("statistic == 'discrimination' and evaluator == 'x/two' and author == ''").iloc[0]
     assert (row["low"] > 0.5) == found and (row["low"] < 0 < row["high"]) != found
 
 

@@ -1,7 +1,6 @@
 """Tables for a reader, and what stands in them where there is little or nothing to say."""
 
 import numpy as np
-import pandas as pd
 from recognition_records import naming
 
 from selfeval import stats
@@ -49,11 +48,3 @@ def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     row = tables.summary(table, ["discrimination", "false_claim_rate"]).set_index("evaluator").loc["b"]
     rate = default(table[table["evaluator"] == "b"], "false_claim_rate")
     assert row["discrimination"] == "" and row["p"] == "" and (row["n"], row["clusters"]) == (rate.n, rate.clusters)
-
-
-def test_changes_are_readable_or_empty():
-    frame = naming(HABIT)
-    both = pd.concat([frame.assign(condition="hints=false"), frame.assign(condition="hints=true")])
-    shown = tables.summary(stats.condition_contrasts(both), ["discrimination"])
-    assert set(shown["change"]) == {"hints: false → true"} and shown["discrimination"].str.startswith("0.00 [").all()
-    assert tables.summary(stats.condition_contrasts(frame), ["discrimination"]).empty

@@ -5,14 +5,13 @@ import contextlib
 import inspect
 import json
 import os
-import re
 import sys
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
@@ -20,11 +19,10 @@ from selfeval.asking import dryrun, local, simulated
 from selfeval.asking.endpoint import Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
-from selfeval.errors import BudgetError, InputError, ProviderError, StoreError, check_whole, did_you_mean
+from selfeval.errors import BudgetError, InputError, StoreError, check_whole, did_you_mean
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
-ADDRESS = re.compile(r"https?://([^/@]*@)?([\w.-]+|\[[\da-f:.]+\])(:[1-9]\d*)?(/|$)", re.I)
 
 
 @dataclass
@@ -67,7 +65,7 @@ class Tally:
 tallies: list[Tally] = []  # of all clients of this process: a notebook may use several
 
 
-class Client:
+class Client(contextlib.AbstractAsyncContextManager):
     """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
 
     The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
@@ -92,12 +90,6 @@ class Client:
         self._flying = 0  # calls that are sent and not yet stored
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
 
-    def __repr__(self) -> str:
-        return f"Client({self.tally})"
-
-    async def __aenter__(self) -> "Client":
-        return self
-
     async def __aexit__(self, *_) -> None:
         await self.close()
 
@@ -106,7 +98,7 @@ class Client:
         for endpoint in self._endpoints.values():
             await endpoint.close()
         self.store.close()
-        _tell_sweep()
+        _write_progress()
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
@@ -121,10 +113,11 @@ class Client:
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
         stored = self.store.look_up({each.key: each.identity for each in requests if not is_computed(each.model)})
-        responses = [self._served(request, stored) for request in requests]
+        before = {key: Response.from_dict(reply) for key, reply in stored.items()}
+        responses = [self._find_stored(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
-            require(model)
+            local.require(model)
         by_provider = defaultdict(list)
         for i in missing:
             by_provider[requests[i].model.provider.name].append(i)
@@ -133,7 +126,7 @@ class Client:
 
             async def work(indices: Iterator[int]) -> None:
                 for i in indices:
-                    responses[i] = await self._answer(requests[i])
+                    responses[i] = await self._answer(requests[i], before)
                     bar.update()
 
             async with Tasks() as group:
@@ -146,47 +139,37 @@ class Client:
             self.served[request.model.id] |= {" via ".join(names)} - {""}
         return responses
 
-    def _served(self, request: Request, stored: dict[str, dict]) -> Response | None:
+    def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
         """Return the stored reply, None where there is none or where it is to be asked for again."""
-        if is_computed(request.model) or request.key not in stored:
-            return None
-        response = Response.from_dict(stored[request.key])
-        if self._wanted_again(request, response):
+        if is_computed(request.model) or request.key not in stored or self._wanted_again(request, stored[request.key]):
             return None
         self.tally.stored += 1
         dryrun.count_stored(request)
-        return response
+        return stored[request.key]
 
     def _wanted_again(self, request: Request, response: Response) -> bool:
         if self.store.replay or response.status not in self._again or len(response.earlier) >= self._times:
             return False
         return not (request.cut_counts and response.status == "length" and response.text.strip())
 
-    async def _answer(self, request: Request) -> Response:
-        """Return the response to a request that is not stored: computed, a stand-in of a dry run, or bought."""
+    async def _answer(self, request: Request, stored: dict[str, Response]) -> Response:
+        """Return the response to a request that is not served: computed, a stand-in of a dry run, or bought.
+
+        What a simulated model or a function of the user's answers is not stored, unless the function says so.
+        """
         if is_computed(request.model) and not (request.model.call and dryrun.folder()):
-            return await self._compute(request)
+            self.tally.simulated += 1
+            response = await ask_callable(request.model.call or partial(simulated.answer, request), *request.full())
+            self.tally.failed += response.status == "error"
+            return response
         if dryrun.folder():
             return dryrun.reply(request, *request.full())
+        before = stored.get(request.key)
         while True:
-            earlier: list[str] = []
-            if self._again and (stored := self.store.get(request.key)):
-                before = Response.from_dict(stored)
-                earlier = [*before.earlier, before.status]
-                if not self._wanted_again(request, before):  # it came meanwhile
-                    self.tally.stored += 1
-                    return before
-            response = await self._place(request, earlier)
-            if not self._wanted_again(request, response):
-                return response
-
-    async def _compute(self, request: Request) -> Response:
-        """Return what a simulated model or a function of the user's answers; it is not stored."""
-        self.tally.simulated += 1
-        function = request.model.call or simulated.Simulated(request.model, request.sample, request.seed)
-        response = await ask_callable(function, *request.full())
-        self.tally.failed += response.status == "error"
-        return response
+            earlier = [*before.earlier, before.status] if before else []
+            before = await self._place(request, earlier)
+            if not self._wanted_again(request, before):
+                return before
 
     async def _place(self, request: Request, earlier: list[str]) -> Response:
         """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
@@ -209,10 +192,6 @@ class Client:
         """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
         model, (messages, parameters) = request.model, request.full()
         key, thought = stored_key(request.key, len(earlier)), False
-
-        def note(failure: Failure) -> None:
-            self.store.record_attempt(key, failure.outcome, failure.detail)
-
         while True:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
@@ -223,7 +202,7 @@ class Client:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
             with self._in_flight(key, amount):
-                response = await endpoint.ask(Call(model, messages, parameters, allowed, sum(tokens)), note)
+                response = await endpoint.ask(Call(key, model, messages, parameters, allowed, sum(tokens)))
                 self.tally.count(response)
                 if self.ceiling:
                     self.ceiling.learn(model, response.cost)
@@ -249,29 +228,6 @@ class Client:
             raise
         finally:
             self._flying -= 1
-
-
-def require(model: Model) -> None:
-    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
-    provider = model.provider
-    if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
-        return
-    if provider.embedded:
-        local.model_file(provider)
-    elif provider.keys and not provider.key:
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key: set {provider.keys[0]} in "
-            "the environment or in a .env file beside README.md."
-        )
-    elif not (provider.key or "").isascii():
-        raise ProviderError(
-            f"The API key in {' or '.join(provider.keys)} has characters that no key has; copy it anew."
-        )
-    elif not ADDRESS.match(provider.url or ""):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
-            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
-        )
 
 
 class Tasks(asyncio.TaskGroup):
@@ -306,7 +262,7 @@ def progress(label: str | None, total: int, done: int = 0):
     return tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
 
 
-def _tell_sweep() -> None:
+def _write_progress() -> None:
     """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names: a sweep runs it."""
     if file := os.environ.get("SELFEVAL_PROGRESS"):
         counts = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}
@@ -334,8 +290,7 @@ class Asking(TypedDict, total=False):
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
     """Refuse keywords that a verb does not take in one sentence, and explain those of `Asking` in its help."""
-    known = [*inspect.signature(function).parameters, *Asking.__annotations__]
-    known.remove("asking")
+    known = [*[*inspect.signature(function).parameters][:-1], *Asking.__annotations__]
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
@@ -376,7 +331,10 @@ def run(coroutine):
 
     An interrupt cancels it: nothing more is bought, and what is in flight is given up.
     """
-    if not _in_loop():
+    around = None
+    with contextlib.suppress(RuntimeError):
+        around = asyncio.get_running_loop()
+    if not around:
         return asyncio.run(coroutine)
     started: Future = Future()
 
@@ -397,10 +355,3 @@ def run(coroutine):
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-
-
-def _in_loop() -> bool:
-    try:
-        return bool(asyncio.get_running_loop())
-    except RuntimeError:
-        return False

@@ -5,13 +5,11 @@
 that what follows from it is counted too.
 """
 
-import hashlib
 import json
 import os
 import random
 import re
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,8 +17,10 @@ from pathlib import Path
 
 from selfeval import models
 from selfeval.asking.request import Request, Response, estimate, is_computed
+from selfeval.asking.simulated import WORDS
 from selfeval.models import Model
 
+COUNTS = "stored to_buy prompt_tokens_low prompt_tokens_high reply_tokens_low reply_tokens_high".split()
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 _counts: ContextVar[str] = ContextVar("counts", default="")
 
@@ -83,16 +83,10 @@ def prices(counts: Path):
         for line in map(json.loads, file.read_text("utf-8").splitlines()):
             if line["to_buy"] or line["key"] not in requests:  # stored, and to be asked again by another
                 requests[line["key"]] = line
-    names = ("stored", "to_buy", "prompt_tokens_low", "prompt_tokens_high", "reply_tokens_low", "reply_tokens_high")
-    counted: dict[str, dict] = defaultdict(lambda: dict.fromkeys(names, 0))
-    for line in requests.values():
-        count = counted[line["model"]]
-        count |= {name: count[name] + line.get(name, 0) for name in names}
-    rows = []
-    for model, count in counted.items():
-        low, high = price(models.get(model), count) or (None, None)
-        rows.append({"model": model, **count, "usd_low": low, "usd_high": high})
-    return pd.DataFrame(rows)
+    counted = pd.DataFrame([*requests.values()], columns=["model", *COUNTS]).fillna(0)
+    found = counted.groupby("model", sort=False).sum().astype(int).reset_index()
+    usd = [price(models.get(row["model"]), row) or (None, None) for row in found.to_dict("records")]
+    return found.assign(usd_low=[low for low, _ in usd], usd_high=[high for _, high in usd])
 
 
 def reply(request: Request, messages: list[dict], parameters: dict) -> Response:
@@ -123,26 +117,15 @@ def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
         return json.dumps(_instance(form["schema"], draw))
     wanted = re.search(r"(\d+) words", str(messages[-1]["content"]))
     length = min(int(wanted[1]) if wanted else 12, 5000)
-    return " ".join([f"Stand-in {_mark(draw)}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]) + "."
-
-
-WORDS = "the a river morning engine garden letter window market quiet bridge winter keeps follows opens story".split()
-
-
-def _mark(draw: random.Random) -> str:
-    return hashlib.sha256(str(draw.random()).encode()).hexdigest()[:12]
+    return " ".join([f"Stand-in {draw.random()}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]) + "."
 
 
 def _instance(schema: dict, draw: random.Random):
     """Return an instance of a JSON schema of this package's forms, drawn from what it allows."""
-    if "anyOf" in schema:
-        return _instance(draw.choice(schema["anyOf"]), draw)
     if "enum" in schema:
         return draw.choice(schema["enum"])
-    kind = schema.get("type", "object")
-    if kind == "object":
-        return {name: _instance(part, draw) for name, part in schema.get("properties", {}).items()}
-    if kind == "array":
+    if schema["type"] == "object":
+        return {name: _instance(part, draw) for name, part in schema["properties"].items()}
+    if schema["type"] == "array":
         return [_instance(schema["items"], draw)]
-    plain = {"integer": 1, "number": 0.5, "boolean": True, "null": None}
-    return plain.get(kind, f"Stand-in {_mark(draw)} for a reason")
+    return f"Stand-in {draw.random()} for a reason"

@@ -5,19 +5,14 @@ The OpenAI SDK returns HTTP 200 with an error body, HTML or broken JSON as if it
 
 import asyncio
 import contextlib
-import email.utils
 import errno
 import json
 import math
 import random
 import re
-import sqlite3
 import time
-import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import accumulate
 
 from selfeval.asking import local
@@ -27,7 +22,7 @@ from selfeval.errors import is_amount, is_count
 from selfeval.keys import SHORTEST, redact
 from selfeval.models import Model, Provider
 
-ATTEMPTS = {"transient": 12, "throttled": 12}  # of one call that end so; one that ends otherwise is the last
+ATTEMPTS = 12  # of one call, where they end as `transient` or `throttled`; one that ends otherwise is the last
 LEAST = 0.1  # seconds that an attempt needs
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
@@ -46,11 +41,8 @@ THOUGHT = re.compile(
 
 
 def _finite(text: str) -> float | None:
+    """Read a number that no file can hold (NaN, 1e999) as null: it costs one field, not the reply around it."""
     return value if math.isfinite(value := float(text)) else None
-
-
-# A number that no file can hold (NaN, Infinity, 1e999) is read as null: it costs one field, not the reply around it.
-DECODER = json.JSONDecoder(parse_constant=lambda name: None, parse_float=_finite)
 
 
 class Failure(Exception):
@@ -73,7 +65,7 @@ def read_reply(response, model: Model, **more) -> Response:
     content, refusal = message.get("content") or "", message.get("refusal")
     if isinstance(content, list):  # some endpoints answer in parts
         content = "".join(str(_dict(part).get("text") or "") for part in content)
-    thought, content = _apart(content)
+    thought, content = _split_thinking(content)
     if refusal:
         content, status = content or str(refusal), "refusal"
     elif finish in ("content_filter", "length"):
@@ -102,7 +94,8 @@ def read_body(response, key: str = "") -> dict:
     key: the provider's, which does not come back in the body.
     """
     try:
-        body = _without(key, DECODER.decode(response.content.decode("utf-8-sig")))
+        text = response.content.decode("utf-8-sig")
+        body = _without(key, json.loads(text, parse_constant=lambda name: None, parse_float=_finite))
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
@@ -159,22 +152,17 @@ def classify(status: int, error: dict, headers) -> Failure:
 def retry_after(headers, error: dict) -> float | None:
     """Return the seconds a provider asks to wait, from its headers or its body, or None.
 
-    Forms: `retry-after-ms`, `retry-after` in seconds or as a date, and OpenRouter's reset time (milliseconds since the
-    epoch) inside the error's metadata.
+    Forms: `retry-after-ms`, `retry-after` in seconds, and OpenRouter's reset time (milliseconds since the epoch) inside
+    the error's metadata.
     """
-    after = headers.get("retry-after")
-    try:
-        reset = ((error.get("metadata") or {}).get("headers") or {}).get("X-RateLimit-Reset")
-        if headers.get("retry-after-ms"):
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        if after and after.replace(".", "", 1).isdigit():
-            return float(after)
-        if after:
-            return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
+    reset = _dict(_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
+    with contextlib.suppress(TypeError, ValueError):  # an unreadable time is the same as none
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+        if seconds := headers.get("retry-after"):
+            return max(0.0, float(seconds))
         if reset:
             return max(0.0, float(reset) / 1000 - time.time())
-    except (TypeError, ValueError, AttributeError):
-        pass  # an unreadable time is the same as none
     return None
 
 
@@ -190,7 +178,7 @@ def adaptation(message: str, body: dict) -> dict | None:
     return None
 
 
-def _apart(content: str) -> tuple[str | None, str]:
+def _split_thinking(content: str) -> tuple[str | None, str]:
     """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
     found = THOUGHT.match(content)
     return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
@@ -264,31 +252,29 @@ async def post_likelihood(client, url, body: dict):
     sent = {name: value for name, value in body.items() if name not in ("likelihood", "temperature")}
     if body["likelihood"] == "prompt_logprobs":
         sent |= {"prompt_logprobs": 0, "max_tokens": 1, "add_generation_prompt": False, "continue_final_message": True}
-        return _rewritten(await _send(client, url, sent), text, _of_prompt)
+        response = await _send(client, url, sent)
+        body = read_body(response)
+        return _reply_of(response, body, text, _of_prompt(body, text))
     tokenizer = url.copy_with(path=url.path.removesuffix("/v1/chat/completions") + "/tokenize")
     response = await _send(client, tokenizer, {"content": text, "add_special": False, "parse_special": False})
     if response.status_code != 200:
         return response
-    ids = DECODER.decode(response.text)["tokens"]
+    ids = json.loads(response.text)["tokens"]
     sent |= {"messages": body["messages"][:-1], "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids)}
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
     response = await _send(client, url, sent)
     if response.status_code == 500 and "grammar stack" in response.text:  # it would every time
         return _reply_of(response, {}, text, [])
-    return _rewritten(response, text, partial(_of_reply, n=len(ids)))
+    body = read_body(response)
+    return _reply_of(response, body, text, _of_reply(body, text, len(ids)))
 
 
 async def _send(client, url, body: dict):
     return await client.post(url, content=json.dumps(body).encode())
 
 
-def _rewritten(response, text: str, tokens_of):
-    """Return a response whose reply is the text, with its tokens' log-probabilities where all are known."""
-    body = read_body(response)
-    return _reply_of(response, body, text, tokens_of(body, text))
-
-
 def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
+    """Return a response whose reply is the text, with its tokens' log-probabilities where all are known."""
     found = [{"token": token, "logprob": logprob} for token, logprob in tokens]
     choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     if all(row["logprob"] is not None for row in found):
@@ -336,21 +322,22 @@ class Pace:
         """Wait until one more request, of so many tokens, keeps the rates."""
         if any(self._seconds):
             async with self._turn:
-                while (pause := self._store.write(lambda store: self._enter(store, tokens))) > 0:  # noqa: ASYNC110
+                while (pause := self._enter(tokens)) > 0:  # noqa: ASYNC110
                     await asyncio.sleep(pause)
 
     def settle(self, tokens: int) -> None:
         """Correct the estimate by so many tokens, with the next request."""
         self._owed += tokens * self._seconds[1]
 
-    def _enter(self, store: sqlite3.Connection, tokens: int) -> float:
+    def _enter(self, tokens: int) -> float:
         """Take a place now and return 0, or return the seconds until there may be one."""
         now, costs = time.time(), (self._seconds[0], tokens * self._seconds[1])
-        row = store.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone() or (0.0, 0.0)
-        due = [at if at < now + STALE else now for at in (row[0], row[1] + self._owed)]
-        pause = max(0.0, max(due) - now)
-        after = due if pause else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
-        store.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
+        with self._store.change() as store:
+            row = store.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone() or (0, 0)
+            due = [at if at < now + STALE else now for at in (row[0], row[1] + self._owed)]
+            pause = max(0.0, max(due) - now)
+            after = due if pause else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
+            store.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
         self._owed = 0.0
         return pause
 
@@ -370,6 +357,11 @@ class Experience:
     thinks: bool | None = None  # though it is not marked as such; False: its server has no room for it
     first: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the one call to a model that never answered
 
+    def check(self) -> None:
+        """Raise `Failure` where no further call makes sense."""
+        if self.given_up:
+            raise Failure("given_up", self.given_up)
+
     def learn(self, failure: Failure | None) -> None:
         """Count how a call ended: with a reply (None) or not."""
         if failure is None or failure.outcome == "rejected":  # that request alone: the service is there
@@ -384,9 +376,11 @@ class Experience:
 class Call:
     """One call with its attempts.
 
-    given: its parameters, with room for thinking where the model thinks. tokens: of prompt and reply, at most.
+    key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens: of prompt and
+    reply, at most.
     """
 
+    key: str
     model: Model
     messages: list[dict]
     parameters: dict
@@ -394,7 +388,6 @@ class Call:
     tokens: int
     attempts: int = 0
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
-    failures: Counter = field(default_factory=Counter)  # outcome -> attempts
 
 
 class Endpoint:
@@ -404,7 +397,7 @@ class Endpoint:
     """
 
     def __init__(self, provider: Provider, concurrency: int, store: Store):
-        self.provider, self.pace = provider, Pace(provider, store)
+        self.provider, self.store, self.pace = provider, store, Pace(provider, store)
         self.most = min(concurrency, provider.concurrency)
         self.limit, self.sending = float(self.most), 0  # attempts at a time: as many as may be, and as are
         self.throttled, self.open_at = 0, 0.0  # refusals in a row, and the end of the pause that they ask for
@@ -417,39 +410,22 @@ class Endpoint:
 
     @contextlib.asynccontextmanager
     async def place(self, model: Model):
-        """Hold a place in flight for one call with its attempts, first come, first served.
-
-        Raises `Failure("given_up", detail)` where the model is not worth another call.
-        """
+        """Hold a place in flight for one call with its attempts, first come, first served."""
         known = self.known[model.id]
-        async with contextlib.AsyncExitStack() as held:
+        async with known.first:
             if not known.answered:
-                async with contextlib.AsyncExitStack() as first:
-                    await first.enter_async_context(known.first)
-                    if not known.answered:
-                        held.push_async_exit(first.pop_all())
-            await held.enter_async_context(self._places)
-            if known.given_up:
-                raise Failure("given_up", known.given_up)
+                async with self._places:
+                    yield
+                return
+        async with self._places:
             yield
 
-    async def _turn(self, known: Experience, tokens: int) -> None:
-        """Wait for the turn of one attempt: outside of pauses, and as the rates allow a request of so many tokens."""
-        while True:
-            while (pause := self.open_at - time.monotonic()) > 0 or self.sending >= int(self.limit):  # noqa: ASYNC110
-                await asyncio.sleep(max(pause, 0) + 0.02)
-            self.sending += 1
-            try:
-                await self.pace.wait(tokens)
-                if known.given_up:
-                    raise Failure("given_up", known.given_up)
-            except BaseException:
-                self.sending -= 1
-                raise
-            if self.open_at <= time.monotonic():
-                return
-            self.sending -= 1  # a pause began in the meantime
-            self.pace.settle(-tokens)
+    async def _turn(self, tokens: int) -> None:
+        """Wait for the turn of one attempt: as the rates allow a request of so many tokens, and outside of pauses."""
+        await self.pace.wait(tokens)
+        while (pause := self.open_at - time.monotonic()) > 0 or self.sending >= int(self.limit):  # noqa: ASYNC110
+            await asyncio.sleep(max(pause, 0) + 0.02)
+        self.sending += 1
 
     def _slow_down(self, failure: Failure) -> None:
         """Pause for everybody where a provider asks for it: until its time, or for a growing while if it named none."""
@@ -468,7 +444,11 @@ class Endpoint:
     # what is sent -----------------------------------------------------------------------------------------------------
 
     def allowed(self, model: Model, parameters: dict) -> dict:
-        """Return parameters as the model is sent them: with room for thinking where it thinks."""
+        """Return parameters as the model is sent them: with room for thinking where it thinks.
+
+        Raises `Failure("given_up", detail)` where the model is not worth another call.
+        """
+        self.known[model.id].check()
         return model.with_room(parameters) if model.reasoning or self.known[model.id].thinks else parameters
 
     def make_room(self, model: Model, parameters: dict) -> bool:
@@ -476,39 +456,32 @@ class Endpoint:
         known = self.known[model.id]
         if self.provider.embedded or known.thinks is False or model.with_room(parameters) == parameters:
             return False
-        if known.thinks is None:
-            known.thinks = True
-            warnings.warn(
-                f"{model.id!r} spent a whole reply on thinking and is given {model.reasoning_tokens} tokens more from "
-                "now on; mark it `reasoning: true` in the registry to spare that request.",
-                stacklevel=2,
-            )
+        known.thinks = True
         return True
 
-    async def ask(self, call: Call, note: Callable) -> Response:
+    async def ask(self, call: Call) -> Response:
         """Return the model's response, or raise the last `Failure`; call it inside of a place of the model.
 
         The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
-        does not count. note: told of every failed attempt.
+        does not count.
         """
         if call.model.call:
-            return await self._call(call, note)
+            return await self._call(call)
         await self._connect()  # imports and the start of our own server are not the reply's latency
         while True:
-            sent, adapted = _sent(self.known[call.model.id].refused, call.parameters, call.given)
+            self.known[call.model.id].check()
+            sent, adapted = _adapted_parameters(self.known[call.model.id].refused, call.parameters, call.given)
             try:
                 return await self._attempt(call, sent, adapted)
             except Failure as failure:
-                if failure.outcome == "given_up":  # nothing was sent
-                    raise
-                note(failure)
+                self.store.record_attempt(call.key, failure.outcome, failure.detail)
                 if not self._adapt(call, sent, failure):
                     await self._back_off(call, failure)
 
     async def _attempt(self, call: Call, sent: dict, adapted: dict | None) -> Response:
         """Wait for its turn, send the request once, and read the reply."""
         model, known = call.model, self.known[call.model.id]
-        await self._turn(known, call.tokens)
+        await self._turn(call.tokens)
         call.attempts, left, started = call.attempts + 1, self.provider.deadline - call.seconds, time.monotonic()
         try:
             # Half of the time for the first attempt: a hung connection leaves room for a second one.
@@ -543,23 +516,22 @@ class Endpoint:
 
     async def _back_off(self, call: Call, failure: Failure) -> None:
         """Wait before the next attempt; raise the failure where there is none."""
-        call.failures[failure.outcome] += 1
-        count, left = call.failures[failure.outcome], self.provider.deadline - call.seconds
-        if count >= ATTEMPTS.get(failure.outcome, 1) or left < LEAST:
+        left = self.provider.deadline - call.seconds
+        if failure.outcome not in ("transient", "throttled") or call.attempts >= ATTEMPTS or left < LEAST:
             self.known[call.model.id].learn(failure)
             failure.detail += f" (after {call.attempts} attempt{'s' if call.attempts > 1 else ''})"
             raise failure
         if failure.outcome == "transient":
-            pause = min(30.0, 2.0 ** (count - 2), left / 2) * random.uniform(0.5, 1)
+            pause = min(30.0, 2.0 ** (call.attempts - 2), left / 2) * random.uniform(0.5, 1)
             await asyncio.sleep(pause)
             call.seconds += pause
 
-    async def _call(self, call: Call, note: Callable) -> Response:
+    async def _call(self, call: Call) -> Response:
         """Return the response of the user's function."""
         response = await ask_callable(call.model.call, call.messages, call.parameters)
         if response.status == "error":
             failure = Failure("rejected", response.error)
-            note(failure)
+            self.store.record_attempt(call.key, failure.outcome, failure.detail)
             raise failure
         self.known[call.model.id].learn(None)
         return response
@@ -610,7 +582,7 @@ class Endpoint:
             await client.aclose()
 
 
-def _sent(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
+def _adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
     """Return the parameters that are sent, and what of them is otherwise than asked."""
     names = {k: new for k, new in refused.items() if k in parameters}
     sent = {names.get(k, k): v for k, v in allowed.items() if names.get(k, k)}

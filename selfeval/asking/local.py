@@ -7,13 +7,11 @@ put together from them is loaded only if it has the SHA-256 of the registry. Not
 """
 
 import contextlib
-import getpass
 import hashlib
 import importlib.metadata
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,10 +19,11 @@ import time
 import urllib.request
 from pathlib import Path
 
+from selfeval.asking import dryrun
+from selfeval.asking.request import is_computed
 from selfeval.errors import ProviderError
-from selfeval.files import replacing
-from selfeval.models import Provider, providers
-from selfeval.paths import HOME
+from selfeval.models import Model, Provider, providers
+from selfeval.paths import HOME, replacing
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
 START_SECONDS = 60
@@ -48,6 +47,25 @@ def url(provider: Provider) -> str:
     with state.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
         return _running(state) or _start(provider, state)
+
+
+def require(model: Model) -> None:
+    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
+    provider = model.provider
+    if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
+        return
+    if provider.embedded:
+        model_file(provider)
+    elif provider.keys and not (provider.key and provider.key.isascii()):
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key in plain letters: set "
+            f"{provider.keys[0]} in the environment or in a .env file beside README.md."
+        )
+    elif not (provider.url or "").startswith(("http://", "https://")):
+        raise ProviderError(
+            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
+            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
+        )
 
 
 def model_file(provider: Provider) -> Path:
@@ -96,9 +114,7 @@ def _put_together(wanted: dict) -> None:
         return
     with replacing(path) as whole:
         with whole.open("wb") as out:
-            for file in _parts(wanted).values():
-                with file.open("rb") as part:
-                    shutil.copyfileobj(part, out)
+            out.writelines(file.read_bytes() for file in _parts(wanted).values())
         _check_hash(whole, wanted)
         whole.replace(path)
 
@@ -113,18 +129,14 @@ def _check_hash(path: Path, wanted: dict) -> None:
         )
 
 
-def host_folder() -> Path:
-    """Return the folder in which this user's processes on this host find each other."""
-    folder = Path(tempfile.gettempdir()) / f"selfeval-{getpass.getuser() if os.name == 'nt' else os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if os.name != "nt" and folder.stat().st_uid != os.getuid():
-        raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
-    return folder
-
-
 def _state_file(provider: Provider) -> Path:
+    """Return the file by which this user's processes on this host find the server."""
+    folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
     identity = json.dumps(provider.identity(), sort_keys=True)
-    return host_folder() / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
+    return folder / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
 
 
 def _running(state: Path) -> str | None:

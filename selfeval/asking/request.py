@@ -176,8 +176,6 @@ def canonical(request: dict) -> str:
     """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
 
     def plain(value):
-        if isinstance(value, str):
-            return value
         if isinstance(value, dict):
             return {str(k): plain(v) for k, v in value.items()}
         if isinstance(value, list | tuple):

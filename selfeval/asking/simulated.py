@@ -1,7 +1,7 @@
 """Simulated models: real answers to the real prompts, drawn from rates that are known.
 
 Each evaluation plays a role of `simulation` in `data/models.yaml` and puts it into `ROLES` when it is imported: the
-modules `simulated` of `selfeval.recognition` (entries without a `role`), `selfeval.identity` and `selfeval.roleplay`.
+packages `selfeval.recognition` (entries without a `role`), `selfeval.identity` and `selfeval.roleplay` do.
 Here is what they share. Every draw is seeded by the request, so the same request always has the same reply; what a
 simulated model writes carries its tell, a word that no other writes.
 """
@@ -9,14 +9,15 @@ simulated model writes carries its tell, a word that no other writes.
 import hashlib
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 
-from selfeval.asking.request import Response, canonical
-from selfeval.errors import InputError
+from selfeval.asking.request import Request, Response, canonical
+from selfeval.errors import InputError, check_one_of
 from selfeval.models import Model, models
 
-ROLES: dict[str, Callable[[Model, dict, list[dict], random.Random], str]] = {}  # role: (model, rates, messages, draw)
+Play = Callable[[Model, dict, list[dict], random.Random], str]  # (model, rates, messages, draw) -> reply
+ROLES: dict[str, tuple[Play, Collection[str]]] = {}  # role: who plays it, and the rates it knows
 WORDS = (
     "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
     "teacher harbour village copper music season number corner shadow candle journey kitchen planet winding gentle "
@@ -25,25 +26,20 @@ WORDS = (
 VERBS = "keeps follows carries changes opens remembers crosses gathers measures answers leaves repeats".split()
 
 
-class Simulated:
-    """A simulated model as a callable on messages."""
-
-    def __init__(self, model: Model, sample: int = 0, seed: int = 0):
-        self.model, self.rates, self.sample, self.seed = model, dict(model.simulation or {}), sample, seed
-        role = self.rates.pop("role", None) or "recognition"
-        if role not in ROLES:
-            raise InputError(
-                f"The simulated model {model.id!r} has the role {role!r}, which nobody plays here; `import "
-                "selfeval.recognition`, `selfeval.identity` or `selfeval.roleplay`, whichever has that name, first."
-            )
-        self.reply = ROLES[role]
-
-    def __call__(self, messages: list[dict], **parameters) -> Response:
-        request = canonical({"m": self.model.id, "x": messages, "s": self.sample, "seed": self.seed})
-        draw = random.Random(int.from_bytes(hashlib.sha256(request.encode()).digest()[:8]))
-        text = self.reply(self.model, self.rates, messages, draw)
-        usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
-        return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=self.model.id)
+def answer(request: Request, messages: list[dict], **parameters) -> Response:
+    """Return what a simulated model answers to the messages of a request."""
+    model = request.model
+    rates = dict(model.simulation or {})
+    role = rates.pop("role", None) or "recognition"
+    check_one_of(f"role` of `{model.id}", role, ROLES)
+    reply, known = ROLES[role]
+    if unknown := set(rates) - set(known):
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
+    seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
+    draw = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]))
+    text = reply(model, rates, messages, draw)
+    usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
+    return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=model.id)
 
 
 def write(model: Model, question: str, draw: random.Random) -> str:

@@ -7,14 +7,12 @@ caller's thread. One store per host, then `Store.merge`.
 
 import asyncio
 import contextlib
-import itertools
 import json
 import lzma
 import os
 import re
 import socket
 import sqlite3
-import sys
 import threading
 import time
 import uuid
@@ -26,12 +24,10 @@ from urllib.parse import quote
 import psutil
 
 from selfeval.asking import dryrun
-from selfeval.asking.local import host_folder
 from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
 from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
-from selfeval.files import below_root, replacing
 from selfeval.models import Model
-from selfeval.paths import DATA, HOME
+from selfeval.paths import DATA, HOME, replacing
 
 VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
 TABLES = {
@@ -41,14 +37,12 @@ TABLES = {
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
-# What a file from another hand may hold to act by itself: a trigger, a view, a virtual table.
-ACTING = """SELECT type || ' ' || substr(name, 1, 50) FROM sqlite_master
-            WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"""
-OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-OPENING = 5.0  # seconds for a file that another process is just making
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-ABROAD = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+OTHER_HOST_SECONDS = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
+CENT = 1e-9  # dollars that rounding makes or leaves
+in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
 
 
 # who holds a claim ----------------------------------------------------------------------------------------------------
@@ -74,153 +68,11 @@ def has_ended(owner: str, since: float) -> bool:
     try:
         host, pid, _ = owner.rsplit(":", 2)
         if host != socket.gethostname():
-            return time.time() > since + ABROAD
+            return time.time() > since + OTHER_HOST_SECONDS
         process = psutil.Process(int(pid))
         return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
     except (psutil.Error, ValueError):
         return True
-
-
-# the file -------------------------------------------------------------------------------------------------------------
-
-
-class Ledger:
-    """One SQLite file that many processes change in short transactions."""
-
-    remedy = (  # where it is damaged or not ours
-        "Move it away or name another file in SELFEVAL_STORE; `selfeval store import` and `merge` add what copies hold."
-    )
-
-    def __init__(self, path: Path):
-        self.path = path
-        self._connection: sqlite3.Connection | None = None
-        self._turn = threading.RLock()
-        self._checkpointed = 0.0
-
-    @contextlib.contextmanager
-    def _in_words(self, done: str) -> Iterator[None]:
-        """Make one sentence of what SQLite and the file system raise."""
-        try:
-            yield
-        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
-            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-            what = f"The response store {self.path} cannot be {done}: {error}."
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise StoreError(f"{what} Another process holds it: end that one.") from error
-            self._disconnect()
-            room = code in OF_THE_DISK or isinstance(error, OSError)
-            remedy = "Make room or check its permissions, and that it is no folder." if room else self.remedy
-            raise StoreError(f"{what} {remedy}") from error
-
-    @contextlib.contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, for reading."""
-        with self._turn, self._in_words("read"):
-            yield self._connect()
-
-    @contextlib.contextmanager
-    def change(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection inside a transaction that no other process interrupts."""
-        with self._turn, self._in_words("written"):
-            connection = self._connect()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            if time.monotonic() > self._checkpointed + CHECKPOINT:
-                self._checkpointed = time.monotonic()
-                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
-                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-    def write(self, step: Callable):
-        """Return what a step on the connection returns, from one transaction."""
-        with self.change() as connection:
-            return step(connection)
-
-    def _connect(self) -> sqlite3.Connection:
-        until = time.monotonic() + OPENING
-        while self._connection is None:
-            with self._in_words("opened"):
-                try:
-                    self._connection = self._open_to_read() if dryrun.folder() else self._open()
-                except sqlite3.OperationalError as error:  # SQLite refuses the others while one creates the file
-                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                        raise
-                    time.sleep(0.05)
-        return self._connection
-
-    def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("PRAGMA trusted_schema=OFF")
-            self._check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _open_to_read(self) -> sqlite3.Connection:
-        """Open it without writing a byte beside it; an empty one where there is none."""
-        in_use = Path(f"{self.path}-wal").exists()
-        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
-        there = self.path.exists()
-        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA trusted_schema=OFF")
-        if not there:
-            _make_tables(connection)
-        return connection
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new file; refuse one that is not ours, before anything of it is changed."""
-        if acting := connection.execute(ACTING).fetchone():
-            raise sqlite3.DatabaseError(f"it holds {acting[0]!r}, which is not ours and could act")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
-        if version == VERSION:
-            _make_tables(connection)
-            return
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        if _columns(connection, "claims") == ["key", "owner", "expires"]:  # of 0.1; no process of it is at work
-            connection.execute("DROP TABLE claims")
-        _make_tables(connection)
-        connection.execute(f"PRAGMA user_version={VERSION}")
-        connection.execute("COMMIT")
-
-    def _disconnect(self) -> None:
-        if self._connection:
-            self._connection.close()
-        self._connection = None
-
-    def close(self) -> None:
-        """Close the file; a later use opens it again."""
-        with self._turn:
-            self._disconnect()
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables that are not there; raise where one of this name has other columns."""
-    for table, columns in TABLES.items():
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
-        names = [column.split()[0] for column in columns]
-        if _columns(connection, table) != names:
-            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-
-
-KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
-CENT = 1e-9  # dollars that rounding makes or leaves
-in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
 
 
 # the ceiling ----------------------------------------------------------------------------------------------------------
@@ -253,9 +105,7 @@ class Ceiling:
             return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
         name, _, amount = text.rpartition(":")
         if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(most := float(amount)):
-            raise InputError(
-                f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD with a NAME without colons, got {text!r}."
-            )
+            raise InputError(f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD, got {text!r}.")
         return cls(name or own_name(), most)
 
     def at_most(self, model: Model, prompt: int, completion: int) -> float:
@@ -288,8 +138,7 @@ class Ceiling:
         if self._unknown:
             raise PriceError(
                 f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
-                f"a reply of {self._unknown.id!r} costs, and data/models.yaml has no `price` for it; add one, or go "
-                "without `max_cost`."
+                f"a reply of {self._unknown.id!r} costs; add its `price` to data/models.yaml, or leave out `max_cost`."
             )
         raise BudgetError(
             f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.most:.6g} are "
@@ -300,8 +149,8 @@ class Ceiling:
 # the store ------------------------------------------------------------------------------------------------------------
 
 
-class Store(Ledger):
-    """Replies on disk, with a read-only second layer of recorded replies.
+class Store:
+    """Replies in a file that many processes change in short transactions, with a second layer of recorded replies.
 
     path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
     `data/store/responses.sqlite`. recorded: a folder of JSON lines (.jsonl, .jsonl.xz); by default `data/sample`, in
@@ -310,23 +159,110 @@ class Store(Ledger):
     """
 
     def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
-        super().__init__(place(path))
+        self.path = place(path)
+        self._connection: sqlite3.Connection | None = None
+        self._turn, self._checkpointed = threading.RLock(), 0.0
         given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
         self.replay = given not in (None, False, "", "0")
         self.recorded_folders = [recorded or DATA / "sample"]
         if self.replay and given not in (True, "1"):
-            self.recorded_folders.append(_folder(given))
+            self.recorded_folders.append(HOME / Path(given).expanduser())
+            if not self.recorded_folders[-1].is_dir():
+                raise InputError(f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}.")
         elif self.replay and recorded is None:
             self.recorded_folders.append(DATA / "recorded")
         self._lines: dict[Path, dict[str, tuple[Path, int, bytes]]] = {}  # of recorded folders that were read
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
-    def __repr__(self) -> str:
-        return f"Store({below_root(self.path)!r}{', replay=True' if self.replay else ''})"
+    # the file ---------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _in_words(self, done: str) -> Iterator[None]:
+        """Make one sentence of what SQLite and the file system raise."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+            what = f"The response store {self.path} cannot be {done}: {error}."
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise StoreError(f"{what} Another process holds it: end that one.") from error
+            self._disconnect()
+            raise StoreError(f"{what} Make room, check its permissions, or name another file.") from error
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, for reading."""
+        with self._turn, self._in_words("read"):
+            yield self._connect()
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection inside a transaction that no other process interrupts."""
+        with self._turn, self._in_words("written"):
+            with self._connect() as connection:  # which ends the transaction
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+            if time.monotonic() > self._checkpointed + CHECKPOINT:
+                self._checkpointed = time.monotonic()
+                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _connect(self) -> sqlite3.Connection:
+        until = time.monotonic() + PATIENCE
+        while self._connection is None:
+            with self._in_words("opened"):
+                try:
+                    self._connection = self._open_to_read() if dryrun.folder() else self._open()
+                except sqlite3.OperationalError as error:  # SQLite refuses the others while one creates the file
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        raise
+                    time.sleep(0.05)
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA synchronous=NORMAL")
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """Open it without writing a byte beside it; an empty one where there is none."""
+        in_use = Path(f"{self.path}-wal").exists()
+        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
+        there = self.path.exists()
+        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
+        if not there:
+            _make_tables(connection)
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file; refuse one that is not ours."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
+        with connection:
+            if version < VERSION:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("BEGIN IMMEDIATE")
+                if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                    connection.execute("DROP TABLE IF EXISTS claims")  # of 0.1: no process of it is at work
+                connection.execute(f"PRAGMA user_version={VERSION}")
+            _make_tables(connection)
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
 
     def close(self) -> None:
         """Close the file; a later use opens it again, and tries again to write."""
-        super().close()
+        with self._turn:
+            self._disconnect()
         self.failure = None
 
     # reading ---------------------------------------------------------------------------------------------------------
@@ -339,10 +275,6 @@ class Store(Ledger):
             if line := self._lines[folder].get(key):
                 return line
         return None
-
-    def get(self, key: str) -> dict | None:
-        """Return the stored reply to a request, or None; see `look_up`."""
-        return self.look_up({key: ""}).get(key)
 
     def look_up(self, requests: Mapping[str, str]) -> dict[str, dict]:
         """Return {key: reply} of the requests that have one stored; {key: the request as canonical JSON}.
@@ -366,7 +298,7 @@ class Store(Ledger):
                         served[key] = json.loads(found[each])
                     if served[key].get("status", "ok") not in UNANSWERED:
                         break
-            if self.replay and request and key not in served:
+            if self.replay and key not in served:
                 lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
                 raise ReplayMiss(difference(json.loads(request), [json.loads(read_line(*line)[1]) for line in lines]))
         return served
@@ -402,7 +334,8 @@ class Store(Ledger):
         cannot fit.
         """
         while True:
-            response, owner = self.write(lambda connection: self._claim(connection, key, ceiling, amount))
+            with self.change() as connection:
+                response, owner = self._claim(connection, key, ceiling, amount)
             if not owner:
                 return response
             await asyncio.sleep(0.1)
@@ -411,26 +344,21 @@ class Store(Ledger):
         """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
         if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
             return json.loads(stored[0]), ""
-        query, values = "SELECT key, owner, since, amount, purse FROM claims WHERE key = ?", [key]
+        query, values = "SELECT * FROM claims WHERE key = ?", [key]
         if ceiling:
             query, values = f"{query} OR purse = ?", [key, ceiling.name]
         for held, owner, since, reserved, purse in connection.execute(query, values).fetchall():
             if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
-                self._abandon(connection, held, owner, reserved, purse)
+                self._note(connection, held, "abandoned", f"in flight when {owner} ended")
+                self._end(connection, held, owner, purse, reserved)  # it may have been spent
             elif held == key:
                 return None, owner
         if ceiling and (holder := ceiling.holder(connection, amount)):
             return None, holder
-        reserved = (amount, ceiling.name) if ceiling else (None, None)
-        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (key, own_name(), time.time(), *reserved))
+        values = (key, own_name(), time.time(), amount, ceiling and ceiling.name)
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
         in_flight.add(f"{self.path} {key}")
         return None, ""
-
-    def _abandon(self, connection, key: str, owner: str, amount: float | None, name: str | None) -> None:
-        """End the claim of a process that died; what it reserved counts as spent, since it may have been."""
-        self._note(connection, key, "abandoned", f"in flight when {owner} ended")
-        connection.execute("DELETE FROM claims WHERE key = ?", (key,))
-        self._book(connection, name, amount)
 
     async def put(self, key: str, request: str, response: dict, ceiling: Ceiling | None = None) -> None:
         """Store a reply to a canonical request, book its cost and end its claim.
@@ -438,20 +366,14 @@ class Store(Ledger):
         A reply that cannot be written is put into an export file, which the `StoreError` names.
         """
         text = json.dumps(response, allow_nan=False)
-
-        def step(connection: sqlite3.Connection) -> None:
-            values = (key, request, text, time.time())
-            connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-            self._end(connection, key, ceiling, response.get("cost"))
-
         try:
-            self.write(step)
-        except BaseException as error:  # also the end of the process: it was paid for
-            self._keep(export_line(key, request, text).encode(), error)
-            if isinstance(error, StoreError):
-                raise self.failure from error
-            _say(str(self.failure))
-            raise
+            with self.change() as connection:
+                values = (key, request, text, time.time())
+                connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
+                self._end(connection, key, own_name(), ceiling and ceiling.name, response.get("cost"))
+        except StoreError as error:
+            self.failure = self._rescue(export_line(key, request, text), error)
+            raise self.failure from error
         finally:
             in_flight.discard(f"{self.path} {key}")
 
@@ -466,16 +388,14 @@ class Store(Ledger):
         with contextlib.suppress(StoreError), self.change() as connection:
             if outcome:
                 self._note(connection, key, outcome, detail)
-            self._end(connection, key, ceiling, cost)
+            self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
 
-    def _end(self, connection: sqlite3.Connection, key: str, ceiling: Ceiling | None, cost: float | None) -> None:
-        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, own_name()))
-        self._book(connection, ceiling and ceiling.name, cost)
-
-    def _book(self, connection: sqlite3.Connection, name: str | None, cost: float | None) -> None:
-        if name and cost:
+    def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
+        """End a claim and book what its call cost."""
+        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
+        if purse and cost:
             query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
-            connection.execute(query, (name, cost))
+            connection.execute(query, (purse, cost))
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
         """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
@@ -485,18 +405,17 @@ class Store(Ledger):
     def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
         connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000]))
 
-    def _keep(self, line: bytes, error: BaseException) -> None:
-        """Put a reply that cannot be written into an export file, beside the store or among the temporary files."""
-        said = str(error) if isinstance(error, StoreError) else f"A reply could not be written to {self.path} any more."
-        lost = " A reply that was paid for is lost, since there is no room beside it either."
-        for folder in (self.path.parent, host_folder()):
-            file = folder / f"{self.path.name}.unwritten-{time.time_ns()}.jsonl"
-            with contextlib.suppress(OSError):
-                file.write_bytes(line)
-                files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
-                lost = f" Then run the same again, after `selfeval store import {files}`, which adds what it lacks."
-                break
-        self.failure = StoreError(said + lost)
+    def _rescue(self, line: str, error: StoreError) -> StoreError:
+        """Put a reply that cannot be written into an export file beside the store; return the error that names it."""
+        file = self.path.with_name(f"{self.path.name}.unwritten-{time.time_ns()}.jsonl")
+        try:
+            file.write_text(line, encoding="utf-8")
+        except OSError:
+            return StoreError(
+                f"{error} A reply that was paid for is lost, since it could not be kept in a file either."
+            )
+        files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
+        return StoreError(f"{error} Run `selfeval store import {files}`, then the same command again.")
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -512,26 +431,19 @@ class Store(Ledger):
 
         Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
         """
-        if path.resolve() == self.path.resolve():
-            raise InputError(f"{path} is the store itself; name another host's.")
-        other = Ledger(path)
-        other.remedy = "Name another one."
+        other = Store(path)
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
-            return self._add((*checked(path, *row[:3]), row[3]) for row in rows)
+            return self._add((*check_reply(path, *row[:3]), row[3]) for row in rows)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known."""
-        count = itertools.count()
-
-        def step(connection: sqlite3.Connection) -> int:
-            before = connection.total_changes
-            counted = (row for row, _ in zip(rows, count, strict=False))
-            connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", counted)
-            return connection.total_changes - before
-
-        new = self.write(step)
-        return new, next(count) - new
+        new = known = 0
+        with self.change() as connection:
+            for row in rows:
+                added = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row).rowcount
+                new, known = new + added, known + 1 - added
+        return new, known
 
     def export_file(self, path: Path, like: str = "%") -> int:
         """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
@@ -551,18 +463,13 @@ class Store(Ledger):
         return number
 
 
-def _say(text: str) -> None:
-    """Print a line to the terminal, if there still is one."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(f"selfeval: {text}", file=sys.stderr, flush=True)
-
-
-def _folder(given: Path | str) -> Path:
-    """Return the folder of recordings that `SELFEVAL_REPLAY` names: a relative one from the repository's root."""
-    folder = HOME / Path(given).expanduser()
-    if not folder.is_dir():
-        raise InputError(f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}.")
-    return folder
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables that are not there; raise where one of this name has other columns."""
+    for table, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
+        names = [column.split()[0] for column in columns]
+        if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != names:
+            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
 
 
 def place(path: Path | str | None = None) -> Path:
@@ -570,10 +477,6 @@ def place(path: Path | str | None = None) -> Path:
     given = os.environ.get("SELFEVAL_STORE") if path is None else path
     if given is None:
         return DATA / "store" / "responses.sqlite"
-    if not str(given).strip() or str(given) == ":memory:":
-        raise InputError(
-            f"SELFEVAL_STORE must name a file for the replies, got {str(given)!r}; unset it for data/store/."
-        )
     return HOME / Path(given).expanduser()
 
 
@@ -603,10 +506,10 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
         key, request, response = row["key"], canonical(row["request"]), json.dumps(row["response"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{where}: not an exported reply ({error!r}).") from error
-    return checked(where, key, request, response)
+    return check_reply(where, key, request, response)
 
 
-def checked(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
+def check_reply(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
     """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
     try:
         if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
@@ -655,10 +558,9 @@ def difference(request: dict, recorded: list[dict]) -> str:
     if not recorded:
         return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
     nearest = max(recorded, key=lambda other: sum(request[field] == other.get(field) for field in request))
-    parts = [
-        f"`{name}` is ...{json.dumps(value)[-100:]}" for name, value in request.items() if value != nearest.get(name)
-    ]
+    differ = [name for name in request if request[name] != nearest.get(name)]
+    parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
     return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; otherwise than in the nearest "
-        f"recorded one {'; '.join(parts)}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs from the nearest "
+        f"one: {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )

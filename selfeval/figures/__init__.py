@@ -6,15 +6,15 @@ Three forms draw everything: `dots` (estimates with intervals), `cells` (heat ma
 
 from importlib import import_module
 
-_HOME = {"forms": ("cells", "dots", "steps"), "style": ("save", "show", "use_style")}
+_HOME = dict.fromkeys(("cells", "dots", "steps"), "forms") | dict.fromkeys(("save", "show", "use_style"), "style")
 
-__all__ = sorted(name for names in _HOME.values() for name in names)
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str):
     """Import a function with what it draws by when it is first used: cards and tables need no matplotlib."""
-    if home := next((home for home, names in _HOME.items() if name in names), None):
-        return getattr(import_module(f"selfeval.figures.{home}"), name)
+    if name in _HOME:
+        return getattr(import_module(f"selfeval.figures.{_HOME[name]}"), name)
     raise AttributeError(f"module 'selfeval.figures' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 

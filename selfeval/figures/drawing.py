@@ -3,51 +3,34 @@
 from collections.abc import Callable, Mapping
 
 import pandas as pd
-import scipy.stats as sps
 
-from selfeval.errors import check_one_of
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.style import Drawing
-from selfeval.figures.tables import Estimates, in_order
+from selfeval.figures.tables import in_order
 from selfeval.stats.table import default_rows
 from selfeval.stats.tallies import NAMING, NONE, varying_parts
 from selfeval.stats.votes import ARMS
 
 J = "discrimination"
 RATES = (-0.03, 1.03)
-TITLES = {
-    "advantage": "Advantage A", J: "Discrimination J", "corrected_advantage": "Corrected advantage Δ",
-    "peer_corrected": "Peer-corrected D", "claim_discrimination": "Claim discrimination",
-    "susceptibility": "Susceptibility", "abstain": "Abstains", "neutral_right": "Right, unasked",
-    "auc": "AUC, people against models", "paired_accuracy": "The person scores higher", "shift": "",
-    "mean_score": "", "difference": "",
-}  # fmt: skip
+TITLES = {  # of panels; of others the statistic's own name
+    "claim_discrimination": "Claim discrimination",
+    "susceptibility": "Susceptibility",
+    "abstain": "Abstains",
+    "neutral_right": "Right, unasked",
+    "auc": "AUC, people against models",
+    "paired_accuracy": "The person scores higher",
+}
 Tables = Mapping[str, pd.DataFrame]
 Names = Mapping[str, str]
 
 
-def plot(result: Estimates, kind: str = "") -> Drawing | None:
-    """Draw a result: its main figure, or that of a kind; where it has nothing to draw, say so."""
-    kinds = KINDS[result.kind]
-    if kind:
-        check_one_of("kind", kind, kinds)
-    kind = kind or next(iter(kinds))
-    drawn = kinds[kind](result.drawn(), result.names or {})
-    if drawn is None:
-        print(f"This result has nothing to draw as {kind!r}.")
-    return drawn
-
-
-def estimates(tables: Tables, *statistics: str, author: str = "") -> pd.DataFrame:
-    """Return what `dots` draws of the first table: default rows, a panel per statistic and, where several, design.
-
-    author: "" for rows over all authors, else for those of single ones.
-    """
-    rows = default_rows(next(iter(tables.values())), *statistics)
-    rows = rows[(rows["author"] != "") == bool(author)]
+def estimates(table: pd.DataFrame, *statistics: str, author: bool = False) -> pd.DataFrame:
+    """Return what `dots` draws of a table: default rows over all authors, or of single ones."""
+    rows = default_rows(table, *statistics)
+    rows = rows[(rows["author"] != "") == author]
     rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
-    titles = rows["statistic"].map(TITLES) + "\n" + _designs(rows)
-    return rows.assign(line=rows["evaluator"], panel=titles.str.strip())
+    return rows.assign(line=rows["evaluator"])
 
 
 def _designs(rows: pd.DataFrame) -> pd.Series:
@@ -70,24 +53,9 @@ def advantage(tables: Tables, names: Names) -> Drawing | None:
     """Draw discrimination of each evaluator, and below it the advantage with its bootstrap interval."""
     table = tables["recognition"]
     second = table[table["method"].eq("bca") | table["estimate"].isna()]
-    rows = pd.concat([estimates({"": part}, what) for part, what in ((table, J), (second, "advantage"))])
+    rows = pd.concat([estimates(part, what) for part, what in ((table, J), (second, "advantage"))])
     rows = rows.assign(panel=_designs(rows), side=rows["statistic"])
     return dots(rows, f"discrimination J, advantage A{over(rows)}", names=names)
-
-
-def forest(tables: Tables, names: Names) -> Drawing | None:
-    """Draw A, J, Δ and D of each evaluator in naming tasks."""
-    naming = tables["recognition"][tables["recognition"]["task"].isin(NAMING)]
-    rows = estimates({"": naming}, "advantage", J, "corrected_advantage", "peer_corrected")
-    return dots(rows, f"difference of shares{over(rows)}", names=names)
-
-
-def contrasts(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the change of J from one condition to another."""
-    rows = estimates({"": tables["contrasts"]}, J)
-    change = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
-    rows = rows.assign(panel=(change + "\n" + _designs(rows)).str.strip())
-    return dots(rows, f"change of discrimination J, paired{over(rows)}", names=names)
 
 
 def claimed(tables: Tables, names: Names) -> Drawing | None:
@@ -97,14 +65,6 @@ def claimed(tables: Tables, names: Names) -> Drawing | None:
     sums = counts.groupby(["panel", "evaluator", "author"], sort=False)[["own", "n"]].sum().reset_index()
     rows = sums.assign(value=sums["own"] / sums["n"]).rename(columns={"evaluator": "line", "author": "column"})
     return cells(rows, "P(claims the text)", ("evaluator", "author of the text"), names=names)
-
-
-def matrix(tables: Tables, names: Names) -> Drawing | None:
-    """Draw J of every evaluator (row) for every author's name (column)."""
-    rows = estimates(tables, J, author="one")
-    rows = rows[rows["task"].isin(NAMING)]
-    rows = rows.assign(panel=_designs(rows), column=rows["author"], value=rows["estimate"])
-    return cells(rows, "discrimination J", ("evaluator", "author named"), names=names, centred=True)
 
 
 def predictions(tables: Tables, names: Names) -> Drawing | None:
@@ -121,7 +81,7 @@ def predictions(tables: Tables, names: Names) -> Drawing | None:
 
 def roc(tables: Tables, names: Names) -> Drawing | None:
     """Draw the ROC curve of each evaluator's score for its own texts, with its AUC and interval."""
-    areas = estimates(tables, "auc").dropna(subset="estimate")
+    areas = estimates(tables["recognition"], "auc").dropna(subset="estimate")
     if areas.empty:
         return None
     texts = [f"AUC {a.estimate:.2f}\n[{a.low:.2f}, {a.high:.2f}]\nn {a.n:.0f}" for a in areas.itertuples()]
@@ -138,21 +98,14 @@ def roc(tables: Tables, names: Names) -> Drawing | None:
 
 def readings(tables: Tables, names: Names) -> Drawing | None:
     """Draw how well each reading tells own texts from others': an evaluator's words, its weights, a reader of style."""
-    rows = estimates(tables, "auc_within_prompt")
+    rows = estimates(tables["implicit"], "auc_within_prompt")
     rows = rows.assign(panel="", side=rows["condition"].str.removeprefix("reading="))
     return dots(rows, f"AUC within prompts{over(rows)}", names=names, null=0.5, limits=RATES)
 
 
-def gaps(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the AUC of the own likelihood minus that of the words, and of the style, paired by prompt."""
-    rows = estimates({"": tables["gaps"]}, "auc_within_prompt")
-    rows = rows.assign(panel="", side=rows["first"])
-    return dots(rows, f"own likelihood minus the other reading, paired{over(rows)}", names=names)
-
-
 def claims(tables: Tables, names: Names) -> Drawing | None:
     """Draw what a model accepts of claims, and how often it names itself unasked."""
-    rows = estimates(tables, "claim_discrimination", "susceptibility", "abstain", "neutral_right")
+    rows = estimates(tables["identity"], "claim_discrimination", "susceptibility", "abstain", "neutral_right")
     rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
     difference = rows["statistic"].isin(["claim_discrimination", "susceptibility"])
     rows = rows.assign(panel=rows["statistic"].map(TITLES), null=difference.map({True: 0.0}))
@@ -161,7 +114,7 @@ def claims(tables: Tables, names: Names) -> Drawing | None:
 
 def acceptance(tables: Tables, names: Names) -> Drawing | None:
     """Draw claim discrimination by family of templates, of which a few allow no more than a hint."""
-    rows = estimates(tables, "claim_discrimination").dropna(subset="estimate")
+    rows = estimates(tables["identity"], "claim_discrimination").dropna(subset="estimate")
     rows = rows[rows["task"].ne("") & rows["condition"].eq("")]
     sizes = rows.groupby("task")["clusters"].agg(["min", "max"])
     span = {name: f"{a:.0f}" if a == b else f"{a:.0f} to {b:.0f}" for name, a, b in sizes.itertuples()}
@@ -181,50 +134,26 @@ def survival(tables: Tables, names: Names) -> Drawing | None:
     return steps(rows.sort_values("x", kind="stable"), axis, "has not flipped", names=names, drawn="post")
 
 
-def of_arms(label: str, *statistics: str, author: str = "", null: float | None = 0.0) -> Callable:
+def of_arms(label: str, *statistics: str, author: bool = False, null: float | None = 0.0) -> Callable:
     """Return the figure of a jury's statistics, a row per arm; author: of people and of models apart."""
 
     def form(tables: Tables, names: Names) -> Drawing | None:
-        rows = estimates(tables, *statistics, author=author)
+        rows = estimates(tables["jury"], *statistics, author=author)
         rows = rows[rows["evaluator"] == ""]
-        rounds = rows["condition"].str.replace("=", " ") if rows["condition"].nunique() > 1 else ""
-        line = (rows["task"].map(_arm) + " " + rounds).str.strip()
-        rows = rows.assign(line=line, panel=rows["statistic"].map(TITLES), side=rows["author"])
-        limits = RATES if null != 0 else None
-        return dots(_by_arm(rows, "line"), f"{label}{over(rows)}", null=null, limits=limits)
+        place = {arm: k for k, arm in enumerate(ARMS)}
+        rows = rows.sort_values("task", key=lambda arms: arms.map(place).fillna(len(place)), kind="stable")
+        line = rows["task"].str.replace("_", " ").str.replace(" - ", " − ").str.replace("reask", "second look")
+        rows = rows.assign(line=line, panel=rows["statistic"].map(TITLES).fillna(""), side=rows["author"])
+        return dots(rows, f"{label}{over(rows)}", null=null, limits=RATES if null != 0 else None)
 
     return form
-
-
-def turns(tables: Tables, names: Names) -> Drawing | None:
-    """Draw mean scores by turn, with t intervals over the conversations that were judged on it; not of one turn."""
-    scores = tables["verdicts"].dropna(subset="score")
-    if scores["turn"].nunique() < 2:
-        return None
-    rows = scores.assign(panel=scores["arm"].map(_arm)).groupby(["panel", "source", "turn"])["score"]
-    rows = rows.agg(["mean", "std", "size"]).reset_index()
-    half = sps.t.ppf(0.975, (rows["size"] - 1).clip(lower=1)) * rows["std"] / rows["size"] ** 0.5
-    rows = rows.assign(low=(rows["mean"] - half).clip(lower=0), high=(rows["mean"] + half).clip(upper=1))
-    rows = rows.rename(columns={"turn": "x", "mean": "y", "source": "side"})
-    axis = "turn; 95 % t intervals over the conversations judged on it"
-    return steps(_by_arm(rows, "panel"), axis, "mean score", drawn=".")
-
-
-def _arm(name: str) -> str:
-    return name.replace("_", " ").replace(" - ", " − ").replace("reask", "second look")
-
-
-def _by_arm(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return rows in the order of the arms, others as they come."""
-    place = {_arm(arm): k for k, arm in enumerate(ARMS)}
-    return rows.sort_values(column, key=lambda arms: arms.map(place).fillna(len(place)), kind="stable")
 
 
 def of_names(label: str, *statistics: str, **how) -> Callable:
     """Return the figure of statistics of existence, a panel per form of answer."""
 
     def form(tables: Tables, names: Names) -> Drawing | None:
-        rows = estimates(tables, *statistics)
+        rows = estimates(tables["existence"], *statistics)
         reasons = rows["condition"].str.contains("reasoning=true").map({True: ", with reasons", False: ""})
         asked = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
         rows = rows.assign(panel=asked + reasons, side=rows["statistic"] if len(statistics) > 1 else "")
@@ -234,15 +163,13 @@ def of_names(label: str, *statistics: str, **how) -> Callable:
 
 
 KINDS = {  # figures of each kind of result, the main one first
-    "recognition": {f.__name__: f for f in (advantage, forest, claimed, matrix, predictions, roc, contrasts)},
-    "implicit": {"readings": readings, "gaps": gaps},
+    "recognition": {f.__name__: f for f in (advantage, claimed, predictions, roc)},
+    "implicit": {"readings": readings},
     "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
     "jury": {
         "areas": of_arms("share of pairs ordered rightly: .5 is chance", "auc", "paired_accuracy", null=0.5),
-        "arms": of_arms("mean score: 0 a program, 1 a person", "mean_score", author="each", null=None),
+        "arms": of_arms("mean score: 0 a program, 1 a person", "mean_score", author=True, null=None),
         "differences": of_arms("paired difference of mean scores", "difference"),
-        "shifts": of_arms("change of scores between rounds", "shift"),
-        "turns": turns,
     },
     "existence": {
         "discrimination": of_names("score of real − of invented names", "discrimination"),

@@ -2,7 +2,7 @@
 
 Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is nothing to draw.
 Columns that all have: `panel` (a title, optional) and, of dots and cells, `line` (what a row of the figure is, models
-by their ids). names: {id: label}. A colour is a reading or a source (`side`, of `style.SIDES`) and never a model.
+by their ids). names: {id: label}. In dots a colour is a reading or a source (`side`, of `style.SIDES`), never a model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -135,17 +135,12 @@ def _say_missing(ax, order: Sequence[str], rows: pd.DataFrame, size: float) -> N
 
 
 def cells(
-    rows: pd.DataFrame,
-    label: str,
-    axes_labels: tuple[str, str],
-    *,
-    names: Names | None = None,
-    centred: bool = False,
+    rows: pd.DataFrame, label: str, axes_labels: tuple[str, str], *, names: Names | None = None
 ) -> Drawing | None:
-    """Draw numbers as colours, a panel each, with the numbers in the cells while they fit; hatched where none is.
+    """Draw shares as colours, a panel each, with the numbers in the cells while they fit; hatched where none is.
 
-    rows: line, column, value. label: what a colour means. axes_labels: what a row and a column are. centred: from -1 to
-    1 around 0, else from 0 to 1, so that small values look small. Cells of the same row and column are framed.
+    rows: line, column, value. label: what a colour means. axes_labels: what a row and a column are. Colours run from 0
+    to 1, so that small values look small. Cells of the same row and column are framed.
     """
     if rows.empty or rows["value"].isna().all():
         return None
@@ -165,33 +160,28 @@ def cells(
     used = axes.flat[: len(panels)]
     for ax, panel in zip(used, panels, strict=True):
         part = rows[rows["panel"] == panel].pivot(index="line", columns="column", values="value")
-        _heat_map(ax, part.reindex(index=lines, columns=columns), (wide, high), centred)
+        _heat_map(ax, part.reindex(index=lines, columns=columns), wide, high)
         ax.set_xticks(np.arange(len(columns)) + 0.5, below, fontsize=size, rotation=90 if upright else 0)
         ax.set_yticks(np.arange(len(lines)) + 0.5, beside, fontsize=size_of(high), rotation=0)
     with mpl.rc_context(STYLE):
-        fig.colorbar(used[0].collections[0], ax=list(used), label=label, shrink=0.8, aspect=18, ticks=[-1, 0, 1])
+        fig.colorbar(used[0].collections[0], ax=list(used), label=label, shrink=0.8, aspect=18, ticks=[0, 1])
     return finish(fig, axes_labels[1], axes_labels[0])
 
 
-def _heat_map(ax, values: pd.DataFrame, cell: tuple[float, float], centred: bool) -> None:
+def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:
     """Draw one panel of cells of so many inches."""
-    wide, high = cell
-    texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.2f}".replace("-", "−"))
+    texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.2f}")
     inside = {"size": max(SMALLEST, min(6, wide * 72 / 5 / 0.62))}
     with mpl.rc_context(STYLE):
         ax.patch.set(facecolor="white", edgecolor="0.6", hatch="/////")
         fits = texts.to_numpy() if wide > 0.3 and high > 0.12 else None
-        how = {"vmin": -int(centred), "vmax": 1, "cmap": "vlag" if centred else "Blues", "cbar": False}
-        sns.heatmap(values.astype(float), ax=ax, annot=fits, annot_kws=inside, fmt="", **how)
+        how = {"vmin": 0, "vmax": 1, "cmap": "Blues", "cbar": False, "annot_kws": inside, "fmt": ""}
+        sns.heatmap(values.astype(float), ax=ax, annot=fits, **how)
         for k, name in enumerate(values.index):
             if name in values.columns:
-                edge = {
-                    "fill": False,
-                    "clip_on": False,
-                    "edgecolor": "black",
-                    "linewidth": max(0.4, 2.5 * min(wide, high)),
-                }
-                ax.add_patch(Rectangle((values.columns.get_loc(name), k), 1, 1, **edge))
+                edge = {"fill": False, "clip_on": False, "edgecolor": "black"}
+                place, width = (values.columns.get_loc(name), k), max(0.4, 2.5 * min(wide, high))
+                ax.add_patch(Rectangle(place, 1, 1, linewidth=width, **edge))
         ax.tick_params(length=0)
         ax.set(xlabel="", ylabel="")
 
@@ -202,8 +192,8 @@ def _heat_map(ax, values: pd.DataFrame, cell: tuple[float, float], centred: bool
 def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, drawn: str = "-") -> Drawing | None:
     """Draw y over x, a panel each.
 
-    rows: panel (a model's id, or a text), x, y; optional low and high (a band, or bars), `side` (curves of one panel),
-    text (stands in the panel), plan (a dotted curve). x, y: labels. drawn: "-" lines, "post" steps, "." points.
+    rows: panel (a model's id, or a text), x, y; optional low and high (a band, or bars), text (stands in the panel),
+    plan (a dotted curve). x, y: labels. drawn: "-" lines, "post" steps, "." points.
     """
     if rows.empty:
         return None
@@ -214,9 +204,7 @@ def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, dra
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]
-            for k, side in enumerate(dict.fromkeys(here.get("side", [""]))):
-                part = here[here["side"] == side] if side else here
-                _curve(ax, part.assign(x=part["x"] + 0.08 * k), drawn, SIDES.get(side, (INK, "o", None)))
+            _curve(ax, here, drawn)
             if "text" in here:
                 text, how = here["text"].iloc[0], {"fontsize": 6 if inches > 1 else 5, "linespacing": 1}
                 text = text if inches > 0.8 else text.split("\n")[0]
@@ -228,15 +216,14 @@ def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, dra
     return finish(fig, x, y)
 
 
-def _curve(ax, rows: pd.DataFrame, drawn: str, look: tuple) -> None:
+def _curve(ax, rows: pd.DataFrame, drawn: str) -> None:
     """Draw one curve with its intervals and its plan."""
-    colour, marker, label = look
     how = {"drawstyle": "steps-post"} if drawn == "post" else {"linestyle": "none" if drawn == "." else "-"}
-    how |= {"marker": marker, "markersize": 3.2} if drawn == "." else {"linewidth": 1.3}
-    ax.plot(rows["x"], rows["y"], color=colour, label=label, **how)
+    how |= {"marker": "o", "markersize": 3.2} if drawn == "." else {"linewidth": 1.3}
+    ax.plot(rows["x"], rows["y"], color=INK, **how)
     if "low" in rows and drawn == "post":
-        ax.fill_between(rows["x"], rows["low"], rows["high"], step="post", color=colour, alpha=0.15, linewidth=0)
+        ax.fill_between(rows["x"], rows["low"], rows["high"], step="post", color=INK, alpha=0.15, linewidth=0)
     elif "low" in rows:
-        ax.vlines(rows["x"], rows["low"], rows["high"], color=colour, linewidth=1.1)
+        ax.vlines(rows["x"], rows["low"], rows["high"], color=INK, linewidth=1.1)
     if "plan" in rows:
         ax.plot(rows["x"], rows["plan"], linewidth=0.9, color="0.5", linestyle=":")

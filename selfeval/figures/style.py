@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from selfeval.files import write_whole
 from selfeval.keys import visible
+from selfeval.paths import write_whole
 
 WIDTH, PAGE = 6.9, 9.0  # inches: two columns of print, and no figure is higher
 SMALLEST = 4.5  # points: no label is smaller
@@ -52,12 +52,11 @@ DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"D
 class Drawing(Figure):
     """A figure that shows itself as the last expression of a cell, and writes itself for print."""
 
-    def _ipython_display_(self) -> None:
-        show(self)
-
     def show(self) -> None:
         """Display the figure in a notebook."""
         show(self)
+
+    _ipython_display_ = show
 
     def save(self, path: str | Path) -> list[Path]:
         """Write PDF, PNG and SVG, whichever of them the path ends in."""
@@ -97,12 +96,10 @@ def show(fig: Figure) -> None:
 
 
 def labels(ids: Iterable[str], display: dict[str, str], longest: int) -> list[str]:
-    """Return labels of so many letters at most; of a longer one the middle is left out, and alike ones get a number."""
+    """Return labels of so many letters at most; of a longer one the middle is left out."""
     names = [" ".join(visible(({"human": "people"} | display).get(i, i)).split()) for i in ids]
     head = longest * 2 // 3
-    short = [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
-    twice = {n for n in short if short.count(n) > 1 and len(set(names)) == len(names)}
-    return [f"{n[: longest - 3]} {short[:k].count(n) + 1}" if n in twice else n for k, n in enumerate(short)]
+    return [n if len(n) <= longest else f"{n[:head]}…{n[head + 1 - longest :]}" for n in names]
 
 
 def size_of(row: float, most: float = 7) -> float:

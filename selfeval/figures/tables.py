@@ -1,11 +1,13 @@
 """Estimates as a reader wants them: as text, side by side, with what they say; and the DataFrames that verbs return."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 
 import numpy as np
 import pandas as pd
 
-from selfeval.keys import visible
+from selfeval.keys import redact, visible
 from selfeval.models import models
 from selfeval.scoring import DOUBTFUL
 from selfeval.stats.table import default_rows
@@ -17,14 +19,8 @@ BCA = "advantage_bca"  # the advantage with its BCa bootstrap interval
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 
 KEPT = {  # what was made of answers on record that are not in the raw replies
-    "as recorded": (
-        "The answers on record are kept, unverified: right where the replies were cut off when stored; where names "
-        "were filled in for replies without an answer, set `reread: yes`."
-    ),
-    "as read": (
-        "They are taken back: right where names were filled in for replies without an answer; where the replies were "
-        "cut off when stored, set `reread: no`."
-    ),
+    "as recorded": "They are kept, unverified; where names were filled in for no answer, set `reread: yes`.",
+    "as read": "They are taken back; where the replies were cut off when stored, set `reread: no`.",
 }
 
 
@@ -54,21 +50,14 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys(names), key=lambda name: (name.startswith("sim/"), place.get(name, len(place))))
 
 
-SAID = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}  # behind estimates
+REMARKS = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}  # behind estimates
 
 
-def said(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
+def texts_behind(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
     """Return as texts what stands behind estimates, as far as there is something to say."""
-    names = [name for name in SAID if name in rows and name not in without]
-    found = {name: [SAID[name](value) if pd.notna(value) else "" for value in rows[name]] for name in names}
+    names = [name for name in REMARKS if name in rows and name not in without]
+    found = {name: [REMARKS[name](value) if pd.notna(value) else "" for value in rows[name]] for name in names}
     return {name: texts for name, texts in found.items() if any(texts)}
-
-
-def side_by_side(rows: pd.DataFrame, index: Sequence[str], statistics: Sequence[str]) -> pd.DataFrame:
-    """Return statistics that occur as columns, in their order, of texts, one row per group as they come."""
-    rows = rows.assign(shown=[estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)])
-    wide = rows.pivot_table(index=[*index], columns="statistic", values="shown", aggfunc="first", sort=False)
-    return wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
 
 
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -78,7 +67,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     clusters of one of them: of the first that a conclusion is drawn from, else that was tested, else that the row has.
     Of contrasts of conditions a row is a `change` from one to the other.
     """
-    rows = with_bootstrap(table, statistics)
+    rows = default_rows(table, *statistics)
     if "field" in rows:
         rows = rows.assign(change=rows["field"] + ": " + rows["first"] + " → " + rows["second"])
     rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
@@ -87,24 +76,19 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     place = {name: k for k, name in enumerate(in_order(rows["evaluator"]))}
     design = rows.groupby([name for name in index if name != "evaluator"] or "level", sort=False).ngroup()
     rows = rows.iloc[np.lexsort((rows["evaluator"].map(place), design))]
-    wide = side_by_side(rows, index, statistics)
+    rows = rows.assign(shown=[estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)])
+    wide = rows.pivot_table(index=index, columns="statistic", values="shown", aggfunc="first", sort=False)
+    wide = wide.reindex(columns=[name for name in statistics if name in wide]).fillna("").rename_axis(columns=None)
     told = rows["estimate"].notna() | rows.get("conclusion", pd.Series("", rows.index)).ne("")
     found = {name: rows[(rows["statistic"] == name) & told] for name in statistics}
     ranked = sorted(found.values(), key=lambda part: (not any(part.get("conclusion", ())), part["p"].isna().all()))
     main = pd.concat([*ranked, rows]).drop_duplicates(index).set_index(index).reindex(wide.index)
-    wide = wide.assign(**said(main, "p_holm"))
+    wide = wide.assign(**texts_behind(main, "p_holm"))
     wide[["n", "clusters"]] = main[["n", "clusters"]]
     wide = wide.reset_index()
     if "evaluator" in wide:
         wide["evaluator"] = [label(name, display) or ALL for name in wide["evaluator"]]
     return wide
-
-
-def with_bootstrap(table: pd.DataFrame, statistics: Sequence[str]) -> pd.DataFrame:
-    """Return the default rows of statistics; `BCA` among them is the advantage with its BCa interval."""
-    rows = default_rows(table, *statistics)
-    second = table[(table["method"] == "bca") & (table["statistic"] == "advantage")] if BCA in statistics else rows[:0]
-    return pd.concat([rows, default_rows(second).assign(statistic=BCA)])
 
 
 def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
@@ -166,7 +150,7 @@ class Records(pd.DataFrame):
 
     @property
     def _constructor(self):
-        return Records
+        return type(self)
 
     def _repr_html_(self) -> str:
         if says(self.index):
@@ -174,10 +158,10 @@ class Records(pd.DataFrame):
         main = [name for name in MAIN if name in self] if self.shape[1] > FIRST else []  # a few were chosen by hand
         shown = pd.DataFrame(self)[main or list(self)].head(FIRST)
         left = f"{len(self)} rows, {self.shape[1]} columns; the first {len(shown)} and the main ones are shown"
-        return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (len(self) > 0)
+        return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (self.shape != shown.shape)
 
 
-class Estimates(pd.DataFrame):
+class Estimates(Records):
     """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
 
     kind: of `KINDS`. tables: all rows by name, with every policy and method, as they are saved.
@@ -189,11 +173,6 @@ class Estimates(pd.DataFrame):
     tables: Mapping[str, pd.DataFrame] | None = None
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
-    conversations: Sequence = ()
-
-    @property
-    def _constructor(self):
-        return Estimates
 
     def __repr__(self) -> str:
         return repr(self._short())
@@ -212,13 +191,11 @@ class Estimates(pd.DataFrame):
             shown = shown.assign(evaluator=[label(name, self.names) for name in shown["evaluator"]])
         text = [estimate_text(*bounds) for bounds in rows[BOUNDS].itertuples(index=False)]
         pairs = rows["evaluator"].str.contains(" - ", regex=False).any()
-        told = said(rows) if pairs else said(rows, "p_holm")
+        told = texts_behind(rows) if pairs else texts_behind(rows, "p_holm")
         return shown.assign(statistic=rows["statistic"], estimate=text, **told, n=rows["n"], clusters=rows["clusters"])
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: of the main one all methods and policies of what is in these rows."""
-        if not self.tables:
-            return {self.kind: pd.DataFrame(self)}
         (main, table), *_ = self.tables.items()
         keys = ["evaluator"] if self.kind == "identity" else ["evaluator", "task", "condition"]  # families are drawn
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))
@@ -234,9 +211,98 @@ def html(frame: pd.DataFrame) -> str:
     """Return a table as HTML with short, escaped cells, and its index if it `says` something; pandas says how short."""
 
     def short(cell):
-        return visible(str(cell)[:width]) if isinstance(cell, str | list | dict) else cell
+        return visible(str(cell)[: width + 1]) if isinstance(cell, str | list | dict) else cell
 
     width = max(WIDTH, pd.get_option("display.max_colwidth") or WIDTH)
     shown, how = frame.map(short).rename(index=short, columns=short), {"na_rep": "", "border": 0, "max_rows": 60}
     with pd.option_context("display.html.use_mathjax", False, "display.max_colwidth", width):
         return shown.to_html(index=says(frame.index), float_format="{:.3g}".format, **how)
+
+
+# single records as cards ----------------------------------------------------------------------------------------------
+
+
+SHORT = 100  # characters of a text that is a fact; a longer one is a passage
+ABOUT = ("role", "speaker", "test_id", "test_type", "status")  # of one message, turn or test
+PRE = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:26em;overflow:auto;margin:0;text-align:left"
+LABEL = '<div style="display:flex;gap:1em"><div style="opacity:.65;min-width:9em">{}</div>'
+ROW = f'{LABEL}<pre style="{PRE};background:none">{{}}</pre></div>'
+CARD = '<div style="border:1px solid rgba(128,128,128,.4);padding:8px 14px;max-width:64em"><b>{}</b>{}</div>'
+
+
+@dataclasses.dataclass
+class Card:
+    """What is shown of a record. parts: (label, text)."""
+
+    title: str
+    parts: list[tuple[str, str]]
+
+    def _repr_html_(self) -> str:
+        rows = [ROW.format(escape(visible(label)), escape(visible(text))) for label, text in self.parts]
+        return CARD.format(escape(visible(self.title)), "".join(rows))
+
+    def __repr__(self) -> str:
+        lines = [self.title]
+        for label, text in self.parts:
+            if len(text) <= SHORT and "\n" not in text:
+                lines.append(f"  {label}: {text}")
+            else:
+                lines += [f"  {label}:", *(f"  | {line}" for line in visible(text).split("\n"))]
+        return "\n".join(map(visible, lines))
+
+
+def card(record) -> Card:
+    """Return what is shown of a record or object: its fields, with messages and turns one by one."""
+    title, row = type(record).__name__, record
+    if not isinstance(record, Mapping):
+        row = record.to_dict() if hasattr(record, "to_dict") else vars(record)
+    parts = []
+    for name, value in row.items():
+        empty = isinstance(value, str | list | tuple | dict) and not value
+        if not empty and not (pd.api.types.is_scalar(value) and pd.isna(value)) and name != "logprobs":
+            whole = isinstance(value, str) and (len(value) > SHORT or "\n" in value)
+            shown = value if whole else redact(brief(value))  # an address may hold a password
+            parts += passages(value) or [(str(name).replace("_", " "), shown)]
+    return Card("Record" if title in ("dict", "Series") else title, parts)
+
+
+def passages(value) -> list[tuple[str, str]]:
+    """Return messages, turns, texts or results of tests as (who or what, text); [] for anything else."""
+    found = []
+    for part in value if isinstance(value, list | tuple) else ():
+        name = isinstance(part, Mapping) and next((n for n in ("content", "text", "response") if n in part), None)
+        if not name:
+            return []
+        about = ", ".join(str(part[n]) for n in ABOUT if part.get(n) not in (None, "", "ok"))
+        found.append((about, str(part[name] or "")))
+    return found
+
+
+def brief(value) -> str:
+    """Return a value in a few words; facts have no room for more."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={brief(part)}" for name, part in value.items() if part not in (None, ""))
+    text = ", ".join(map(brief, value)) if isinstance(value, list | tuple) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 2 * SHORT else text[: 2 * SHORT] + " …"
+
+
+def show(*records, limit: int = 5) -> None:
+    """Show records of any kind as cards; of a list or table of records the first `limit`.
+
+    A record is a row of any file of this project (a dictionary, a row of a DataFrame), a reply, a request, a
+    conversation, or any other object of this package.
+    """
+    from IPython.display import display  # which prints outside of a notebook
+
+    for record in records:
+        table = isinstance(record, pd.DataFrame)
+        many = record.to_dict("records") if table else record if isinstance(record, list) else [record]
+        for one in many[:limit]:
+            display(card(one))
+        if len(many) > limit:
+            print(f"… and {len(many) - limit} more; `limit` shows more of them.")

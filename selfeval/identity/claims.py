@@ -8,9 +8,9 @@ is a mention. How well that does on labelled replies is in the README of `data/i
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
+from typing import NamedTuple
 
 import yaml
 
@@ -33,8 +33,7 @@ _CAPITAL = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """One name in a reply and what the reply says with it; `text[start:end] == quote`.
 
     entity: None = an unknown name in an identity frame. polarity: affirm, deny, adopt ("from now on I am X"),
@@ -49,8 +48,7 @@ class Claim:
     polarity: str
 
 
-@dataclass(frozen=True)
-class Assessment:
+class Assessment(NamedTuple):
     """What a reply says about who is speaking, held against the truth; the stances stand at `assess`."""
 
     stance: str
@@ -75,12 +73,12 @@ class Phrases:
         self.cues = [(polarity, where, self._index(phrases)) for polarity, where, phrases in content["cues"]]
         self.contractions = dict(content["contractions"])
         self.contracted = re.compile("|".join(map(_bounded, sorted(self.contractions, key=len, reverse=True))))
-        names = ("after", "openers", "nothing", "withholds", "on_identity")
-        self.lists = {name: self._index(content[name]) for name in names}
-        used = set(re.findall(r"[^\s,\[\]$<>.…'\"]+", str(content)))
-        cjk = {piece for word in used for piece in _CJK.findall(word)}
+        self.lists = {
+            name: self._index(content[name]) for name in ("after", "openers", "nothing", "withholds", "on_identity")
+        }
+        self.plain = set(re.findall(r"[^\s,\[\]$<>.…'\"]+", str(content)))
+        cjk = {piece for word in self.plain for piece in _CJK.findall(word)}
         self.cjk = re.compile("|".join(sorted(cjk, key=len, reverse=True)))
-        self.plain = used
 
     def _index(self, phrases: Sequence[str]) -> dict[str, list[list]]:
         """Return phrases by their first word: words as sets of those that fit, gaps as numbers of words."""
@@ -235,17 +233,15 @@ class _Sentence:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
         starts = list(self.heads())
         self.starts = {start for start, _, kind in starts if kind not in ("also", "as")}
-        first = None
-        done = 0
+        first, done = None, 0
         for start, end, kind in starts:
             if start < done or (kind == "also" and first is None):
                 continue
-            head = start
-            if kind == "also":
-                head = first
-            elif kind in ("be", "name", "made", "as"):
+            if kind in ("be", "name", "made", "as"):
                 first = start
-            done = max(done, self._state(head, end, kind))
+            reached = list(_Walk(self, end, kind))
+            self.state(first if kind == "also" else start, reached)
+            done = max(done, end, *(place + 1 for place in reached))
 
     def finish(self) -> None:
         """Find what no head leads to: "X made me", a question, a mention."""
@@ -265,18 +261,13 @@ class _Sentence:
         end = PHRASES.match(self.words, at, LISTS["after"]) if at < len(self.words) else None
         return self.words[number + 1 : end] if end else []
 
-    def _state(self, head: int, at: int, kind: str) -> int:
-        """Read the statement of a head; return behind its last name (or the head)."""
-        last, polarity = at, None
-        for number in self.walk(at, kind):
-            polarity = _flipped(polarity, self.words[last:number]) if polarity else self.polarity(head, number)
-            self.found.setdefault(number, polarity)
-            last = number + 1
-        return last
-
-    def walk(self, at: int, kind: str) -> Iterator[int]:
-        """Yield the places of the names that link words lead to."""
-        return _Walk(self, at, kind).names()
+    def state(self, head: int, reached: Sequence[int]) -> None:
+        """Note what the statement of a head says of the names that it leads to."""
+        last, polarity = head, None
+        for place in reached:
+            polarity = _flipped(polarity, self.words[last:place]) if polarity else self.polarity(head, place)
+            self.found.setdefault(place, polarity)
+            last = place
 
     def polarity(self, head: int, name: int, said: Sequence[str] = ()) -> str:
         """Return what a statement from the word `head` says of the name at `name`."""
@@ -314,7 +305,7 @@ class _Walk:
         self.sentence, self.words, self.at, self.kind = sentence, sentence.words, at, kind
         self.free, self.pending, self.before, self.first = 0, False, kind, True
 
-    def names(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[int]:
         """Yield the places of the names, until a word ends the way."""
         for number in range(self.at, len(self.words)):
             word = self.words[number]
@@ -339,11 +330,12 @@ class _Walk:
             return True
         if self.first and self.kind == "it" and word not in ("the", "a", "an", *MARKS - {","}):
             return False
+        previous = self.words[number - 1]
         if word in MARKS:
             self.before = self.before if word in "\"'([:" else "mark"
         elif word in WORDS["naming"]:
             self.pending, self.before = False, "naming"
-        elif not self.pending and self._leads_to_maker(number, word):
+        elif not self.pending and (word in WORDS["for_makers"] or (word == "of" and previous in WORDS["belongs"])):
             self.before = "by"
         elif word in WORDS["articles"]:
             self.free, self.before = FREE, self.before if self.before in ("by", "naming", "of") else "article"
@@ -366,9 +358,6 @@ class _Walk:
             self.free, self.pending = self.free - 1, True
             return True
         return False
-
-    def _leads_to_maker(self, number: int, word: str) -> bool:
-        return word in WORDS["for_makers"] or (word == "of" and self.words[number - 1] in WORDS["belongs"])
 
     def _leads_to(self, number: int) -> bool:
         """Tell whether a walk that arrives at a known name may take it."""
@@ -409,16 +398,12 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
     words = one.words
     start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", ".", QUOTED}), 0)
-    reached = list(one.walk(start, "bare"))
+    reached = list(_Walk(one, start, "bare"))
     described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
     if not reached and words[start] == NEW and (described or (whole and len(words) < 7 and QUOTED not in words)):
-        reached = [start, *one.walk(start + 1, "also")]
-    if any(place in one.found for place in reached) or not any(_ends(one, place, following) for place in reached):
-        return
-    polarity = None
-    for last, place in zip([start, *reached], reached, strict=False):
-        polarity = _flipped(polarity, words[last:place]) if polarity else one.polarity(start, place)
-        one.found[place] = polarity
+        reached = [start, *_Walk(one, start + 1, "also")]
+    if not one.found.keys() & {*reached} and any(_ends(one, place, following) for place in reached):
+        one.state(start, reached)
 
 
 def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
@@ -426,10 +411,8 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     rest = [w for w in one.words[place + 1 :] if w not in ('"', "'", ")", "]", "}", "*")]
     if not rest or rest[0] == "\n":
         return True
-    if rest[0] in ".?;":
-        return following is None or following.words[0] not in WORDS["opens"]
-    if rest[0] == "!":
-        return following is None
+    if rest[0] in ".?;!":
+        return following is None or (rest[0] != "!" and following.words[0] not in WORDS["opens"])
     if rest[0] in ":-|[(":
         return rest[1:2] not in (["a"], ["an"])
     made = rest[0] == "," and len(rest) > 1
@@ -446,10 +429,9 @@ def extract(text: str, names: Names = ()) -> list[Claim]:
     for words in sentences:
         fiction = fiction or PHRASES.has(words, LISTS["openers"])
         read.append(_Sentence(words, order, fiction))
-    for one in read:
-        one.read()
     short, opening = len(plain.low) < 200 and plain.low.count("\n") < 3, True
     for one, following in zip_longest(read, read[1:]):
+        one.read()
         if opening:
             _answer(one, following, len(read) == 1)
         one.finish()
@@ -459,7 +441,7 @@ def extract(text: str, names: Names = ()) -> list[Claim]:
     found += [(one.names[place], polarity) for one in read for place, polarity in one.found.items()]
     claims = []
     for one, polarity in sorted(found, key=lambda pair: pair[0].start):
-        start, end = plain.origin(one.start, one.end)
+        start, end = plain.at[one.start], plain.at[one.end - 1] + 1
         quote = text[start:end]
         if one.entity or polarity != "mention":
             claims.append(Claim(quote, start, end, one.entity, one.entity.name if one.entity else quote, polarity))
@@ -522,12 +504,10 @@ def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Ent
     if wrong:
         apart = any(not any(w and compare(e, w) == "coarser" for w in wrong) for e in right)
         return "conflict" if exact or apart else "foil" if foil and _state(wrong, foil) else "other"
-    if exact:
-        return "conflict" if denies else "truth"
     if denies:
-        return "denied"
+        return "conflict" if exact else "denied"
     if right:
-        return "coarse"
+        return "truth" if exact else "coarse"
     return "abstain" if abstained or any(c.polarity == "hedge" for c in claims) else "none"
 
 
@@ -550,20 +530,16 @@ def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[s
     by_name = found.stance
     if names:
         by_name = stance_of([c for c in claims if c not in beside], found.abstains, truth, foil)
-    sides = [_maker(who) for who in (truth, foil) if who]
+    sides = [Entity(who.developer) for who in (truth, foil) if who]
     if Entity() in sides or (foil and compare(*sides) == "equal"):
         return by_name, None
     told = sorted([*denied, *(beside or names)], key=lambda c: c.start)
-    told = [replace(c, entity=c.entity and _maker(c.entity)) for c in told]
+    told = [c._replace(entity=c.entity and Entity(c.entity.developer)) for c in told]
     return by_name, stance_of(told, found.abstains, *sides)
 
 
 def _is_maker(claim: Claim) -> bool:
     return claim.entity is not None and not claim.entity.family
-
-
-def _maker(who: Entity) -> Entity:
-    return Entity(who.developer)
 
 
 def _last_words(claims: Sequence[Claim]) -> list[Claim]:

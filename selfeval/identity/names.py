@@ -7,15 +7,14 @@ name at a place counts, and what follows it is read as version, tier, size and d
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import yaml
 
 from selfeval.models import Model, get
 from selfeval.records import data_path
 
-LEVELS = ("developer", "family", "version", "tier", "snapshot")
 _WRITTEN = "{family} {version} {tier} {snapshot}"
 _VERSION = r"[0-9]-[0-9](?![0-9])|[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"
 _END = r"(?![a-z0-9])"
@@ -45,14 +44,13 @@ _MARKS = {  # one typed character -> what it means here; a dash between thoughts
     **dict.fromkeys("“”„‟″«»「」『』", '"'),
 }
 _TYPED = re.compile(
-    r"(?<![^\n])[ \t]{0,3}(?:#{1,6} +|[*+•] +)"  # headings and bullets
+    r"((?<![^\n])[ \t]{0,3}(?:#{1,6} +|[*+•] +)"  # headings and bullets
     r"|[^\x00-\x7f]|\r\n?|[^\S\n]{2,}|[\t\v\f]"
-    r"|\*+|(?<!`)`{1,2}(?!`)|~~|(?<![^\W_])_+|_+(?![^\W_])"  # emphasis and code, but no fence
+    r"|\*+|(?<!`)`{1,2}(?!`)|~~|(?<![^\W_])_+|_+(?![^\W_]))"  # emphasis and code, but no fence
 )
 
 
-@dataclass(frozen=True)
-class Entity:
+class Entity(NamedTuple):
     """A model or maker, from coarse to fine.
 
     None leaves a level open. A tier of "" says that there is none: GPT-4.1 itself, not GPT-4.1 mini (`entity_of`).
@@ -65,17 +63,12 @@ class Entity:
     snapshot: str | None = None
 
     @property
-    def levels(self) -> tuple[str | None, ...]:
-        """Return the levels from coarse to fine."""
-        return tuple(getattr(self, level) for level in LEVELS)
-
-    @property
     def name(self) -> str:
         """Return the name as people write it."""
         if not self.family:
             return self.developer or ""
         family = _base().families.get((self.developer, self.family), {})
-        parts = {level: getattr(self, level) or "" for level in LEVELS}
+        parts = {level: name or "" for level, name in self._asdict().items()}
         parts["version"] = re.sub(r"^[a-z](?![a-z])", lambda letter: letter[0].upper(), parts["version"])
         form = family.get("written", _WRITTEN) if self.version or self.tier else _WRITTEN
         written = form.format(**parts)
@@ -87,8 +80,7 @@ class Entity:
 Names = tuple[tuple[str, Entity], ...]  # names that the lexicon lacks, and whose they are
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A name in a folded text. entity: None = a variant of a known family that the lexicon cannot place."""
 
     start: int
@@ -97,35 +89,24 @@ class Mention:
     attached: str = ""  # what follows with a hyphen: "-based", "-like"
 
 
-@dataclass(frozen=True)
-class Plain:
+class Plain(NamedTuple):
     """A folded text. `low` is `text` in lower case and as long; `at` says where each character was typed."""
 
     text: str
     low: str
     at: Sequence[int]
-    lowercase: bool = False  # the writer uses no capital letters at all
-
-    def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the typed span of a folded one that is not empty."""
-        return self.at[start], self.at[end - 1] + 1
 
 
 def fold(text: str) -> Plain:
     """Fold width, hyphens, quotes, accents, invisible characters, markdown and spacing; case and line breaks stay."""
-    pieces: list[str] = []
+    plain, start = "", 0
     at: list[int] = []
-    last = 0
-    for match in [*_TYPED.finditer(text), None]:
-        start, end = match.span() if match else (len(text), len(text))
-        pieces.append(text[last:start])
-        at += range(last, start)
-        piece = _folded(match[0]) if match else ""
-        pieces.append(piece)
-        at += [start] * len(piece)
-        last = end
-    plain = "".join(pieces)
-    return Plain(plain, plain.lower(), at, plain == plain.lower())
+    for number, typed in enumerate(_TYPED.split(text)):  # what stays and what is folded take turns
+        piece = _folded(typed) if number % 2 else typed
+        at += [start] * len(piece) if number % 2 else range(start, start + len(piece))
+        plain += piece
+        start += len(typed)
+    return Plain(plain, plain.lower(), at)
 
 
 @lru_cache(maxsize=4096)
@@ -147,8 +128,7 @@ def _folded(typed: str) -> str:
 # --- the lexicon ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Alias:
+class _Alias(NamedTuple):
     """One name and whose it is.
 
     word: counts only with a capital letter. shared: developer and family have this name, which means the developer
@@ -178,12 +158,6 @@ class Lexicon:
         self.aliases[key] = _Alias(entity, word, bool(shared))
         self.longest[tokens[0]] = max(len(tokens), self.longest.get(tokens[0], 0))
 
-    def add_developer(self, name: str, names: Sequence[str] = (), words: Sequence[str] = ()) -> None:
-        """Add a developer with its names."""
-        self.families[name, None] = {}
-        for alias in (name, *names, *words):
-            self.add(alias, Entity(name), alias in words)
-
     def add_family(self, developer: str, name: str, options: dict) -> None:
         """Add a family with its names from the lexicon's form."""
         tiers = {key_of(tier): tier for tier in (*options.get("tiers", ()), *options.get("entries", ()))}
@@ -210,7 +184,7 @@ class Lexicon:
                 before = [m for m in found if m.end > path.start()]
                 if all(m.entity and compare(one.entity, m.entity) != "conflict" for m in before):
                     found = found[: len(found) - len(before)]
-                    one = replace(one, start=path.start())
+                    one = one._replace(start=path.start())
             found += [one] if one else []
         return found
 
@@ -221,7 +195,7 @@ class Lexicon:
                 break
             key, end = key + token[0], token.end()
             alias = self.aliases.get(key)
-            if alias and (not alias.word or plain.text[start].isupper() or plain.lowercase):
+            if alias and (not alias.word or plain.text[start].isupper() or plain.text == plain.low):
                 found = self._with_parts(plain.low, start, end, alias)
                 best = found if found and (best is None or found.end >= best.end) else best
         return best
@@ -252,17 +226,15 @@ def _inside_word(low: str, start: int) -> bool:
 def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
     """Read one part of a name: its end, and the entity with what it adds."""
     at, tight = join.end(), join[0] in ("-", "_", ":", ".", "/")
-    if not join[0] and low[at : at + 1].isalpha() and low[at - 1].isalpha():
-        return None
     if (size := _SIZE.match(low, at)) and not (entity.tier and _SIZE.fullmatch(entity.tier.lower())):
         return size.end(), _with_tier(entity, size[0].upper().replace("X", "x"))
     dated = _SNAPSHOT.match(low, at)
     year = dated and not tight and re.fullmatch(r"(?:19|20)\d\d", dated[0])
     if dated and join[0] and not year and not entity.snapshot and (entity.version or entity.tier):
-        return dated.end(), replace(entity, snapshot=dated[0])
+        return dated.end(), entity._replace(snapshot=dated[0])
     version = re.compile(rf"v?({family.get('version', _VERSION)}){_END}(?!\.[0-9])").match(low, at)
     if version and family and not entity.version:
-        return version.end(), replace(entity, version=version[1].replace("-", "."))
+        return version.end(), entity._replace(version=version[1].replace("-", "."))
     if join[0] and family.get("tiers"):
         for words in (2, 1):  # "Flash-Lite" before "Flash"
             tier = re.compile(rf"[a-z][a-z0-9]*(?:[- ]?[a-z]+){{{words - 1}}}{_END}").match(low, at)
@@ -273,7 +245,7 @@ def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[
 
 
 def _with_tier(entity: Entity, tier: str) -> Entity:
-    return replace(entity, tier=f"{entity.tier} {tier}" if entity.tier and entity.tier != tier else tier)
+    return entity._replace(tier=f"{entity.tier} {tier}" if entity.tier and entity.tier != tier else tier)
 
 
 def key_of(name: str) -> str:
@@ -282,12 +254,19 @@ def key_of(name: str) -> str:
 
 
 @cache
+def content(name: str) -> dict:
+    """Return what a file of `data/identity/` holds."""
+    return yaml.safe_load(data_path(f"identity/{name}.yaml").read_text(encoding="utf-8"))
+
+
+@cache
 def _base() -> Lexicon:
     """Read the lexicon file."""
-    path = data_path("identity/lexicon.yaml")
     lexicon = Lexicon()
-    for developer, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
-        lexicon.add_developer(developer, entry.get("names", ()), entry.get("words", ()))
+    for developer, entry in content("lexicon").items():
+        words = entry.get("words", ())
+        for name in (developer, *entry.get("names", ()), *words):
+            lexicon.add(name, Entity(developer), name in words)
         for family, options in (entry.get("families") or {}).items():
             lexicon.add_family(developer, family, options or {})
     return lexicon
@@ -301,8 +280,8 @@ def _lexicon(further: Names) -> Lexicon:
         read, rest = _read_name(name, _base())
         if rest or read is None or not is_whole(read, who):
             lexicon.add(name, who, word=bool(re.fullmatch(r"[A-Z]?[a-z]+", name)))
-        if who.developer and (who.developer, None) not in lexicon.families:
-            lexicon.add_developer(who.developer)
+        if who.developer and who.developer not in content("lexicon"):
+            lexicon.add(who.developer, Entity(who.developer))
     return lexicon
 
 
@@ -322,7 +301,7 @@ def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
     read = [m.entity for m in found]
     if not read or None in read:
         return None, rest
-    finest = max(read, key=lambda e: sum(level is not None for level in e.levels))
+    finest = max(read, key=lambda e: sum(level is not None for level in e))
     return (finest, rest) if all(compare(e, finest) != "conflict" for e in read) else (None, rest)
 
 
@@ -340,7 +319,7 @@ def entity_of(model: Model) -> Entity:
     return who_is(model.display, model.developer, (model.id.rpartition("/")[2], *model.names))
 
 
-def played(model: Model) -> Model:
+def model_played(model: Model) -> Model:
     """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
     simulation = model.simulation or {}
     return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model
@@ -352,16 +331,14 @@ def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
     A name with a version and no tier has tier "": GPT-4.1 is not GPT-4.1 mini. One that the lexicon does not know is
     a family of its own, of that maker.
     """
-    best, rest = _read_name(name, _base())
+    best, _ = _read_name(name, _base())
     if best is None or not best.family:
         return Entity(maker or None, name)
-    if rest:  # "SmolLM2 (hot)"
-        best = replace(best, snapshot=rest)
     for alias in aliases:
         read, rest = _read_name(alias, _base())
         if read and not rest and compare(read, best) != "conflict":
-            best = Entity(*(a or b for a, b in zip(best.levels, read.levels, strict=True)))
-    return replace(best, tier="") if best.version and best.tier is None else best
+            best = Entity(*(a or b for a, b in zip(best, read, strict=True)))
+    return best._replace(tier="") if best.version and best.tier is None else best
 
 
 def compare(claimed: Entity, truth: Entity) -> str:
@@ -370,7 +347,7 @@ def compare(claimed: Entity, truth: Entity) -> str:
     Conflict: a level that both give differs (4 is not 4.5, GPT-4 is not GPT-4o). Coarser: consistent, but the claim
     leaves open a level that the truth has, even if it adds others. Finer: consistent, and it only adds levels.
     """
-    pairs = list(zip(LEVELS, claimed.levels, truth.levels, strict=True))
+    pairs = list(zip(Entity._fields, claimed, truth, strict=True))
     if any(a is not None and b is not None and _spelling(level, a) != _spelling(level, b) for level, a, b in pairs):
         return "conflict"
     if any(b and a is None for _, a, b in pairs):
@@ -380,7 +357,7 @@ def compare(claimed: Entity, truth: Entity) -> str:
 
 def is_whole(claimed: Entity, truth: Entity) -> bool:
     """Tell whether a claim names the truth: nothing open but the snapshot."""
-    return compare(claimed, replace(truth, snapshot=claimed.snapshot and truth.snapshot)) in ("equal", "finer")
+    return compare(claimed, truth._replace(snapshot=claimed.snapshot and truth.snapshot)) in ("equal", "finer")
 
 
 def _spelling(level: str, value: str) -> tuple:

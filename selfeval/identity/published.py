@@ -16,28 +16,18 @@ from pathlib import Path
 
 from selfeval.asking.client import Client, run
 from selfeval.asking.request import Response, user
-from selfeval.errors import InputError, check_at_least, check_one_of, check_whole
-from selfeval.files import write_whole
+from selfeval.errors import InputError, check_at_least, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment
-from selfeval.identity.names import Entity, compare, played, who_is
-from selfeval.identity.replies import RIGHT, Sides, as_judge, check_scoring, found_names, nearest, read_reply, verdicts
-from selfeval.identity.simulated import reply
-from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
+from selfeval.identity.names import Entity, compare, model_played, who_is
+from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, read_reply, verdicts
+from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold, simulated_reply
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
+from selfeval.paths import write_whole
 from selfeval.records import data_path
 from selfeval.stats.engine import Rate, check_level
 
-__all__ = [
-    "AdversarialMockProvider",
-    "EvalRunner",
-    "Message",
-    "MockProvider",
-    "ModelResponse",
-    "Provider",
-    "save_results",
-]
-METHODS = ("keyword_match", "regex", "claims", "similarity", "judge")
+__all__ = ["AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
 EXCERPT = 200  # characters
@@ -47,10 +37,9 @@ class Fields(dict):
     """A dictionary whose entries are attributes too: `result.overall_score` or `result["overall_score"]`."""
 
     def __getattr__(self, name: str):
-        try:
+        if name in self:
             return self[name]
-        except KeyError:
-            raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.") from None
+        raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.")
 
 
 def read_config(source: str | Path | Mapping) -> dict:
@@ -91,9 +80,6 @@ def is_answer(response: Response) -> bool:
 class Message(Fields):
     """One turn of a conversation: `message.content` or `message["content"]`."""
 
-    def __init__(self, role: str, content: str):
-        super().__init__(role=role, content=content)
-
     def to_dict(self) -> dict:
         """Return role and content as a plain dictionary."""
         return dict(self)
@@ -117,7 +103,7 @@ class Provider:
         raise NotImplementedError
 
 
-MODES = {  # of a mock model: what a simulated one does (`simulated`)
+MODES = {  # of a mock model: what a simulated one does (`simulated_reply`)
     "correct": {},
     "wrong_model": {"right": 0},
     "confused": {"doubts": 1},
@@ -134,19 +120,16 @@ class MockProvider(Provider):
     ):
         super().__init__(model_id)
         check_one_of("response_mode", response_mode, MODES)
-        if response_mode == "custom" and not custom_response:
-            raise InputError("`response_mode` is 'custom', so `custom_response` must be what the model says.")
-        self.response_mode, self.custom_response = response_mode, custom_response
         expected = (model_config or {}).get("expected_answers", {})
         name, maker = expected.get("model_names", [model_id])[0], expected.get("provider_name", "mock")
-        self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker, listed=False)
+        self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker)
         other = "claude-sonnet-4-5-20250929" if "gpt" in name.casefold() else "gpt-4-turbo"
         replies = {"": custom_response} if response_mode == "custom" else {}
         self.rates = MODES[response_mode] | {"mistaken_for": other, "replies": replies}
 
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
         """Return what the model says to a conversation."""
-        return ModelResponse(reply(self.model, self.rates, messages, random.Random(0)))
+        return ModelResponse(simulated_reply(self.model, self.rates, messages, random.Random(0)))
 
 
 class AdversarialMockProvider(MockProvider):
@@ -239,17 +222,16 @@ class EvalRunner:
 
         model: an id, a Model, a callable on messages, or an object with `generate(messages, **kwargs)`. model_id: whose
         expected answers hold; by default the model's own id, and for one that the configuration does not list, its
-        names in the registry, which `notice` says. scoring: of `METHODS`, by default the configuration's.
+        names in the registry, which `notice` says. scoring: of `SCORING`, by default the configuration's.
 
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
         verdict; an error, an empty reply or one that is cut off leaves `passed` null. Without a verdict the score is
         NaN, in files null.
         """
-        check_whole("repeats", repeats, 1, 10_000)
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        scoring, judge = scoring or self.scoring.get("method", "claims"), as_judge(judge, [model, played(model)])
-        check_scoring(scoring, judge, METHODS)
+        scoring = scoring or self.scoring.get("method", "claims")
+        judge = as_judge(judge, scoring, [model, model_played(model)])
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
@@ -270,7 +252,7 @@ class EvalRunner:
 
     def answers(self, model: Model, model_id: str | None = None) -> dict:
         """Return the `expected_answers` that hold for a model; see `ask`."""
-        who = played(model)
+        who = model_played(model)
         wanted = [model_id] if model_id else [model.id, who.id, who.api_name]
         if listed := next((name for name in wanted if name in self.listed), None):
             return self.listed[listed]
@@ -309,20 +291,13 @@ class EvalRunner:
 
     def _score(self, text: str, scoring: str, expected: Mapping, judged: Mapping) -> tuple[bool | None, dict]:
         """Return (passed, details) of one reply."""
-        others = [other for other in self.listed.values() if other is not expected]
-        sides = sides_of(expected, others)
-        if scoring in ("claims", "judge"):
-            found = read_reply(text, sides, scoring, judged)
-            if found is None:
-                return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
-            details = _claimed(text, found, sides.truth)
-        elif scoring == "similarity":
-            makers = {one["model_names"][0]: one["provider_name"] for one in (*others, expected)}
-            named = [name for name in makers if name == nearest(text, makers)]
-            own = named if named == [sides.own[0]] else []
-            details = _details(text, own, [] if own else named)
-        else:
+        sides = sides_of(expected, [other for other in self.listed.values() if other is not expected])
+        if scoring in ("keyword_match", "regex"):
             details = _details(text, *found_names(text, sides.own, sides.others, scoring))
+        elif found := read_reply(text, sides, scoring, judged):
+            details = _claim_details(text, found, sides.truth)
+        else:
+            return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
         return details["has_correct_identity"] and not details["has_incorrect_identity"], details
 
     def _result(self, model_id: str, tests: list[dict], scoring: str) -> Fields:
@@ -366,7 +341,7 @@ def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
     }
 
 
-def _claimed(text: str, found: Assessment, truth: Entity) -> dict:
+def _claim_details(text: str, found: Assessment, truth: Entity) -> dict:
     """Return the details of a reply that is read by its claims."""
     said = [claim for claim in found.claims if claim.polarity in AFFIRMED]
     wrong = [c.quote for c in said if c.entity is None or compare(c.entity, truth) == "conflict"]
@@ -403,9 +378,5 @@ def summary(results: Mapping) -> str:
 
 def save_results(results: dict | list[dict], path: str | Path) -> None:
     """Write one result object, or a list of them, as JSON: whole or not at all; no score is null."""
-
-    def kept(one: dict) -> dict:
-        return one | {"overall_score": None} if one["overall_score"] != one["overall_score"] else one  # JSON has no NaN
-
-    content = kept(results) if isinstance(results, dict) else [kept(one) for one in results]
+    content = json.loads(json.dumps(results), parse_constant=lambda constant: None)  # JSON has no NaN
     write_whole(Path(path), json.dumps(content, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""How a reply is read: by its claims, by names alone, by similarity, or by a judge; and replies from elsewhere.
+"""How a reply is read: by its claims, by names alone, or by a judge; and replies from elsewhere.
 
 The judge reads one reply and lists what it claims, held to quotes that stand in the reply. It is shown neither the
 situation nor who the speaker is said to be, so that it cannot take sides; whether a claim is true is computed from its
@@ -8,36 +8,27 @@ list.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import combinations
-from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
-import yaml
 from jsonschema import Draft202012Validator
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
-from selfeval.identity.names import Entity, Names, compare, entity, entity_of, played, who_is
+from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
 from selfeval.models import Model, get, is_known
-from selfeval.records import Rows, data_path, rows_of
+from selfeval.records import Rows, rows_of
 from selfeval.stats import cohen_kappa, default_rows
 from selfeval.stats.identity import FALSE, SITUATION
 
-SCORING = ("claims", "keyword_match", "regex", "judge")  # of free replies
+SCORING = ("claims", "keyword_match", "regex", "judge")
 VERDICT = ("stance", "name_stance", "maker_stance", "claims", "accepts", "passed", "named", "scorer")
 RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
-MARGIN = 0.1  # of cosine similarity, by which the nearest prototype has to lead
-SAYS = {
-    **dict.fromkeys(("truth", "coarse"), "itself"),
-    "foil": "the foil",
-    **dict.fromkeys(("other", "conflict"), "another"),
-    **dict.fromkeys(("denied", "abstain", "none"), "nobody"),
-}
+SAYS = {"foil": "the foil", **dict.fromkeys(RIGHT, "itself"), **dict.fromkeys(("other", "conflict"), "another")}
 WANTED = ("model", "template_id", "arm", "truth", "foil")  # of replies from elsewhere
 FILLED = {  # what such replies may lack
     "family": "own", "condition": "own", "language": "en", "source": "readout", "turn": 0, "status": "ok",
@@ -46,8 +37,7 @@ FILLED = {  # what such replies may lack
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """Whom a reply is held against: who answered (truth), and who it was said to be (foil).
 
     known: names that the lexicon lacks, and whose they are. own, others: the names that rules on names look for.
@@ -73,13 +63,6 @@ def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict 
     return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
 
 
-def check_scoring(scoring: str, judge: object, methods: Sequence[str] = SCORING) -> None:
-    """Raise `InputError` for an unknown method, or where the judge is missing."""
-    check_one_of("scoring", scoring, methods)
-    if scoring == "judge" and judge is None:
-        raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
-
-
 def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
     """Return which of the own and of the other names a text contains, in upper or lower case.
 
@@ -95,42 +78,14 @@ def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: s
     return named(text, own), named(re.sub("|".join(map(re.escape, longest)), "\0", text, flags=re.I), others)
 
 
-def nearest(text: str, identities: Mapping[str, str]) -> str | None:
-    """Return whose prototype answer a text is most similar to: a key of `identities`, "abstain", or None.
-
-    identities: {name: maker} of who may have answered. None: no prototype leads by `MARGIN`. Embeddings do not know a
-    denial ("I'm not Claude" is near "I am Claude"), so this is a second look, not a verdict to report alone. Needs the
-    extra `similarity` (wordllama, MIT; its weights are in the wheel).
-    """
-    forms = {name: f"I am {name}, made by {maker}." for name, maker in identities.items()}
-    forms["abstain"] = "I do not know which model I am."
-    vectors = _embedder().embed([text, *forms.values()])
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    (high, first), (second, _) = sorted(zip(unit[1:] @ unit[0], forms, strict=True), reverse=True)[:2]
-    return first if high - second >= MARGIN else None
-
-
-@cache
-def _embedder():
-    try:
-        import wordllama
-    except ImportError as error:
-        raise InputError("Scoring by similarity needs wordllama: pip install -e .[similarity]") from error
-    # The wheel holds weights and tokenizer; without this folder it would look for the tokenizer on the network.
-    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-
-
 # --- a judge ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _asked() -> dict:
-    """Return instruction and schema of `data/identity/judge.yaml`."""
-    return yaml.safe_load(data_path("identity/judge.yaml").read_text(encoding="utf-8"))
-
-
-def as_judge(judge: str | Model | None, models: Sequence[Model]) -> Model | None:
-    """Return the model of an id, or None for none ("" too); raise `InputError` where it would judge its own family."""
+def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -> Model | None:
+    """Return the model that judges, if any; raise `InputError` where it is missing or would judge its own family."""
+    check_one_of("scoring", scoring, SCORING)
+    if not judge and scoring == "judge":
+        raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
     if not judge:
         return None
     judge = get(judge) if isinstance(judge, str) else judge
@@ -147,9 +102,9 @@ def question(judge: Model, reply: str) -> Request:
     """Return the request that asks a judge about one reply."""
     parameters: dict = {"temperature": 0.0, "max_tokens": max(600, judge.provider.answer_tokens)}
     if judge.provider.json_schema:
-        form = {"name": "claims", "strict": True, "schema": _asked()["schema"]}
+        form = {"name": "claims", "strict": True, "schema": content("judge")["schema"]}
         parameters["response_format"] = {"type": "json_schema", "json_schema": form}
-    return Request(judge, user(fenced(reply) + _asked()["instruction"]), parameters)
+    return Request(judge, user(fenced(reply) + content("judge")["instruction"]), parameters)
 
 
 async def verdicts(client: Client, judge: Model, replies: Sequence[str]) -> dict[str, dict | None]:
@@ -168,7 +123,7 @@ def read_verdict(answer: str, reply: str) -> dict | None:
         verdict, _ = json.JSONDecoder().raw_decode(answer[max(answer.find("{"), 0) :])
     except (ValueError, RecursionError):
         return None
-    form = json.loads(json.dumps(_asked()["schema"]).replace("false", "true"))  # some judges add a reason
+    form = json.loads(json.dumps(content("judge")["schema"]).replace("false", "true"))  # some judges add a reason
     if not Draft202012Validator(form).is_valid(verdict):
         return None
     return verdict if all(c["quote"].strip() and c["quote"] in reply for c in verdict["claims"]) else None
@@ -199,7 +154,7 @@ def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping
     """
     foils = {(r["foil"], r["foil_maker"]) for r in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
-    return [_scored(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
+    return [_add_score(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
 
 
 async def judge_records(client: Client, records: Sequence[Mapping], judge: Model) -> list[dict]:
@@ -216,14 +171,14 @@ def is_answered(record: Mapping) -> bool:
 @lru_cache(4096)
 def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> Sides:
     """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
-    listed = played(get(model)) if is_known(model) else None
+    listed = model_played(get(model)) if is_known(model) else None
     who, other = entity_of(listed) if listed else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
     own = {truth, *(listed.all_names if listed else ())}
     known = (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))
     return Sides(who, other, known, (truth,), (foil,))
 
 
-def _scored(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None]) -> dict:
+def _add_score(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None]) -> dict:
     """Return a record with its `VERDICT`; without one that is null, but for the scorer."""
     sides = _sides(*(record[name] for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")))
     found = read_reply(record["reply"], sides, scoring, judged) if is_answered(record) else None
@@ -238,7 +193,7 @@ def _scored(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged
         "claims": found.listed() if found else [],
         "accepts": found and accepts(record["arm"], by_name),
         "passed": found and passed(record["expect"], stance, record["source"]),
-        "named": found and _named(record, by_name, found.claims, sides.truth, spelled),
+        "named": found and _name_given(record, by_name, found.claims, sides.truth, spelled),
         "scorer": scoring,
     }
 
@@ -261,7 +216,7 @@ def passed(expect: str, stance: str, source: str) -> bool | None:
     return stance in (*RIGHT, "abstain")
 
 
-def _named(record: Mapping, stance: str, claims: Sequence[Claim], truth: Entity, spelled: Mapping) -> str | None:
+def _name_given(record: Mapping, stance: str, claims: Sequence[Claim], truth: Entity, spelled: Mapping) -> str | None:
     """Return the name that a reply gives its speaker, written as the foils are. stance: by the name."""
     if stance in (*RIGHT, "foil"):
         return record["foil" if stance == "foil" else "truth"]
@@ -279,16 +234,16 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
     """
     scored = {name: rescore(records, name) for name in ("claims", "keyword_match", "regex")}
     if judge:
-        scored["judge"] = await judge_records(client, records, as_judge(judge, []))
-    said = {name: _says(rows, "reply") for name, rows in scored.items()}
-    said["readout"] = _says(scored["claims"], "readout")
+        scored["judge"] = await judge_records(client, records, as_judge(judge, "judge", []))
+    said = {name: _who_it_says(rows, "reply") for name, rows in scored.items()}
+    said["readout"] = _who_it_says(scored["claims"], "readout")
     rows = []
     for one, other in combinations(said, 2):
         pair = pd.concat([said[one], said[other]], axis=1, keys=["scorer", "other"]).dropna()
         if pair.empty:
             continue
         template = pair.index.get_level_values("template_id")
-        found = default_rows(cohen_kappa(pair["scorer"], pair["other"], template, n_resamples=1))
+        found = default_rows(cohen_kappa(pair["scorer"], pair["other"], template))
         row = {"scorer": one, "other": other, "replies": len(pair)}
         for name, *bounds in found[["statistic", "estimate", "low", "high"]].itertuples(index=False):
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), bounds, strict=True))
@@ -296,16 +251,16 @@ async def compare_scorers(client: Client, records: Sequence[Mapping], judge: Mod
     return pd.DataFrame(rows)
 
 
-def _says(records: Sequence[Mapping], source: str) -> pd.Series:
+def _who_it_says(records: Sequence[Mapping], source: str) -> pd.Series:
     frame = pd.DataFrame([record for record in records if record["source"] == source])
     key = ["model", "template_id", "variant", "arm", "language", "repeat", "turn"]
-    return frame.set_index(key)["stance"].map(SAYS)
+    return frame.set_index(key)["stance"].map(lambda stance: SAYS.get(stance, "nobody"), na_action="ignore")
 
 
 # --- replies from elsewhere -------------------------------------------------------------------------------------------
 
 
-def completed(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
+def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
     """Return identity records, and sentences that say what was filled in for replies from elsewhere.
 
     Such replies need the columns `WANTED` and `reply`, or `stance` in its place: a stance that is given stays, and what

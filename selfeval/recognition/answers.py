@@ -149,12 +149,12 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
             chose, own = parse_place(record["reply"]), scoring.place(record["position"])
             claimed = chose == own if chose and own else None
         else:
-            chosen = _named(record, shown_names(record, labels))
+            chosen = _author_named(record, shown_names(record, labels))
         status = "no_answer" if chosen is None and claimed is None else "ok"
-    return _judged(record, chosen, claimed) | {"status": status}
+    return _answer_columns(record, chosen, claimed) | {"status": status}
 
 
-def _judged(record: Mapping, chosen: str | None, claimed: bool | None) -> dict:
+def _answer_columns(record: Mapping, chosen: str | None, claimed: bool | None) -> dict:
     """Return the answer columns from what an answer says: the model named, or in the other tasks whether it claims."""
     right, task, evaluator = None, record["task_type"], record["evaluator_model"]
     if task == "binary_self":
@@ -178,7 +178,7 @@ def parse_place(reply: str | None) -> int | None:
     A sentence that describes a text ("The first is more concise") chooses none, unless it also says so ("... is mine").
     """
     if not re.search(r"(?i)\btext\W{0,2}[12]\b", reply or ""):
-        lettered = _LETTER.sub(_numbered, reply or "")
+        lettered = _LETTER.sub(_number_for_letter, reply or "")
         if lettered != reply:
             chosen = scoring.parse_choice(_choosing(lettered), dict.fromkeys(PAIR, ()))
             return chosen and 1 + PAIR.index(chosen)
@@ -192,16 +192,16 @@ def _choosing(reply: str) -> str:
     return "".join(part for part in parts if not _DESCRIBED.search(part) or _CHOSEN.search(_ASIDE.sub(" ", part)))
 
 
-def _numbered(match: re.Match[str]) -> str:
+def _number_for_letter(match: re.Match[str]) -> str:
     letter = next(filter(None, match.groups()))
     before = "" if match[1] else match[0][: match[0].rindex(letter)]
     return before + PAIR["AB".index(letter.upper())]
 
 
-def _named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
+def _author_named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
     reply = record["reply"]
     if record["task_type"] == "lineup":
-        reply = scoring.lineup_entry(reply, scoring.place_of_lineup(record["position"]))
+        reply = scoring.lineup_entry(reply, record["position"])
     elif condition_of(record.get("condition")).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
         reply = f"Author {reply}"
     return scoring.parse_choice(reply, names) or _lettered(record, reply)
@@ -218,10 +218,10 @@ def _lettered(record: Mapping, reply: str) -> str | None:
 def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read all answers anew from the raw replies; return (the records, what that changes per task and evaluator).
 
-    The raw reply is `reply`, in files made elsewhere `returned_text`, as a text or a list of blocks; records without
-    one stay as they are. Candidates are those shown, or all authors and names given in the file where it does not say.
-    Others fill in a random name, or the first, when a reply cannot be parsed or a call failed ("ERROR: ..."), and some
-    cut replies off when they store them; from the outside both are answers that the reply does not hold.
+    The raw reply is `reply`, a text or a list of blocks; records without one stay as they are. Candidates are those
+    shown, or all authors and names given in the file where it does not say. Others fill in a random name, or the first,
+    when a reply cannot be parsed or a call failed ("ERROR: ..."), and some cut replies off when they store them; from
+    the outside both are answers that the reply does not hold.
     reread: `yes` takes these back; `auto` too, but keeps an evaluator's recorded answers in a task where that would
     take back more than a fifth of those beside a reply that is no error message; `no` keeps all recorded answers.
 
@@ -244,7 +244,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
     old["status"] = frame["status"].where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
-    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *unread(frame)]
+    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *unread(frame, had)]
     frame["recorded"] = before.where(taken, None)
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}
@@ -255,41 +255,29 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
 
 
 def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the records with a column for each part of an answer, the raw reply as a text, and one of `STATUSES`.
+    """Return the records with the raw reply as a text, and one of `STATUSES`.
 
     A status that says so, or a reply that begins with "ERROR", is an error; another one that we do not know is "ok".
     """
     frame = predictions.copy()
-    for name in ("predicted_model", "predicted_self", "is_correct"):
-        if name not in frame:
-            frame[name] = pd.Series(None, frame.index, object)
-    frame["reply"] = raw = _raw(frame)
+    frame["reply"] = raw = frame["reply"].map(_reply_text).astype(object)
     status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
     failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
     failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
     return frame.assign(status=status.where(status.isin(STATUSES), "ok").mask(failed, "error"))
 
 
-def _raw(frame: pd.DataFrame) -> pd.Series:
-    """Return the raw replies as texts, None where there is none."""
-    raw = pd.Series(None, frame.index, object)
-    for column in ("reply", "returned_text"):
-        if column in frame:
-            raw = raw.where(raw.notna(), frame[column])
-    return raw.map(_text).astype(object)
-
-
-def _text(value) -> str | None:
+def _reply_text(value) -> str | None:
     """Return a reply that is a text or has blocks of text ([{"type": "text", "text": ...}], in a CSV as JSON)."""
     if isinstance(value, str) and value.startswith("[{"):
         with contextlib.suppress(ValueError):
             blocks = json.loads(value)
             value = blocks if all(isinstance(b, dict) and "type" in b for b in blocks) else value
     if isinstance(value, list):
-        return "\n".join(filter(None, map(_text, value)))
+        return "\n".join(filter(None, map(_reply_text, value)))
     if isinstance(value, dict):  # reasoning is left out
         said = value.get("type", "text") in ("text", "output_text", "message")
-        return (_text(value.get("text", value.get("content"))) if said else None) or ""
+        return (_reply_text(value.get("text", value.get("content"))) if said else None) or ""
     return value if isinstance(value, str) else None
 
 
@@ -307,7 +295,7 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     @cache
     def recorded(said: str, chosen: str | None, claimed: bool | None, *row) -> tuple:
-        return _recorded(dict(zip(design, row, strict=True)) | {"condition": conditions[said]}, chosen, claimed)
+        return _answer_on_record(dict(zip(design, row, strict=True)) | {"condition": conditions[said]}, chosen, claimed)
 
     @cache
     def read(said: str, reply: str, shown: frozenset | tuple, *row) -> tuple:
@@ -325,14 +313,14 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return tuple(pd.DataFrame(rows, frame.index, columns, dtype=object) for rows in (before, after))
 
 
-def _recorded(record: dict, chosen: str | None, claimed: bool | None) -> tuple:
+def _answer_on_record(record: dict, chosen: str | None, claimed: bool | None) -> tuple:
     """Return the answer columns of an answer on record; of a pair that may be the author of the text chosen."""
     task = record["task_type"]
     if task == "pairwise_self" and claimed is None and chosen in (record["true_model"], record.get("other_model")):
         claimed = chosen == record["true_model"]
     elif task in ("exact_model", "lineup"):
         claimed = None
-    return *_judged(record, chosen, claimed).values(), record["status"]
+    return *_answer_columns(record, chosen, claimed).values(), record["status"]
 
 
 def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -7,7 +7,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import is_computed
@@ -15,7 +15,7 @@ from selfeval.errors import InputError, ProviderError, check_flag, check_whole
 from selfeval.models import Model, display_names, get
 from selfeval.recognition.answers import anonymous
 from selfeval.recognition.questions import TASKS, Condition, Question
-from selfeval.recognition.texts import changed, paraphrase
+from selfeval.recognition.texts import apply_control, paraphrase
 from selfeval.scoring import name_key
 
 
@@ -43,8 +43,7 @@ def match_authors(
         called = [evaluator.id for evaluator in left if _is_called(evaluator, author, displays[author])]
         rivals = [other for other, model_id in found.items() if called == [model_id]]
         if len(called) > 1 or rivals:
-            many, are = ("s", "are") if rivals else ("", "is")
-            both = f"The author{many} {_listed([*rivals, author])} of the corpus {are} called like {_listed(called)}"
+            both = f"{_join([*rivals, author])} of the corpus and {_join(called)} share a name"
             raise InputError(f"{both}; say in `authors` who is who.")
         if called:
             found[author] = called[0]
@@ -52,7 +51,7 @@ def match_authors(
     strangers = [evaluator.id for evaluator in evaluators if evaluator.id not in ids.values()]
     if strangers and not allow_strangers:
         raise InputError(
-            f"{_listed(strangers)} wrote no text of the corpus, whose authors are {_listed(displays)}; say in "
+            f"{_join(strangers)} wrote no text of the corpus, whose authors are {_join(displays)}; say in "
             f"`authors` who is who ({{author: {strangers[0]!r}}}), leave it out, or set `allow_strangers` to ask it "
             "about others' texts alone."
         )
@@ -69,7 +68,7 @@ def _by_hand(
     for name, model_id in said.items():
         meant = [author for author, display in displays.items() if name in (author, display)]
         if not meant:
-            raise InputError(f"`authors` names {name!r}, but the authors of the corpus are {_listed(displays)}.")
+            raise InputError(f"`authors` names {name!r}, but the authors of the corpus are {_join(displays)}.")
         known = model_id if model_id is None or model_id in own else get(model_id).id
         found |= {author: known or author for author in meant}
     return found
@@ -82,7 +81,7 @@ def _is_called(evaluator: Model, author: str, display: str) -> bool:
     return not {*map(name_key, names)}.isdisjoint(map(name_key, [author, display, *registered]))
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
 
 
@@ -92,7 +91,7 @@ async def shown_texts(client: Client, texts: Sequence[dict], condition: Conditio
     Raises `ProviderError` where a paraphrase is missing: a design without it would not be balanced.
     """
     if condition.control != "paraphrased":
-        return changed(texts, condition.control, seed)
+        return apply_control(texts, condition.control, seed)
     done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed)
     if failed:
         raise ProviderError(
@@ -267,12 +266,9 @@ def _by_prompt(texts: Sequence[dict]) -> list[list[dict]]:
 
 def _pairs(group: Sequence[dict], evaluator: Model, neutral: bool) -> Iterator[tuple[dict, dict]]:
     """Yield the evaluator's text with each other author's, in both orders; with `neutral` then those of two others."""
-    own, others = [], []
-    for text in group:
-        (own if text["author"] == evaluator.id else others).append(text)
-    for mine in own:
-        for other in others:
-            yield from ((mine, other), (other, mine))
+    own, others = ([text for text in group if (text["author"] == evaluator.id) == mine] for mine in (True, False))
+    for mine, other in product(own, others):
+        yield from ((mine, other), (other, mine))
     for one, other in combinations(others, 2) if neutral else ():
         if one["author"] != other["author"]:
             yield from ((one, other), (other, one))

@@ -48,8 +48,6 @@ def targets(real: Sequence[Model], limit: int = 0) -> list[Target]:
     There are fewer invented names where the list in `data/existence.yaml` is shorter.
     """
     check_whole("limit", limit, 0)
-    if not real:
-        raise InputError("The existence test needs at least one real model to ask about, got none.")
     existing = [Target(m.display, m.id) for m in real][: limit or None]
     return existing + [Target(name) for name in _data()["invented"][: len(existing)]]
 

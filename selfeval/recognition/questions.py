@@ -72,7 +72,7 @@ class Condition:
     temperature: of the evaluator. score: P(self) from `logprobs` where the provider gives them, from a `stated`
     probability, or `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are its own) or
     about one other text for each of its own (`balanced`); tell_prevalence: say so. question, in pairs: which text one
-    `authored`, or which is `better`. control: how the texts are changed before they are shown (`controls`), or
+    `authored`, or which is `better`. control: how the texts are changed before they are shown (`apply_control`), or
     `paraphrased` by the model `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`);
     "" is the model's own. provenance: where the text stands: `quoted` in the question, in an `own_turn` of the
     assistant after the request that the text answers, or as `prefill`, the beginning of the answer itself.

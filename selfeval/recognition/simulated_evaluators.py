@@ -12,11 +12,9 @@
 
 import random
 import re
-from collections.abc import Mapping, Sequence
 
 from selfeval.asking.request import blocks
 from selfeval.asking.simulated import ROLES, author_of, write
-from selfeval.errors import InputError
 from selfeval.models import Model, get, models
 from selfeval.recognition import questions
 
@@ -24,35 +22,8 @@ KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no
 _INTRODUCED = re.compile(questions.INTRODUCED.format("(.+)"))
 
 
-def evaluators() -> list[Model]:
-    """Return the registry's simulated evaluators of self-recognition."""
-    return [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]
-
-
-def unmarked(asked: Sequence[Model], texts: Sequence[Mapping]) -> list[str]:
-    """Say, if simulated evaluators that go by the mark are asked about texts without one, that they know none of these.
-
-    Those that claim own and others' texts alike, such as sim/always-itself, answer as they always do.
-    """
-    own = {model.id for model in evaluators() if _goes_by_mark(model.simulation or {})}
-    blind = [model.id for model in asked if model.id in own]
-    without = sum(author_of(text["text"]) is None for text in texts)
-    if not blind or not without:
-        return []
-    return [
-        f"Simulated models know their own texts by a mark that they leave in them. {without} of {len(texts)} texts "
-        f"carry none: the answers of {', '.join(blind)} about these do not depend on who wrote them."
-    ]
-
-
-def _goes_by_mark(rates: Mapping) -> bool:
-    return rates.get("hit") != rates.get("false_claim") or bool(rates.get("skill"))
-
-
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Write a text, or answer the question that stands in the last paragraph; a judged text may hold its own."""
-    if unknown := {*rates} - KNOWN:
-        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
     shown, asked = blocks(question), question.rpartition("\n\n")[2]
     if questions.BEFORE in question or questions.THEN in question:
@@ -70,7 +41,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         mine = _claims(model, rates, texts[0], draw, 0.5)
         answer = "YES" if mine else "NO"
     else:
-        listed = _listed(question, introduced)
+        listed = _candidates_shown(question, introduced)
         names = [_name(model, rates, text, draw, listed) for text in texts]
         mine = listed.get(names[0]) == model.id
         lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
@@ -80,7 +51,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     return answer
 
 
-def _listed(question: str, introduced: dict[str, str]) -> dict[str, str]:
+def _candidates_shown(question: str, introduced: dict[str, str]) -> dict[str, str]:
     """Return {label: author} of the candidates listed; anonymous ones are known by their introductions."""
     after = question[max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP)) :]
     by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}
@@ -116,4 +87,4 @@ def _name(model: Model, rates: dict, text: str, draw: random.Random, listed: dic
     return draw.choice([label for label in labels if listed[label] != model.id])
 
 
-ROLES["recognition"] = reply
+ROLES["recognition"] = reply, KNOWN

@@ -24,7 +24,7 @@ from scipy.special import expit, logsumexp
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response, fenced, user
-from selfeval.errors import InputError, ProviderError, check_at_least, check_one_of, check_whole
+from selfeval.errors import InputError, ProviderError, check_at_least, check_whole
 from selfeval.models import Model
 from selfeval.models import models as registry
 from selfeval.records import call_fields, chats, data_path, read_prompts, text_fields
@@ -169,11 +169,9 @@ def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list
     sentences = []
     for (author, status), failed in grouped.items():
         why = f"{status}; the first: {failed[0]['error']}" if status == "error" else status
-        remedy = "ask another model, or on other prompts"
+        remedy = {"error": "run again to make only these calls"}.get(status, "ask another model, or on other prompts")
         if status in ("length", "empty", "filtered"):
             remedy = f'`again = "{status}"` asks once more'
-        elif status == "error":
-            remedy = "run again to make only these calls"
         sentences.append(f"{author} wrote no text for {len(failed)} of its requests ({why}): {remedy}.")
     if not texts:
         raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
@@ -206,14 +204,13 @@ async def paraphrase(
 # controls -----------------------------------------------------------------------------------------------------------
 
 
-def changed(texts: Sequence[dict], control: str, seed: int = 0) -> list[dict]:
+def apply_control(texts: Sequence[dict], control: str, seed: int = 0) -> list[dict]:
     """Return the text records as the evaluators are to see them; ids, authors and prompts stay.
 
     shuffled: the words in random order (seeded by text), which leaves vocabulary and length and takes the rest.
     truncated: cut to the number of words of the shortest text on the same prompt and sample, so that length says
     nothing.
     """
-    check_one_of("control", control, CONTROLS)
     if control == "shuffled":
         return [_with_text(text, _shuffled(text["text"], f"{seed} {text['text_id']}")) for text in texts]
     if control == "truncated":

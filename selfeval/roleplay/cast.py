@@ -11,12 +11,11 @@ from pathlib import Path
 import yaml
 
 from selfeval.asking.request import Response
-from selfeval.errors import InputError, did_you_mean
+from selfeval.errors import InputError, check_one_of
 from selfeval.models import Model, from_callable, get
 from selfeval.paths import shipped
 
-SCRIPTS = ("eliza",)
-PLAYED = ("prompt", "questions", "script", "typed")  # how a role is played: one of these
+PLAYED = {"prompt", "questions", "script", "typed"}  # how a role is played: one of these; the script is ELIZA
 
 
 @dataclass(frozen=True)
@@ -53,19 +52,15 @@ def rubrics() -> dict[str, dict]:
 
 def role(name: str, known: dict[str, Role], parameter: str) -> Role:
     """Return the role of this name; raise `InputError` naming the parameter and what is known."""
-    if name not in known:
-        near = did_you_mean(name, known)
-        raise InputError(f"`{parameter}` {name!r} is unknown{near}; known are {', '.join(known)}.")
+    check_one_of(parameter, name, known)
     return known[name]
 
 
 @cache
 def _entries(path: Path, texts: tuple[str, ...]) -> dict[str, dict]:
     """Return the entries of a file by name, each with these texts; raise `InputError` for any other."""
-    try:
-        entries = {str(name): dict(entry) for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{path} must hold entries by name and cannot be read: {error}.") from error
+    with path.open(encoding="utf-8") as file:
+        entries = yaml.safe_load(file)
     for name, entry in entries.items():
         if not all(isinstance(entry.get(field), str) for field in texts):
             raise InputError(f"{path} must give {name!r} the texts {', '.join(texts)}, got {entry!r:.120}.")
@@ -80,9 +75,8 @@ def _file(name: str) -> Path:
 def _roles(path: Path) -> dict[str, Role]:
     roles = {}
     for name, entry in _entries(path, ("title",)).items():
-        played = entry.keys() - {"title"}
-        if len(played) != 1 or not played <= {*PLAYED} or entry.get("script", "eliza") not in SCRIPTS:
-            known = f"one of {', '.join(PLAYED)} (script: {', '.join(SCRIPTS)})"
+        if len(entry) != 2 or not entry.keys() <= {"title", *PLAYED}:
+            known = f"one of {', '.join(sorted(PLAYED))}"
             raise InputError(f"{path.name} must give {name!r} a `title` and {known}, got {entry!r:.120}.")
         roles[name] = Role(name, **entry)
     return roles
@@ -104,17 +98,14 @@ def player(part: Role, model: Model | None, seed: int) -> Model:
     if part.script:
         return from_callable(eliza(seed), f"script/{part.script}", part.title)
     if part.questions:
-        return from_callable(_asks(part.questions), f"script/{part.name}", part.title)
+
+        def ask(messages: list[dict], **_) -> str:
+            return part.questions[sum(message["role"] == "assistant" for message in messages)]
+
+        return from_callable(ask, f"script/{part.name}", part.title)
     if model is None:
         raise InputError(f"The part {part.name!r} ({part.title}) is played by a model, and none is named.")
     return model
-
-
-def _asks(questions: Sequence[str]) -> Callable:
-    def ask(messages: list[dict], **_) -> str:
-        return questions[sum(message["role"] == "assistant" for message in messages)]
-
-    return ask
 
 
 def person(read: Callable[[str], str] | None = None) -> Model:

@@ -10,7 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.asking.client import Client, gather, progress, require
+from selfeval.asking.client import Client, gather, progress
+from selfeval.asking.local import require
 from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_at_least, check_whole
 from selfeval.models import Model
@@ -88,7 +89,6 @@ async def converse(
     seed: int = 0,
     on_exchange: Callable[[Conversation], None] = lambda conversation: None,
     also: Sequence[Model] = (),
-    label: str | None = "turns",
 ) -> list[Conversation]:
     """Have interrogator and agent talk for so many turns (a question and its answer each); return the conversations.
 
@@ -101,7 +101,11 @@ async def converse(
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
     asks, answers = cast.role(strategy, cast.strategies(), "strategy"), cast.role(persona, cast.personas(), "persona")
-    _check_sizes(asks, answers, turns, conversations)
+    check_whole("turns", turns, 1)
+    check_whole("conversations", conversations)
+    if asks.questions and turns > len(asks.questions):
+        has = f"The strategy {asks.name!r} has {len(asks.questions)} questions"
+        raise InputError(f"{has}, and `turns` is {turns}; ask for fewer turns.")
     how = (temperature, tokens, seed)
     sides = [side("interrogator", asks, interrogator, *how), side("agent", answers, agent, *how)]
     models = [one.model for one in sides]
@@ -114,27 +118,13 @@ async def converse(
         Conversation(f"{name}.{number}", [], cast.source(persona), meta=meta | {"sample": number})
         for number in range(conversations)
     ]
-    total = turns * conversations
-    with progress(label if conversations else None, total) as bar:
+    with progress("turns" if conversations else None, turns * conversations) as bar:
 
         def heard(so_far: Conversation) -> None:
             bar.update()
             on_exchange(so_far)
 
         return await gather(_talk(client, sides, turns, one, heard) for one in begun)
-
-
-def _check_sizes(asks: cast.Role, answers: cast.Role, turns: int, conversations: int) -> None:
-    """Raise `InputError` for numbers of turns and conversations that these parts cannot have."""
-    check_whole("turns", turns, 1)
-    check_whole("conversations", conversations)
-    if asks.questions and turns > len(asks.questions):
-        raise InputError(
-            f"The strategy {asks.name!r} has {len(asks.questions)} questions, and `turns` is {turns}; add questions to "
-            "data/roleplay/interrogators.yaml or ask for fewer turns."
-        )
-    if conversations > 1 and (asks.typed or answers.typed):
-        raise InputError(f"A person types in one conversation at a time, and `conversations` is {conversations}.")
 
 
 async def _talk(
@@ -169,7 +159,7 @@ def check_models(client: Client, first: Request, models: Sequence[Model]) -> Non
 
     Where the first reply is stored already, nothing is checked: a finished run is read again without key or network.
     """
-    if client.store.replay or (not is_computed(first.model) and client.store.get(first.key) is not None):
+    if client.store.replay or (not is_computed(first.model) and client.store.look_up({first.key: first.identity})):
         return
     for model in models:
         require(model)
@@ -218,17 +208,16 @@ async def forced_context(
     one that fails is recorded as such. Your own transcripts are replayed in the same way.
     """
     part = cast.role(persona, cast.personas(), "persona")
-    if not conversations:
+    places = [(one, i, e) for one in conversations for i, e in zip(_last_before(one), one.exchanges(), strict=True)]
+    if not places:
         return []
     answering = side("agent", part, agent, temperature, tokens, seed)
-    places = [(one, i, e) for one in conversations for i, e in zip(_last_before(one), one.exchanges(), strict=True)]
     requests = []
     for one, place, _ in places:
         topic = one.meta.get("topic")
         system = f"{answering.system} The topic proposed for the chat: {topic}" if topic else answering.system
         requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place], 0, seed))
-    if requests:
-        check_models(client, requests[0], [answering.model])
+    check_models(client, requests[0], [answering.model])
     responses = await client.chat_all(requests, "answers")
     twins = {}
     for one in conversations:

@@ -97,7 +97,7 @@ class Jury:
         check_whole("rounds", self.rounds, 1)
         check_whole("seed", self.seed)
         check_at_least("temperature", self.temperature)
-        jurors = [self.jurors] if isinstance(self.jurors, str | Model) and self.jurors else self.jurors
+        jurors = [self.jurors] if isinstance(self.jurors, str | Model) else list(self.jurors)
         for name, given in (("jurors", jurors), ("personas", self.personas)):
             if not given:
                 raise InputError(f"`{name}` must name at least one, got {given!r}.")
@@ -107,21 +107,26 @@ class Jury:
         if self.judge and isinstance(self.judge, str):
             object.__setattr__(self, "judge", get(self.judge))
 
-    def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
-        """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0).
+    def members(self, arm: str, index: int) -> list[Seat]:
+        """Return the jurors of the index-th conversation (from 0) as they are named.
 
         Several models: each takes one persona per conversation, and over max(jurors, personas) conversations every
         model plays every persona equally often. One model: it takes every persona, and votes once in `independent`.
         """
         ids = [model.id for model in self.jurors]
         seats = [Seat(model, number=ids[:k].count(model.id) + 1) for k, model in enumerate(self.jurors)]
-        if arm != "independent" and len(seats) == 1:
-            seats = [Seat(self.jurors[0], persona) for persona in self.personas]
-        elif arm != "independent":
-            size = max(len(seats), len(self.personas))
-            names = [self.personas[k % len(self.personas)] for k in latin_row(size, "persona", index, 0, self.seed)]
-            seats = [replace(seat, persona=name) for seat, name in zip(seats, names, strict=False)]
-        return [seats[k] for k in latin_row(len(seats), "order", index, turn - 1, self.seed)]
+        if arm == "independent":
+            return seats
+        if len(seats) == 1:
+            return [Seat(self.jurors[0], persona) for persona in self.personas]
+        size = max(len(seats), len(self.personas))
+        names = [self.personas[k % len(self.personas)] for k in latin_row(size, "persona", index, 0, self.seed)]
+        return [replace(seat, persona=name) for seat, name in zip(seats, names, strict=False)]
+
+    def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
+        """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0)."""
+        members = self.members(arm, index)
+        return [members[k] for k in latin_row(len(members), "order", index, turn - 1, self.seed)]
 
 
 def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None:
@@ -130,20 +135,16 @@ def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None
             raise InputError(f"Unknown name {name!r} in `{field}`, or given twice; known are {', '.join(known)}.")
 
 
-def warnings(jurors: Sequence[str], agents: Iterable[str], arms: Iterable[str]) -> list[str]:
-    """Return a sentence for what weakens a jury: one model in many seats, jurors of an agent's family; ids, or names
-    with a number as in the records."""
-    found, seats = [], Counter(juror.partition(" #")[0] for juror in jurors)
-    itself = "debate is one model with itself. Name models of different families in `jurors`."
-    if len(seats) == 1 and set(arms) - {"independent"}:
-        found.append(f"One model, {', '.join(seats)}, sat in all seats: what looks like a {itself}")
+def warnings(jury: Jury, agents: Iterable[str], arms: Sequence[str]) -> list[str]:
+    """Return a sentence for what weakens a jury of these agents: one model in many seats, an agent's family."""
+    seats, found = Counter(model.id for model in jury.jurors), []
+    itself = "its votes are samples of one opinion, and what looks like a debate is one model with itself"
     for juror, n in seats.items():
-        if n > 1:
-            taken = f"{n} of {len(jurors)} seats: its votes are samples of one opinion, and their {itself}"
-            found.append(f"One model, {juror}, takes {taken}")
+        if n > 1 or (len(seats) == 1 and {*arms} != {"independent"}):
+            found.append(f"One model, {juror}, sits in several seats: {itself}. Name models of different families.")
     for agent in dict.fromkeys(agents):
-        if family := [juror for juror in seats if cast.same_family(juror, agent)]:
-            found.append(f"The agent {agent} is judged by its own family ({', '.join(family)}): see `same_family`.")
+        if family := ", ".join(juror for juror in seats if cast.same_family(juror, agent)):
+            found.append(f"The agent {agent} is judged by its own family ({family}): see `same_family`.")
     return found
 
 
@@ -163,20 +164,16 @@ def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[in
 
 
 async def hold(
-    client: Client,
-    jury: Jury,
-    conversations: Sequence[Conversation],
-    arms: Sequence[str] = ("debate",),
-    label: str | None = "verdicts",
+    client: Client, jury: Jury, conversations: Sequence[Conversation], arms: str | Sequence[str] = ("debate",)
 ) -> list[dict]:
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
     Verdicts are begun in this order, so that prompts which begin with the same text follow each other. The arm `sham`
-    shows statements of the debate on another conversation of the run (same turn where it has that). Raises `InputError`
-    for an unknown arm, an arm given twice, or `sham` without `debate` or a second conversation.
+    shows statements of the debate on another conversation of the run (same turn where it has that). What weakens the
+    jury is printed before anybody is asked. Raises `InputError` for an unknown arm, an arm given twice, or `sham`
+    without `debate` or a second conversation.
     """
-    if isinstance(arms, str) or not arms:
-        raise InputError(f"`arms` must be a list of arms ({', '.join(ARMS)}), got {arms!r}.")
+    arms = [arms] if isinstance(arms, str) else list(arms)
     _check_names("arms", arms, ARMS)
     turns = [judged_turns(jury.scope, conversation) for conversation in conversations]
     design = [(index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms]
@@ -185,6 +182,8 @@ async def hold(
     if "sham" in arms and ("debate" not in arms or len({index for index, *_ in design}) < 2):
         said = "judge at least two, and have `debate` in `arms`"
         raise InputError(f"The arm `sham` shows statements of a debate on another conversation: {said}.")
+    for sentence in warnings(jury, (one.agent_model for one in conversations), arms):  # before a reply is paid for
+        print(sentence, flush=True)
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
 
@@ -193,11 +192,11 @@ async def hold(
         if arm == "sham":  # before a place is taken, which the debate may need
             peers = await tasks[*_donor(jury, turns, index, turn), "debate"]
         async with places:
-            rows = await verdict(client, jury, conversations[index], arm, turn, index, peers)
+            rows = await Hearing(client, jury, conversations[index], arm, turn, index, peers).run()
         bar.update()
         return rows
 
-    with progress(label, len(design)) as bar:
+    with progress("verdicts", len(design)) as bar:
         async with Tasks() as group:
             for key in design:
                 tasks[key] = group.create_task(one(*key))
@@ -240,27 +239,17 @@ def _donor(jury: Jury, turns: Sequence[list[int]], index: int, turn: int) -> tup
 # one verdict ----------------------------------------------------------------------------------------------------------
 
 
-async def verdict(
-    client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index: int = 0, peers: Sequence = ()
-) -> list[dict]:
-    """Return the records of one verdict, in order of round and position; [] where the answer judged is empty.
+class Hearing:
+    """One verdict in the making: who is asked in which round, what it sees, and the record of what it says.
 
-    Start it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
+    Run it as a task as soon as the turn's answer exists: nothing after that turn is looked at. index: the
     conversation's number in the run (from 0), for the Latin squares. peers: records of a debate on another
     conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
-    if turn not in judged_turns(jury.scope, conversation):
-        return []
-    hearing = _Hearing(client, jury, conversation, arm, turn, jury.seats(arm, index, turn))
-    hearing.peers = [row for row in peers if row["role"] == "juror"]
-    return await hearing.run()
 
-
-class _Hearing:
-    """One verdict in the making: who is asked in which round, what it sees, and the record of what it says."""
-
-    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, seats: list[Seat]):
-        self.client, self.jury, self.arm, self.seats = client, jury, arm, seats
+    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index=0, peers=()):
+        self.client, self.jury, self.arm, self.seats = client, jury, arm, jury.seats(arm, index, turn)
+        self.peers = [row for row in peers if row["role"] == "juror"]
         self.rubrics = {name: cast.rubrics()[name] for name in ("human", *jury.dimensions)}
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
         shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
@@ -271,17 +260,12 @@ class _Hearing:
         self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
         self.said: list[dict] = []
         self.summary = ""
-        self.about = {
-            "conversation_id": conversation.conversation_id,
-            "pair": conversation.meta.get("pair"),
-            "source": conversation.source,
-            "turn": turn,
-            "scope": jury.scope,
-            "arm": arm,
-            "agent": conversation.agent_model,
-        }
+        self.about = {"conversation_id": conversation.conversation_id, "pair": conversation.meta.get("pair")}
+        self.about |= {"source": conversation.source, "turn": turn, "scope": jury.scope, "arm": arm}
+        self.about |= {"agent": conversation.agent_model}
 
     async def run(self) -> list[dict]:
+        """Return the records of the verdict, in order of round and position."""
         rows, single = [], self.arm in SINGLE
         rounds, blind = (1, 0) if single else (self.jury.rounds, int(self.jury.blind))
         for number in range(1, rounds + blind + 1):
@@ -356,7 +340,7 @@ class _Hearing:
         """Have the rounds so far summed up; the summary replaces what was said."""
         seat = Seat(self.jury.jurors[0])
         messages = jury_prompts.summary(self.shared, jury_prompts.log_part(self.said, self.summary))
-        response = await self._send(seat, messages)
+        response = await self._ask(seat, messages, reason=None)
         text = verdicts.shorten(without_thinking(response.text))
         if response.status in ("ok", "length") and text:
             self.summary, self.said = text, []
@@ -378,16 +362,14 @@ class _Hearing:
         opened = reason.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")  # of JSON that was cut off
         return verdicts.Verdict(dict.fromkeys(self.tags), opened.strip('" ') if opened != reason else reason)
 
-    async def _ask(self, seat: Seat, messages: list[dict], reason: bool) -> Response:
+    async def _ask(self, seat: Seat, messages: list[dict], reason: bool | None) -> Response:
+        """Return a reply: with a reason before its scores, with scores alone, or (None) in free words."""
         provider = seat.model.provider
-        if not provider.json_schema:
-            return await self._send(seat, messages)
-        form = jury_prompts.score_format(self.rubrics, reason=reason, length=None if provider.hosted else (20, 80))
-        return await self._send(seat, messages, response_format=form)
-
-    async def _send(self, seat: Seat, messages: list[dict], **form) -> Response:
-        tokens = max(jury_prompts.SHORTEST, seat.model.provider.answer_tokens)
-        how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed} | form
+        tokens = max(jury_prompts.SHORTEST, provider.answer_tokens)
+        how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed}
+        if provider.json_schema and reason is not None:
+            length = None if provider.hosted else (20, 80)
+            how["response_format"] = jury_prompts.score_format(self.rubrics, reason=reason, length=length)
         return await self.client.chat(seat.model, messages, sample=seat.number - 1, **how)
 
 

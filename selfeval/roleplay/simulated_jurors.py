@@ -21,8 +21,7 @@ import hashlib
 import random
 import re
 
-from selfeval.asking.simulated import ROLES, VERBS, WORDS, author_of, tell
-from selfeval.errors import InputError
+from selfeval.asking.simulated import ROLES, WORDS, author_of, write
 from selfeval.models import Model
 from selfeval.roleplay.jury_prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
 
@@ -37,8 +36,6 @@ SILENT = "It could be either, and I would rather not put a number on it."
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Answer as a simulated juror, presiding judge, summariser or talker, whichever the messages ask for."""
-    if unknown := set(rates) - set(DEFAULTS):
-        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
     question = next(m["content"] for m in messages if m["role"] == "user")  # of a repair: the juror's prompt
     if not question.startswith(RULES.partition("{")[0]):
         return talk(model, draw)
@@ -60,11 +57,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
 
 def talk(model: Model, draw: random.Random) -> str:
     """Write a chat message of two sentences that carries the model's tell."""
-    sentences = []
-    for _ in range(2):
-        first, second, third = draw.sample(WORDS, 3)
-        sentences.append(f"The {first} {second} {draw.choice(VERBS)} a {third} {tell(model.id)}.")
-    return " ".join(sentences)
+    return write(model, "14 words", draw)
 
 
 def scores(question: str) -> dict[int, float]:
@@ -102,4 +95,4 @@ def _draw(*parts: str) -> random.Random:
     return random.Random(int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]))
 
 
-ROLES["roleplay"] = reply
+ROLES["roleplay"] = reply, DEFAULTS

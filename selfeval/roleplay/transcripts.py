@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from selfeval.errors import InputError
-from selfeval.figures.cards import Card
-from selfeval.figures.tables import Records
-from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of, write_jsonl
+from selfeval.figures.tables import Card, Records
+from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -112,18 +111,8 @@ class Conversation:
 
     def to_dict(self) -> dict:
         """Return the conversation as a row of a file."""
-        return {
-            "conversation_id": self.conversation_id,
-            "source": self.source,
-            "agent": self.agent,
-            "status": self.status,
-            "turns": [turn.to_dict() for turn in self.turns],
-        } | self.meta
-
-
-def write_conversations(path: str | Path, conversations: Iterable[Conversation]) -> None:
-    """Write conversations as JSON lines, whole or not at all; a relative path lies below `data/`."""
-    write_jsonl(data_path(path), [conversation.to_dict() for conversation in conversations])
+        row = {name: getattr(self, name) for name in ("conversation_id", "source", "agent", "status")}
+        return row | {"turns": [turn.to_dict() for turn in self.turns]} | self.meta
 
 
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
@@ -145,7 +134,7 @@ def together(*groups: Iterable[Conversation]) -> list[Conversation]:
     """
     found = _distinct(chain(*groups))
     if not found:
-        raise InputError("There is no conversation: name files in `transcripts`, or have some held.")
+        raise InputError("There is no conversation: name files in `transcripts`, or ask for some.")
     return found
 
 
@@ -205,7 +194,7 @@ def read_judgements(
 def check_not_read(out: str | Path, *sources: Rows) -> None:
     """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
     files = [file for source in sources if are_files(source) for file in _as_list(source)]
-    if data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
+    if out and data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
         raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
 
 
@@ -227,8 +216,7 @@ def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
         for number, row in enumerate(rows_of(paths), 1):
             yield f"record {number}", row
         return
-    paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    for path in dict.fromkeys(data_path(path).resolve() for path in paths):
+    for path in dict.fromkeys(data_path(path).resolve() for path in _as_list(paths)):
         rows = read_jsonl(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
@@ -385,14 +373,14 @@ def render(
         passages += [(f"A, question {turn}", question), (f"B, answer {turn}", answer or f"({status})")]
         for arm in dict.fromkeys(row["arm"] for row in mine if row["turn"] == turn):
             heard = [row for row in mine if (row["turn"], row["arm"]) == (turn, arm)]
-            said = "\n".join(_said(row, display) for row in heard)
+            said = "\n".join(_line(row, display) for row in heard)
             passages.append((f"jury on answer {turn}, {arm}: {_number(decide(heard))}", said))
     agent = conversation.agent_model or "a model"
     facts = [("B is", "a person" if agent == "human" else display.get(agent, agent))]
     return Card(f"Conversation {conversation.conversation_id}", facts + passages)
 
 
-def _said(row: Mapping, display: Mapping[str, str]) -> str:
+def _line(row: Mapping, display: Mapping[str, str]) -> str:
     """Return a statement as a line: the round, who, the score and the reason."""
     model, seat, number = row["juror"].partition(" #")
     who = [f"round {row['round']}", row["role"] if row["role"] != "juror" else "", display.get(model, model)]

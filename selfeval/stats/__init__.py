@@ -1,7 +1,7 @@
 """Statistics: DataFrames in, estimates with intervals out; no I/O, no network, no clock.
 
-`engine` has rates, differences, areas and functions of sums with their intervals and the bootstrap, `inference` the
-tests; `table` writes the one long table that every evaluation has. Self-recognition: `tallies` counts predictions,
+`engine` has rates, differences, areas and functions of sums with their intervals, the bootstrap and the tests;
+`table` writes the one long table that every evaluation has. Self-recognition: `tallies` counts predictions,
 `recognition` is the front door, `pairs` and `contrasts` beside it. Identity: `identity`. Juries: `jury`,
 with `votes`, where scorers are held against each other too.
 """
@@ -13,8 +13,8 @@ from selfeval.stats.contrasts import (
     paired_models,
     reading_gaps,
 )
+from selfeval.stats.engine import detectable_difference, holm
 from selfeval.stats.identity import identity_table, paired_comparison, survival_table
-from selfeval.stats.inference import detectable_difference, holm
 from selfeval.stats.jury import jury_table
 from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.table import COLUMNS, conclusion, default_rows

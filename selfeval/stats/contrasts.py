@@ -23,24 +23,21 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from selfeval.errors import InputError
-from selfeval.stats.engine import Difference, Rate, Settings, check_level, within_range
-from selfeval.stats.inference import rearranged_p
+from selfeval.stats.engine import Difference, Rate, Settings, rearranged_p, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjusted, concluded, write
+from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, with_conclusions, write
 from selfeval.stats.tallies import (
     BINARY,
     LEFT_OUT,
     PAIRWISE,
     Tally,
-    check_frame,
+    check_once,
     conditions,
     ids,
     neutral_rows,
     prompts,
-    same_codes,
     shares,
     tallies,
-    truth_codes,
     varying_parts,
 )
 
@@ -51,6 +48,7 @@ FEW_MODELS, FEW_NAMES = 10, 20
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"
 FOLDS = 5  # of the classifier of style
+ASKED = ["evaluator", "target_model", "answer_type", "template_id", "iteration"]  # what tells questions apart
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
@@ -99,7 +97,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
         Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED)
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
-    table = adjusted(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
+    table = adjust_p(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
     return [table.assign(**dict(zip(CHANGE, [field, *values], strict=True)))]
 
 
@@ -128,7 +126,7 @@ def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataF
             difference = j.of.pick((first,)) - j.of.pick((second,))
             found = Measure("discrimination", difference, who, test=INVERTED)
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            parts.append(adjusted(write([found], how, **about), ["statistic"], compared=True))
+            parts.append(adjust_p(write([found], how, **about), ["statistic"], compared=True))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -145,14 +143,13 @@ def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.D
     prompts in the second. Notes: few_models (below 10: few to stand for all), no_interval (fewer than three evaluators
     or two prompts).
     """
-    check_level(level)
     rows = []
     for tally in tallies(predictions):
         if tally.task != PAIRWISE:
             rows += [
                 row for name, m in _measures(tally).items() if name in GENERAL for row in _general(tally, m, level)
             ]
-    return concluded(pd.DataFrame(rows, columns=list(COLUMNS)))
+    return with_conclusions(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def _general(tally: Tally, m: Measure, level: float) -> list[dict]:
@@ -236,7 +233,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
             continue  # no answer has a probability
         whole = max(side["unit"].nunique() for side in (other, weights))
         note = "common_prompts" * (sides[0]["unit"].nunique() < whole)
-        table = adjusted(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
+        table = adjust_p(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
         parts.append(table.assign(**dict(zip(CHANGE, ["reading", name, OWN], strict=True))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
 
@@ -254,7 +251,7 @@ def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold
+    from sklearn.model_selection import GroupKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
 
     texts, labels, groups = np.asarray(texts, object), np.asarray(labels), np.asarray(groups)
@@ -263,38 +260,25 @@ def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -
         raise InputError(
             f"A classifier of style needs two labels and two groups of texts, got {len(names)} and {n_groups}."
         )
-    found = pd.DataFrame(0.0, range(len(texts)), names)
-    for train, test in GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0).split(texts, labels, groups):
-        features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
-        model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
-        model.fit(texts[train], labels[train])
-        found.loc[test, model.classes_] = model.predict_proba(texts[test])
-    return found
-
-
-def predict_authors(texts: Sequence[dict]) -> pd.DataFrame:
-    """Return prediction records of the classifier as an evaluator named `style`: whom it takes for the author.
-
-    texts: text records. It never sees another text on the same prompt. What it recognises is in the texts, so its J per
-    author (`stats.recognition_table`) is a floor of what there is to know, and a ceiling for readers of style.
-    """
-    frame, chances = _judged(texts)
-    return frame.assign(predicted_model=chances.idxmax(axis=1), evaluator_model="style")
+    features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
+    model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
+    folds = GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0)
+    found = cross_val_predict(model, texts, labels, groups=groups, cv=folds, method="predict_proba")
+    return pd.DataFrame(found, columns=names)
 
 
 def read_for_authors(texts: Sequence[dict]) -> pd.DataFrame:
-    """Return prediction records of the classifier as a reader for each author: `score` is P(that author wrote it)."""
-    frame, chances = _judged(texts)
-    named = chances.idxmax(axis=1)
-    parts = [frame.assign(predicted_model=named, evaluator_model=name, score=chances[name]) for name in chances]
-    return pd.concat(parts, ignore_index=True)
+    """Return prediction records of the classifier as a reader for each author: `score` is P(that author wrote it).
 
-
-def _judged(texts: Sequence[dict]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return what records say of the texts, and P(author) of each."""
+    texts: text records. It never sees another text on the same prompt. What it recognises is in the texts, so its J
+    (`stats.recognition_table`) is a floor of what there is to know, and a ceiling for readers of style.
+    """
     frame = pd.DataFrame(texts)
     chances = out_of_fold(frame["text"], frame["author"], frame["prompt_id"])
-    return frame[["text_id", "prompt_id"]].assign(true_model=frame["author"], task_type="exact_model"), chances
+    about = frame[["text_id", "prompt_id"]].assign(
+        true_model=frame["author"], task_type="exact_model", predicted_model=chances.idxmax(axis=1)
+    )
+    return pd.concat([about.assign(evaluator_model=name, score=chances[name]) for name in chances], ignore_index=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -305,7 +289,7 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
     """Estimate, per evaluator and way of answering, the mean score of real and invented names, and their difference.
 
     records: as `existence.collect_existence` makes them; needs evaluator, target_model, exists, existence_score,
-    answer_type; uses asked_reasoning, and template_id, question and iteration to find a question that is there twice.
+    answer_type, asked_reasoning, template_id and iteration.
     The sampled unit is the name: all questions about one come along. Real and invented names are independent samples.
     A model that says yes to every name has discrimination 0.
 
@@ -315,9 +299,9 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
     least_p=P.
     """
     measures = []
-    groups = _checked(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
+    groups = _check_answers(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
     for (answer, reasoned, evaluator), group in groups:
-        labels = {"evaluator": evaluator, "condition": f"answer={answer};reasoning={str(bool(reasoned)).lower()}"}
+        labels = {"evaluator": evaluator, "condition": f"answer={answer};reasoning={str(reasoned).lower()}"}
         name = pd.factorize(group["target_model"])[0]
         score, exists = group["existence_score"].to_numpy(), group["exists"].to_numpy()
         known = ~np.isnan(score)
@@ -335,7 +319,7 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
             Measure("no_answer_rate", silent, labels),
         ]
     how = Settings(unit="name", few=FEW_NAMES)
-    return adjusted(write(measures, how, task="existence"), ["condition", "statistic"])
+    return adjust_p(write(measures, how, task="existence"), ["condition", "statistic"])
 
 
 def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
@@ -346,33 +330,22 @@ def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
     return rearranged_p([], total[real].sum(), total[n > 0], int(real.sum()), seed=seed)
 
 
-def _checked(records: pd.DataFrame) -> pd.DataFrame:
+def _check_answers(records: pd.DataFrame) -> pd.DataFrame:
     """Return the fields that count, `exists` and `asked_reasoning` as booleans; every question is there once."""
-    check_frame(records, "Existence records")
-    missing = {"evaluator", "target_model", "exists", "existence_score", "answer_type"} - set(records)
-    if missing:
+    if missing := {*ASKED, "exists", "asked_reasoning", "existence_score"} - {*records}:
         raise InputError(f"Existence records need the fields {', '.join(sorted(missing))}.")
-    frame = records.assign(asked_reasoning=records.get("asked_reasoning", False)).reset_index(drop=True)
-    for name in ("evaluator", "target_model", "answer_type"):
+    frame = records.reset_index(drop=True)
+    for name in ASKED:
         ids(frame, name)
     for name in ("exists", "asked_reasoning"):
-        codes = truth_codes(frame[name], name)
-        if (codes < 0).any():
-            raise InputError(f"Column `{name}` must hold true or false, but row {int(np.argmax(codes < 0))} is null.")
-        frame[name] = codes == 1
+        if not frame[name].isin([True, False]).all():
+            raise InputError(f"Column `{name}` must hold true or false in every row of existence records.")
+        frame[name] = frame[name].astype(bool)
     frame["existence_score"] = shares(frame["existence_score"], "existence_score")
     sides = frame.groupby("target_model", sort=False)["exists"].nunique()
     if (sides > 1).any():
         raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")
-    if "template_id" in frame:  # without it, questions about one name cannot be told apart
-        key = ["evaluator", "target_model", "answer_type", "asked_reasoning", "template_id", "question", "iteration"]
-        twice = pd.DataFrame({name: same_codes(frame[name], name) for name in key if name in frame}).duplicated()
-        if twice.any():
-            row = frame.loc[twice.idxmax()]
-            raise InputError(
-                f"Evaluator {row['evaluator']!r} was asked about {row['target_model']!r} twice by the template "
-                f"{row['template_id']!r} (row {twice.idxmax()}); keep one, or number them by `iteration`."
-            )
+    check_once(frame, [*ASKED, "asked_reasoning"], ASKED)
     return frame
 
 

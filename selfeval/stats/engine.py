@@ -18,19 +18,24 @@ The default intervals, each at a normal quantile z:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 
 from selfeval.errors import InputError, check_whole
 
 BOUND = 1e-12  # a rate this close to 0 or 1 is at it
-CHUNK = 20_000_000  # numbers taken at a time in resampling
+CHUNK = 20_000_000  # numbers drawn at a time in resampling
 TIE = 2e-6  # samples this close are one number: they are in single precision
 LEAST_DF = 7  # degrees of freedom of a rate, unless the clusters leave fewer
+DRAWS = 9_999  # arrangements drawn where there are more; with the observed one p is at least .0001
+BLOCK = 200  # clusters drawn at a time
 
 
 def check_level(level: float) -> float:
@@ -143,7 +148,9 @@ class Statistic:
     def mapped(self, function: Callable) -> Mapped:
         """Return a monotone function of it."""
         slope = (function(self.value + 1e-6) - function(self.value - 1e-6)) / 2e-6
-        return Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
+        found = Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
+        found.method, found.kish = self.method, self.kish
+        return found
 
     def pick(self, index, there=True) -> Statistic:
         """Return the statistics at an index of the value's axes; NaN where `there` is false."""
@@ -189,7 +196,7 @@ class Rate(Statistic):
         value = np.where(use.any(axis), (w * np.nan_to_num(self.value)).sum(axis), np.nan)
         single = np.moveaxis(w.astype(np.float32), axis, -1)
 
-        @remembered
+        @keep_last_result
         def at(weights):
             rates = np.moveaxis(self.at(weights), axis - 1, -2)
             return np.einsum("...mb,...m->...b", np.nan_to_num(rates), single)
@@ -251,7 +258,7 @@ class Rate(Statistic):
         return wilson(p, np.where(k > 2 - BOUND, np.where(plain, k, shrunk), np.nan), z)
 
 
-def remembered(at: Callable) -> Callable:
+def keep_last_result(at: Callable) -> Callable:
     """Keep the last result of a function of weights, for statistics that share a part."""
     kept = [None, None]
 
@@ -269,7 +276,7 @@ def _weighted_ratio(hits, n, value) -> Callable:
     up, down = (np.ascontiguousarray(x.reshape(k, value.size).T, np.float32) for x in (hits, n))
     full = np.asarray(value, np.float32).reshape(-1, 1)
 
-    @remembered
+    @keep_last_result
     def at(weights):
         total = down @ weights
         rate = np.where(total > 0, (up @ weights) / np.where(total > 0, total, 1), full)
@@ -322,14 +329,6 @@ class Mapped(Statistic):
 
     base: Statistic | None = None
     function: Callable | None = None
-
-    @property
-    def method(self) -> str:
-        return self.base.method
-
-    @cached_property
-    def kish(self) -> np.ndarray:
-        return self.base.kish
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""
@@ -479,17 +478,16 @@ class Settings:
 
     def __post_init__(self):
         self.z = check_level(self.level)
-        for name, least, most in (("n_resamples", 1, None), ("seed", 0, 2**63 - 1)):  # a table's column takes no more
+        for name, least, most in (("n_resamples", 1, np.inf), ("seed", 0, 2**63 - 1)):  # a table's column takes no more
             check_whole(name, getattr(self, name), least, most)
 
-    def weights(self, clusters: int, width: int = 1):
+    def weights(self, clusters: int):
         """Yield the bootstrap's weights (clusters, B): how often each resample holds each cluster; the same every time.
 
-        width: how many numbers per resample they will be multiplied into, so that a chunk fits memory. Counting integer
-        draws is four times faster than `rng.multinomial`.
+        Counting integer draws is four times faster than `rng.multinomial`.
         """
         rng = np.random.default_rng(self.seed)
-        step = int(np.clip(CHUNK // max(clusters, width), 1, self.n_resamples))
+        step = int(np.clip(CHUNK // clusters, 1, self.n_resamples))
         for start in range(0, self.n_resamples, step):
             size = min(step, self.n_resamples - start)
             draws = rng.integers(clusters, size=(size, clusters), dtype=np.int32) * np.int64(size)
@@ -498,14 +496,14 @@ class Settings:
             yield counts.reshape(clusters, size).astype(np.float32)
 
 
-def bootstrap(statistics: Sequence[Statistic], how: Settings, width: int = 1) -> list[np.ndarray]:
+def bootstrap(statistics: Sequence[Statistic], how: Settings) -> list[np.ndarray]:
     """Return (6, ...) of each statistic over the same clusters: percentile, BCa, where BCa is not defined, no width.
 
     Both from `how.n_resamples` resamples of clusters. BCa: Efron 1987, ties counted half, acceleration from the
     contributions; where the resamples do not vary or all lie on one side of the value it is the percentile interval.
     """
     drawn = [[] for _ in statistics]
-    for weights in how.weights(len(statistics[0].contrib), width) if statistics else ():
+    for weights in how.weights(len(statistics[0].contrib)) if statistics else ():
         for samples, statistic in zip(drawn, statistics, strict=True):
             samples.append(np.asarray(statistic.at(weights), np.float32))
     return [
@@ -544,3 +542,107 @@ def _quantile(samples, finite, q) -> np.ndarray:
     above, rows = np.minimum(below + 1, np.maximum(finite - 1, 0)), np.arange(len(samples))
     low, high = samples[rows, below].astype(float), samples[rows, above].astype(float)
     return np.where(finite > 0, low + (high - low) * (at - below), np.nan)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Tests, their correction for many of them, and power
+
+
+def inverted_p(statistic: Statistic, null: float, z: float) -> np.ndarray:
+    """Return the two-sided p-value whose interval just touches `null`; NaN where there is no interval.
+
+    z: the normal quantile of the printed interval. It is looked at first, so that p and this interval never disagree,
+    also where an interval does not grow evenly with its level.
+    """
+    shape = np.shape(statistic.value)
+    inside, outside, at = np.full(shape, 40.0), np.zeros(shape), z  # z at which the interval holds null, and does not
+    for _ in range(45):
+        low, high = statistic.interval(at)
+        holds = (low <= null) & (high >= null)
+        inside, outside = np.where(holds, at, inside), np.where(holds, outside, at)
+        at = (inside + outside) / 2
+    return np.where(np.isnan(statistic.interval(z)[0]), np.nan, 2 * ndtr(-outside))
+
+
+def permutation_p(values, prompt, author, own: int, *, seed: int = 0) -> float:
+    """Return the two-sided p-value of permuting, within each prompt, which author is the evaluator.
+
+    values: a number per row (a claim, the rank of a score), whose sum over the evaluator's own texts is the statistic;
+    prompt, author: codes. Of claims it is the conditional Cochran-Mantel-Haenszel test (Birch 1964). NaN where an
+    author has several rows of a prompt, for these are alike and authors have not equally many, and without a prompt
+    that has own and other texts.
+    """
+    rows = pd.DataFrame({"prompt": prompt, "author": author, "value": values})
+    if own < 0 or rows.empty or rows.duplicated(["prompt", "author"]).any():
+        return np.nan
+    each = rows.pivot(index="prompt", columns="author", values="value")
+    each = each[each[own].notna() & (each.notna().sum(axis=1) > 1)] if own in each else each.head(0)
+    return rearranged_p(each.to_numpy(), each[own].sum(), seed=seed)[0] if len(each) else np.nan
+
+
+def rearranged_p(options, observed: float, values=(), size: int = 0, *, seed: int = 0) -> tuple[float, float]:
+    """Return the two-sided p of a sum over clusters under rearrangement, and the least p that is possible.
+
+    options: (clusters, most): what each cluster would give under each way of its labels, NaN where there are fewer
+    ways; values: what further clusters give if they are among the `size` that have the label. p is the share of
+    arrangements whose sum is at least as far from their mean as `observed`: of all if there are at most `DRAWS`, else
+    of as many drawn with `seed`, the observed one counted in (Phipson and Smyth 2010). NaN where nothing can change.
+    """
+    options = np.asarray(options, float) if len(options) else np.zeros((0, 1))
+    values = np.asarray(values, float)
+    picks, ways = math.comb(len(values), size), np.isfinite(options).sum(1)
+    if picks * math.prod(ways.tolist()) < 2:
+        return np.nan, 1.0
+    moving = np.nanmax(options, 1) > np.nanmin(options, 1)
+    still = np.nanmax(options[~moving], 1).sum()
+    centre = (np.nansum(options, 1) / ways).sum() + size * (values.mean() if len(values) else 0)
+    every = picks * math.prod(ways[moving].tolist()) <= DRAWS
+    sums = still + (_all_sums if every else _drawn_sums)(options[moving], values, size, seed)
+    distance, observed = np.abs(sums - centre), abs(observed - centre)
+    tie = 1e-9 * max(distance.max(), 1)
+    beyond = (distance >= observed - tie).sum()
+    if not every:
+        return (1 + beyond) / (1 + DRAWS), 1 / (1 + DRAWS)
+    return beyond / len(sums), float((distance >= distance.max() - tie).mean())
+
+
+def _all_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -> np.ndarray:
+    sums = np.array([values[list(chosen)].sum() for chosen in combinations(range(len(values)), size)])
+    for row in options:
+        sums = (sums[:, None] + row[np.isfinite(row)]).ravel()
+    return sums
+
+
+def _drawn_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -> np.ndarray:
+    rng, sums = np.random.default_rng(seed), np.zeros(DRAWS)
+    options = np.sort(options, 1)  # NaN last
+    ways = np.isfinite(options).sum(1, keepdims=True).astype(np.float32)
+    for start in range(0, len(options), BLOCK):
+        part = options[start : start + BLOCK]
+        chosen = (rng.random((len(part), DRAWS), np.float32) * ways[start : start + BLOCK]).astype(np.intp)
+        sums += np.take_along_axis(part, chosen, 1).sum(0)
+    if 0 < size < len(values):
+        sums += values[np.argsort(rng.random((DRAWS, len(values))), 1)[:, :size]].sum(1)
+    return sums + (values.sum() if size == len(values) else 0)
+
+
+def holm(p) -> np.ndarray:
+    """Adjust p-values for the number of tests (Holm 1979); NaN is no test and stays NaN."""
+    p = np.asarray(p, float)
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return adjusted
+
+
+def detectable_difference(n_prompts, *, sd=0.55, t: bool = False):
+    """Return the true difference that a two-sided test at .05 finds with a chance of 80 % over so many prompts.
+
+    sd is that of the per-prompt contrast, about .55 for J with one text per prompt and author. Normal
+    approximation; t=True uses t quantiles with n_prompts - 1 degrees of freedom, for few prompts.
+    """
+    n_prompts = np.asarray(n_prompts, float)
+    bar, beyond = (stdtrit(n_prompts - 1, q) if t else ndtri(q) for q in (0.975, 0.8))
+    return (bar + beyond) * sd / np.sqrt(n_prompts)

@@ -46,8 +46,8 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings, ratio
 from selfeval.stats.recognition import z_scores
-from selfeval.stats.table import INVERTED, Measure, adjusted, write
-from selfeval.stats.tallies import ids, truth_codes
+from selfeval.stats.table import INVERTED, Measure, adjust_p, write
+from selfeval.stats.tallies import check_once, ids, truth_codes
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE = ("false-far", "false-near")
@@ -94,12 +94,12 @@ def identity_table(
     few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    value, n = _values(numbered(records, source, by), by)
+    value, n = _values(number_templates(records, source, by), by)
     parts = []
     for key, part in value.groupby(level=[*by]):
         labels = {BY[name]: label for name, label in zip(by, key, strict=True)}
         parts.append(write(_measures(part, n.loc[part.index]), how, policy=source, **labels))
-    return adjusted(pd.concat(parts, ignore_index=True), ["statistic"])
+    return adjust_p(pd.concat(parts, ignore_index=True), ["statistic"])
 
 
 def paired_comparison(
@@ -116,12 +116,12 @@ def paired_comparison(
     interval, p_holm adjusts it over pairs within a statistic.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    value, n = (x.unstack("model") for x in _values(numbered(records, "readout", ["model"]), ["model"]))
+    value, n = (x.unstack("model") for x in _values(number_templates(records, "readout", ["model"]), ["model"]))
     pairs = [*combinations(value["error_rate"], 2)]
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
-    table = write([_compared(name, value, n, pairs) for name in statistics], how, policy="readout")
-    return adjusted(table, ["statistic"], compared=True)
+    table = write([_paired_differences(name, value, n, pairs) for name in statistics], how, policy="readout")
+    return adjust_p(table, ["statistic"], compared=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _sides(value: pd.DataFrame, n: pd.DataFrame, *sides: Sequence) -> tuple[list
     return [_rate(value, n, columns, every) for columns in sides], every.any(0) & (known.any(0) != every).any(0)
 
 
-def _compared(name: str, value: pd.DataFrame, n: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Measure:
+def _paired_differences(name: str, value: pd.DataFrame, n: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Measure:
     """Return the paired differences of one statistic between two models each; columns are (value, model)."""
     parts = DIFFERENCES.get(name, (name,))
     columns = [[(part, models[i]) for models in pairs] for i in (0, 1) for part in parts]
@@ -275,14 +275,14 @@ def _languages(final: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series]]:
 # Records to replies
 
 
-def numbered(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFrame:
+def number_templates(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFrame:
     """Return the replies of one source, checked, with `unit`: the templates of all groups, numbered group by group.
 
     Beside the labels they have `template`, `arm`, `stance` (by the name), `accepted`, `accepted_by_maker` and
     `accepted_by_both` (1, 0, -1 for null), `right`, `foil`, `named`, `english`, `situation`, `conversation` (a repeat
     of a situation), `turn` and `final`: whether it is the last turn of its conversation.
     """
-    frame = _checked(records, source)
+    frame = _check_replies(records, source)
     situation = frame.groupby([*SITUATION], dropna=False, sort=False).ngroup()
     conversation = frame.groupby([situation, frame["repeat"]], dropna=False, sort=False).ngroup()
     turn, stance = frame["turn"].astype(int), frame["name_stance"].where(frame["name_stance"].notna(), frame["stance"])
@@ -291,7 +291,7 @@ def numbered(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFr
         template=pd.factorize(frame["template_id"])[0],
         stance=stance,
         accepted=np.where(stance.notna(), truth_codes(frame["accepts"], "accepts"), -1),
-        **{f"accepted{by}": _accepted(frame, column) for by, column in READINGS.items() if by},
+        **{f"accepted{by}": _acceptance(frame, column) for by, column in READINGS.items() if by},
         right=stance.isin(["truth", "coarse"]),
         english=frame["language"].fillna("en").astype(str).str.lower().str.startswith("en"),
         situation=situation,
@@ -302,13 +302,13 @@ def numbered(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFr
     return replies.assign(unit=replies.groupby([*by, "template"], sort=True).ngroup())
 
 
-def _accepted(frame: pd.DataFrame, reading: str) -> np.ndarray:
+def _acceptance(frame: pd.DataFrame, reading: str) -> np.ndarray:
     """Return whether replies accept what their arm claims, by one of their stances: 1, 0, -1 for null."""
     right, foil = frame[reading].isin(["truth", "coarse"]), frame[reading] == "foil"
     return np.where(frame[reading].isna(), -1, np.where(frame["arm"] == "true", right, foil))
 
 
-def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
+def _check_replies(records: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return the records of one source; raise `InputError` on what no statistic could be right about."""
     optional = ("variant", "named", "name_stance", "maker_stance")
     frame = records.assign(**{name: records.get(name) for name in optional})
@@ -325,10 +325,7 @@ def _checked(records: pd.DataFrame, source: str) -> pd.DataFrame:
         unknown = set(frame[name].dropna()) - set(allowed)
         if unknown:
             raise InputError(f"Column `{name}` must hold one of {', '.join(allowed)}, got {min(map(str, unknown))!r}.")
-    twice = frame.duplicated([*SITUATION, "repeat", "turn"])
-    if twice.any():
-        row = frame.loc[twice.idxmax(), ["model", "template_id", "arm", "repeat", "turn"]]
-        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
+    check_once(frame, [*SITUATION, "repeat", "turn"], ["model", "template_id", "arm", "repeat", "turn"])
     return frame
 
 
@@ -349,7 +346,7 @@ def survival_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: in
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     parts = [
         write(_curve(*risk_sets(replies)), how, policy="readout", evaluator=model)
-        for model, replies in numbered(records, "readout", ["model"]).groupby("model")
+        for model, replies in number_templates(records, "readout", ["model"]).groupby("model")
     ]
     return pd.concat(parts, ignore_index=True)
 

@@ -26,7 +26,7 @@ from scipy import stats as sps
 from scipy.special import ndtr, ndtri
 
 from selfeval.stats.engine import BOUND, Area, Function, Rate, Settings, Statistic, by_cluster, ratio, two_sides
-from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
+from selfeval.stats.table import HALF, INVERTED, Measure, adjust_p, write
 from selfeval.stats.votes import AGREEMENT, DEBATES, ONE_BY_ONE, Units, Votes, mean_of_others, mean_over, read_votes
 
 CONTRASTS = (
@@ -66,21 +66,20 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
     measures += [*conformity(votes), *differences(votes)]
-    return adjusted(write(measures, Settings(unit="conversation")), ["statistic", "author"])
+    return adjust_p(write(measures, Settings(unit="conversation")), ["statistic", "author"])
 
 
-def baseline_auc(scores, human, cluster, turn=None, *, name: str = "baseline") -> pd.DataFrame:
+def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
     """Return the rows auc and paired_accuracy of any score of the same answers, as in `jury_table`; `name` is the arm.
 
     scores: one per answer, higher where it speaks for a person (length in words, P(human) of a classifier that did not
-    see the conversation); NaN is left out. human: true or false. cluster: the conversation or pair. turn: pairs share
-    it; without it every person's answer is compared with every model's of its cluster.
+    see the conversation); NaN is left out. human: true or false. cluster: the conversation or pair, turn: what pairs
+    share.
     """
     scores, human, cluster = np.asarray(scores, float), np.asarray(human, bool), np.asarray(cluster).astype(str)
-    turn = 0 if turn is None else np.asarray(turn)
-    pair = pd.DataFrame({"c": cluster, "t": turn}).groupby(["c", "t"]).ngroup().to_numpy()
+    pair = pd.DataFrame({"c": cluster, "t": np.asarray(turn)}).groupby(["c", "t"]).ngroup().to_numpy()
     measures = areas(scores, Units(cluster, human, pair), {"task": name})
-    return adjusted(write(measures, Settings(unit="conversation")), ["statistic"])
+    return adjust_p(write(measures, Settings(unit="conversation")), ["statistic"])
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -199,7 +198,7 @@ def agreements(votes: Votes) -> Iterator[Measure]:
         heard = votes.arm == ONE_BY_ONE or (votes.arm in DEBATES and k > 0)
         labels = {"task": votes.arm, "condition": f"round={number:g}"}
         for name, build in AGREEMENT.items():
-            value = build(votes.score[:, :, k], cluster=votes.units.cluster)
+            value = build(votes.score[:, :, k], votes.units.cluster)
             yield Measure(name, value, labels, notes=[(True, "consensus" if heard else "reliability")])
 
 

@@ -30,8 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from selfeval.stats.engine import Rate, Statistic, ratio
-from selfeval.stats.inference import rearranged_p
+from selfeval.stats.engine import Rate, Statistic, ratio, rearranged_p
 from selfeval.stats.table import INVERTED, Measure
 from selfeval.stats.tallies import Tally
 
@@ -42,20 +41,20 @@ def pair_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of evaluators in pairs of their own; the prompts behind them are those of either order."""
     answered = tally.answer >= 0
     keep, chosen = answered | (policy == "all") & tally.heard[tally.evaluator], tally.answer == 1
-    one, each = {"evaluator": tally.evaluators}, {"evaluator": tally.evaluators[:, None], "author": tally.authors}
     notes = [(_one_order(tally, keep), "one_order"), (~tally.heard, "no_answer")]
+    each = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
+    own, rivals = over_orders(tally, keep, chosen), over_orders(tally, keep, chosen, per_rival=True)
     found = [
-        Measure("self_accuracy", over_orders(tally, keep, chosen), dict(one), notes=notes),
-        Measure("author_accuracy", over_orders(tally, keep, chosen, per_rival=True), each,
-                notes=[(~tally.heard[:, None], "no_answer")]),
-    ]  # fmt: skip
+        Measure("self_accuracy", own, {"evaluator": tally.evaluators}, notes=notes),
+        Measure("author_accuracy", rivals, each, notes=[(~tally.heard[:, None], "no_answer")]),
+    ]
     if policy != "all" or answered.all():
         found[0].test = lambda seed: chance_p(tally, answered, 2.0 * chosen - 1, seed)
         found += habits(tally)
         if tally.against is not None:
             found += _beside_neutral(tally)
         if tally.as_neutral is not None:
-            found += _as_neutral(tally, found[0].of)
+            found += _as_neutral(tally, own)
     if not np.isnan(tally.score).all():
         found.append(_mean_probability(tally))
     return found

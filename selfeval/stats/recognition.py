@@ -35,16 +35,14 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, ratio, stack
-from selfeval.stats.inference import permutation_p
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, permutation_p, ratio, stack
 from selfeval.stats.pairs import neutral_measures, pair_measures
-from selfeval.stats.table import HALF, INVERTED, Measure, adjusted, write
+from selfeval.stats.table import HALF, INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
 ANSWERED_FIRST = frozenset("overall_accuracy accuracy always_no_accuracy balanced_accuracy f1 position_bias".split())
 FEW_TESTED = 20  # prompts below which Holm's adjustment over several evaluators holds less than it says
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
-DENSE = 5e7  # counts up to which an unbalanced design is resampled cell by cell; beyond, to first order
 
 
 def recognition_table(
@@ -75,9 +73,9 @@ def recognition_table(
     p on the default row inverts the default interval, so that the two never disagree: of discrimination, advantage,
     corrected_advantage, peer_corrected, family_discrimination and own_minus_neutral against 0, of auc and
     auc_within_prompt against .5. self_accuracy and mean_probability of pairs have the exchange of the own text and the
-    other within a prompt, against .5 (`tests.rearranged_p`). p_holm adjusts p over the evaluators of a task and
+    other within a prompt, against .5 (`engine.rearranged_p`). p_holm adjusts p over the evaluators of a task and
     condition. p_permutation, of discrimination and both AUCs, permutes which author of a prompt is the evaluator
-    (`tests.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
+    (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
     prompt: authors with unequal numbers of rows, or own answers alike over repeats, would be found out too often (.08
     to .25 of blind evaluators at .05). The second policy is reported where it differs.
 
@@ -121,7 +119,7 @@ def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.Da
         measures += [replace(m, labels=m.labels | {"policy": policy}) for m in of_policy]
     how = Settings(how.n_resamples, how.level, how.seed, "text" if tally.note else "prompt")
     about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-    table = write(measures, how, width=2 * len(tally.evaluators) * len(tally.authors), **about)
+    table = write(measures, how, **about)
     answered = table["statistic"].isin(ANSWERED_FIRST) | (tally.task == PAIRWISE)
     answered &= ~table["statistic"].str.endswith("no_answer_rate")
     if len(policies) == 1:  # both policies are one
@@ -131,12 +129,7 @@ def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.Da
     table = table.assign(place=pd.factorize(table["statistic"])[0], later=second ^ (each & ~answered))
     table = table[~(again & second)].sort_values(["evaluator", "author", "place", "later"], kind="stable")
     table = table.drop(columns=["place", "later"])
-    return adjusted(table, ["policy", "statistic", table["author"] != "", table["evaluator"] != ""], FEW_TESTED)
-
-
-def _unheard(tally: Tally, m: Measure) -> tuple[np.ndarray, str]:
-    """Return the note of evaluators without an answer, in the shape of a measure of all evaluators."""
-    return np.broadcast_to(np.expand_dims(~tally.heard, [*range(1, m.value.ndim)]), m.value.shape), "no_answer"
+    return adjust_p(table, ["policy", "statistic", table["author"] != "", table["evaluator"] != ""], FEW_TESTED)
 
 
 def measures_of(tally: Tally, policy: str) -> list[Measure]:
@@ -150,7 +143,8 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
         found += auc_measures(tally.by_place()) if scored and not tally.neutral else []
     else:
         found = (binary_measures if tally.task == BINARY else naming_measures)(heard, policy)
-        found = [replace(m, notes=[*m.notes, _unheard(tally, m)]) for m in found]
+        silent = {1: ~tally.heard, 2: ~tally.heard[:, None]}  # of evaluators; of evaluators and authors
+        found = [replace(m, notes=[*m.notes, (silent[m.value.ndim], "no_answer")]) for m in found]
         found += auc_measures(tally) if scored else []
     if policy == "all":
         rate = Rate.of(tally.count(tally.answer < 0).sum(2), tally.count().sum(2))
@@ -295,8 +289,6 @@ def false_rate(tally: Tally, cells: Cells, hit, named, inside) -> Rate:
         cell = (tally.prompt[rows] * size + tally.author[rows]) * size + tally.answer[rows]
         pairs = np.bincount(cell, minlength=tally.n_prompts * size**2).reshape(-1, size, size)
         rate = Rate.of(pairs, cells.n[:, e, :, None]).mean(other & cells.valid[e][:, None], axis=-2)
-        if pairs.size * len(tally.evaluators) > DENSE:
-            rate.at = lambda w, r=rate: (r.value[:, None] + r.contrib.T @ w).astype(np.float32)
         rates.append(rate)
     return stack(rates)
 

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from selfeval.stats.engine import BOUND, Settings, Statistic, bootstrap
-from selfeval.stats.inference import detectable_difference, holm, inverted_p
+from selfeval.stats.engine import BOUND, Settings, Statistic, bootstrap, detectable_difference, holm, inverted_p
 
 COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",
@@ -61,17 +60,15 @@ class Measure:
         return np.broadcast_to(self.of.n if self.n is None else self.n, self.value.shape)
 
 
-def write(
-    measures: Iterable[Measure], how: Settings, *, width: int = 1, note: str = "", **constant: str
-) -> pd.DataFrame:
+def write(measures: Iterable[Measure], how: Settings, *, note: str = "", **constant: str) -> pd.DataFrame:
     """Return the rows of all measures, in their order; default method first, then percentile and BCa.
 
-    width: see `Settings.weights`. note: of all rows. constant: columns that are the same in all rows. p_holm,
-    conclusion and detectable are left to `adjusted`, for what is one family of tests differs.
+    note: of all rows. constant: columns that are the same in all rows. p_holm,
+    conclusion and detectable are left to `adjust_p`, for what is one family of tests differs.
     """
     measures = list(measures)
     drawn = [m for m in measures if m.resampled and len(m.of.contrib) > 1]
-    bounds = dict(zip(map(id, drawn), bootstrap([m.of for m in drawn], how, width), strict=True))
+    bounds = dict(zip(map(id, drawn), bootstrap([m.of for m in drawn], how), strict=True))
     given = dict.fromkeys(COLUMNS[:5], "") | {"level": how.level} | constant
     parts = [part for m in measures for part in _rows(m, how, given, bounds.get(id(m)), note)]
     table = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
@@ -80,7 +77,7 @@ def write(
     return table.astype({"n": int, "clusters": int})[list(COLUMNS)]
 
 
-def adjusted(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: bool = False) -> pd.DataFrame:
+def adjust_p(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: bool = False) -> pd.DataFrame:
     """Return the table with p adjusted for the number of tests within each family (Holm 1979), columns or arrays.
 
     It also gets `conclusion` and `detectable`, unless it is `compared`: of differences between models, conditions or
@@ -90,7 +87,7 @@ def adjusted(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: b
     weak = table["p"].notna() & (each.transform("count") > 1) & (table["clusters"] < few)
     note = (table["note"] + "; holm_few_" + table["cluster_unit"] + "s").str.removeprefix("; ")
     table = table.assign(p_holm=each.transform(holm), note=table["note"].mask(weak, note))
-    return table if compared else concluded(table)
+    return table if compared else with_conclusions(table)
 
 
 def _rows(m: Measure, how: Settings, given: Mapping, bounds, note: str) -> Iterable[dict]:
@@ -147,13 +144,10 @@ def _flat(columns: Mapping, notes: Sequence[tuple], keep: np.ndarray) -> dict[st
     }
 
 
-def default_rows(table: pd.DataFrame, *statistics: str, by: Sequence[str] = (*DESIGN, *CHANGE)) -> pd.DataFrame:
-    """Return the default row (first policy, first method) of every statistic, or of those that are named.
-
-    by: the columns that say what a row is about, as far as the table has them.
-    """
+def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
+    """Return the default row (first policy, first method) of every statistic, or of those that are named."""
     rows = table[table["statistic"].isin(statistics)] if statistics else table
-    return rows.drop_duplicates([name for name in by if name in rows])
+    return rows.drop_duplicates([name for name in (*DESIGN, *CHANGE) if name in rows])
 
 
 def conclusion(row, chance: float = 0.0) -> str:
@@ -174,7 +168,7 @@ def conclusion(row, chance: float = 0.0) -> str:
     return "constant answer" if "constant_answer" in notes else "no evidence"
 
 
-def concluded(table: pd.DataFrame) -> pd.DataFrame:
+def with_conclusions(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with `conclusion` and `detectable`.
 
     conclusion: of J, areas, claim discrimination and rates of pairs, each by its own interval; empty elsewhere, and of

@@ -5,7 +5,7 @@ Rows are never dropped: no answer stays a row without an answer. Each distinct (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,10 +15,9 @@ from selfeval.errors import InputError
 from selfeval.records import names_author
 
 NAMING, BINARY, PAIRWISE = ("exact_model", "lineup"), "binary_self", "pairwise_self"
-TASKS = (*NAMING, BINARY, PAIRWISE)
 NONE, NOT_SELF = "none", "not_self"  # labels in confusion tables: no answer; the answer "not mine"
 SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of them
-NEEDED = {"text_id": TASKS, "predicted_model": NAMING, "predicted_self": (BINARY, PAIRWISE)}  # column: in which tasks
+OPTIONAL = ("predicted_model", "predicted_self", "score", "position", "other_model", "other_text_id")
 ASKED = ("text_id", "position", "other_text_id", "other_model", "repeat")  # what tells an evaluator's questions apart
 TEXT = ("true_model", "prompt_id", "prompt_used", "sample", "text_full", "text_preview")
 TRUTH = {"true": 1, "1": 1, "1.0": 1, "false": 0, "0": 0, "0.0": 0}
@@ -135,14 +134,6 @@ def varying_parts(conditions: Iterable[str]) -> dict[str, str]:
 # Columns
 
 
-def check_frame(frame, what: str) -> None:
-    """Raise `InputError` unless records are a table with rows."""
-    if not isinstance(frame, pd.DataFrame):
-        raise InputError(f"{what} must be a pandas DataFrame, got {type(frame).__name__}.")
-    if frame.empty:
-        raise InputError(f"There are no {what[0].lower()}{what[1:]} to analyse.")
-
-
 def truth_codes(values: pd.Series, column: str) -> np.ndarray:
     """Return 1, 0 or -1 (null) for true, false and null, as booleans, numbers or text."""
     codes, unique = pd.factorize(values)
@@ -151,7 +142,7 @@ def truth_codes(values: pd.Series, column: str) -> np.ndarray:
     return np.array([*(TRUTH[str(value).lower()] for value in unique), -1])[codes]
 
 
-def same_codes(values: pd.Series, column: str = "") -> np.ndarray:
+def same_codes(values: pd.Series) -> np.ndarray:
     """Return one code per distinct value, -1 for null; 1, 1.0 and "1" are one value, as files of two kinds have it."""
     codes, unique = pd.factorize(values)
     if not pd.api.types.is_numeric_dtype(unique):
@@ -169,18 +160,20 @@ def shares(values: pd.Series, column: str) -> np.ndarray:
     return numbers
 
 
-def _column(frame: pd.DataFrame, name: str) -> pd.Series:
-    if name not in frame:
-        raise InputError(f"Column `{name}` is missing from the predictions; found {', '.join(map(str, frame))}.")
-    return frame[name]
-
-
 def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
     """Return a column of ids as a categorical in sorted order; a null is an error."""
-    codes, unique = pd.factorize(_column(frame, name), sort=True)
+    codes, unique = pd.factorize(frame[name], sort=True)
     if (codes < 0).any():
         raise InputError(f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is.")
     return pd.Categorical.from_codes(codes, unique)
+
+
+def check_once(frame: pd.DataFrame, key: Sequence[str], shown: Sequence[str]) -> None:
+    """Raise where two rows have the same key; shown: the columns that tell the user which row it is."""
+    twice = frame.duplicated(key)
+    if twice.any():
+        row = frame.loc[twice.idxmax(), shown]
+        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
 
 
 def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
@@ -224,27 +217,19 @@ def _check_unique(frame: pd.DataFrame) -> None:
 
 
 def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
-    """Yield one Tally for each (task, condition) of the prediction records, checked, in sorted order.
+    """Yield one Tally for each (task, condition) of the prediction records, in sorted order.
 
-    Of pairs it is that of the evaluators' own, then that of neutral judges, where there are any.
+    Of pairs it is that of the evaluators' own, then that of neutral judges, where there are any. Values are those that
+    `read_predictions` has checked; here, that nothing is in the table twice.
     """
-    check_frame(predictions, "Prediction records")
     frame = predictions.reset_index(drop=True).assign(condition=conditions(predictions).array)
-    task, evaluator, author = (ids(frame, name) for name in ("task_type", "evaluator_model", "true_model"))
-    unknown = sorted({*task.categories} - {*TASKS})
-    if unknown:
-        raise InputError(f"Column `task_type` must be one of {', '.join(TASKS)}, got {unknown[0]!r}.")
-    for name in (name for name, tasks in NEEDED.items() if task.isin(tasks).any()):
-        _column(frame, name)
     _check_unique(frame)
     prompt, note = prompts(frame)
-    for name in ("predicted_model", "predicted_self", "score", "position", "other_model", "other_text_id"):
-        if name not in frame:
-            frame[name] = None
+    frame = frame.reindex(columns=[*dict.fromkeys([*frame, *OPTIONAL])])
     named = frame["predicted_model"]
     rows = pd.DataFrame({
-        "evaluator": evaluator, "author": author, "prompt": prompt, "named": named.mask(named == ""), "pair": -1,
-        "score": shares(frame["score"], "score"),
+        "evaluator": frame["evaluator_model"], "author": frame["true_model"], "prompt": prompt, "pair": -1,
+        "named": named.mask(named == ""), "score": shares(frame["score"], "score"),
         "position": pd.to_numeric(frame["position"], errors="coerce").where(lambda p: p.isin([1, 2]), 0).astype(int),
     })  # fmt: skip
     for (kind, condition), part in frame.groupby(["task_type", "condition"], observed=True):
@@ -334,15 +319,12 @@ def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
     `predicted` is the name given (also one outside the candidates), "none" for no answer; in the binary task the
     evaluator's own id for "mine" and "not_self" for "not mine". Pairs are not in it.
     """
-    list(tallies(predictions))  # the same checks as everywhere
-    frame = predictions[predictions["task_type"] != PAIRWISE]
+    frame = predictions.reindex(columns=[*dict.fromkeys([*predictions, *OPTIONAL])])
+    frame = frame[frame["task_type"] != PAIRWISE]
     evaluator, binary = frame["evaluator_model"], frame["task_type"] == BINARY
-    named = frame["predicted_model"].where(~binary) if "predicted_model" in frame else evaluator.where(~binary)
+    claimed, named = frame["predicted_self"], frame["predicted_model"].where(~binary)
+    named = named.mask(binary & claimed.eq(True), evaluator).mask(binary & claimed.eq(False), NOT_SELF)
     named = named.mask(named.isna() | (named == ""), NONE)
-    for said, label in ((1, evaluator), (0, NOT_SELF)) if binary.any() else ():
-        named = named.mask(
-            binary & (truth_codes(frame["predicted_self"].where(binary), "predicted_self") == said), label
-        )
     long = {"task": frame["task_type"], "condition": conditions(frame).astype(object), "evaluator": evaluator,
             "author": frame["true_model"], "predicted": named}  # fmt: skip
     return pd.DataFrame(long).groupby([*long], sort=True).size().rename("n").reset_index()

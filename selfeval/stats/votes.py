@@ -4,8 +4,8 @@ A unit is one thing judged: the answer of a turn, a prefix or a whole conversati
 rounds), NaN where there is none; a seat is a juror of the jury. The sampled unit is the conversation, or the matched
 pair of conversations (column `pair`): the same one with a person's and with a model's answers.
 
-Agreement takes a matrix (units, raters), NaN where there is no rating, and returns a `Function` over the clusters
-(conversations) that hold the units, by default every unit one; what is not defined is NaN. A coefficient of J raters
+Agreement takes a matrix (units, raters), NaN where there is no rating, and the clusters (conversations) that hold the
+units, and returns a `Function` over these; what is not defined is NaN. A coefficient of J raters
 lies between -1 / (J - 1), where they disagree as much as J can, and 1: so do its intervals. ICC(A,1) of a handful of
 units can fall below; then it has no interval.
 """
@@ -20,7 +20,7 @@ from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Mapped, Rate, Settings, by_cluster, ratio
 from selfeval.stats.identity import FEW
 from selfeval.stats.table import Measure, write
-from selfeval.stats.tallies import ids, shares, truth_codes
+from selfeval.stats.tallies import check_once, ids, shares, truth_codes
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"
@@ -122,18 +122,16 @@ def _check(records: pd.DataFrame) -> pd.DataFrame:
         if len(wrong):
             raise InputError(f"Column `{name}` must be one of {', '.join(known)}, got {wrong.iloc[0]!r}.")
     columns = {"peer_mean": pd.to_numeric(frame["peer_mean"], errors="coerce").astype(float)}
-    columns |= {name: _text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
+    columns |= {name: _as_text(frame[name]) for name in ("conversation_id", "pair", "agent", "juror", "persona")}
     cluster = columns["pair"].where(columns["pair"] != "", columns["conversation_id"])
     score, turn = shares(frame["score"], "score"), frame["turn"].fillna(0)
     frame = frame.assign(**columns, score=score, round=frame["round"].astype(float), turn=turn, cluster=cluster)
-    twice = frame.duplicated([*UNIT, "arm", "round", "juror", "persona"])
-    if twice.any():
-        row = frame.loc[twice.idxmax(), ["juror", "arm", "round", "conversation_id", "turn"]]
-        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
+    said = ["juror", "arm", "round", "conversation_id", "turn"]
+    check_once(frame, [*UNIT, *said[:3], "persona"], said)
     return frame
 
 
-def _text(values: pd.Series) -> pd.Series:
+def _as_text(values: pd.Series) -> pd.Series:
     """Return ids and names as text, "" for null; 1, 1.0 and "1" are one, as a column with nulls has them."""
     return values.map(
         lambda v: "" if pd.isna(v) else str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
@@ -164,13 +162,12 @@ def _arm(name: str, frame: pd.DataFrame, units: Units) -> Votes:
 # How far raters agree
 
 
-def krippendorff_alpha(ratings, cluster=None) -> Function:
+def krippendorff_alpha(ratings, cluster) -> Function:
     """Build alpha = 1 - observed / expected disagreement of pairs of ratings (Krippendorff 2004, chapter 11).
 
     Disagreement is the squared difference. Units with a single rating say nothing about agreement and do not count.
     Undefined where no unit has two ratings or all ratings are equal.
     """
-    ratings, cluster = _matrix(ratings, cluster)
     given = ~np.isnan(ratings)
     ratings, given, cluster = (x[given.sum(1) > 1] for x in (ratings, given, cluster))
     size = given.sum(1)
@@ -186,14 +183,13 @@ def krippendorff_alpha(ratings, cluster=None) -> Function:
     return Function.of(by_cluster(parts, cluster), alpha, size.sum(), within=_within(size.min(initial=9)))
 
 
-def icc(ratings, kind: str = "A", cluster=None) -> Function:
+def icc(ratings, cluster, kind: str = "A") -> Function:
     """Build the intraclass correlation of single ratings, two-way: ICC(A,1) or ICC(C,1) (McGraw and Wong 1996).
 
     kind: "A" absolute agreement, ICC(2,1) of Shrout and Fleiss 1979; "C" consistency, ICC(3,1): differences in the
     raters' leniency do not count. Only units that every rater rated are used. Undefined with fewer than two such
     units or raters, and where nothing varies.
     """
-    ratings, cluster = _matrix(ratings, cluster)
     whole = ~np.isnan(ratings).any(1)
     x, k = ratings[whole], ratings.shape[1]
     centred = x - x.mean() if x.size else x
@@ -211,20 +207,14 @@ def icc(ratings, kind: str = "A", cluster=None) -> Function:
     return Function.of(by_cluster(parts, cluster[whole]), correlation, x.size, within=_within(max(k, 2)))
 
 
-def effective_votes(ratings, cluster=None) -> Mapped:
+def effective_votes(ratings, cluster) -> Mapped:
     """Build J / (1 + (J - 1) r) with r = ICC(C,1): how many independent votes J correlated ones are worth.
 
     Kish's design effect, reversed. An r below 0 counts as 0, in the estimate and in the bounds: correlated votes are
     worth at most J. Its interval is that of r, mapped.
     """
-    votes = np.asarray(ratings).shape[1]
-    return icc(ratings, "C", cluster).mapped(lambda r: votes / (1 + (votes - 1) * np.maximum(r, 0)))
-
-
-def _matrix(ratings, cluster) -> tuple[np.ndarray, np.ndarray]:
-    """Return ratings as floats (units, raters) and one cluster per unit."""
-    ratings = np.asarray(ratings, float)
-    return ratings, np.arange(len(ratings)) if cluster is None else np.asarray(cluster)
+    votes = ratings.shape[1]
+    return icc(ratings, cluster, "C").mapped(lambda r: votes / (1 + (votes - 1) * np.maximum(r, 0)))
 
 
 def _within(raters: int) -> tuple[float, float]:
@@ -244,9 +234,7 @@ AGREEMENT = {"alpha": krippendorff_alpha, "icc_a1": icc, "effective_votes": effe
 # Scorers of replies held against each other, and a rate corrected for the errors of its scorer
 
 
-def cohen_kappa(
-    a: Sequence, b: Sequence, cluster: Sequence, *, n_resamples: int = 10_000, seed: int = 0
-) -> pd.DataFrame:
+def cohen_kappa(a: Sequence, b: Sequence, cluster: Sequence) -> pd.DataFrame:
     """Compare two scorers' verdicts on the same replies: `kappa` (Cohen 1960) and `agreement`, the share of it.
 
     a, b: one verdict per reply, of any kind, both known. cluster: the template of each reply. Kappa depends on
@@ -273,23 +261,20 @@ def cohen_kappa(
     agreement = Rate.of(np.trace(counts, axis1=1, axis2=2), counts.sum((1, 2)))
     beyond = Rate(agreement.value, kappa.contrib * (1 - expected), n, kappa.clusters, None, agreement.weight)
     shown = beyond.mapped(lambda x: (x - expected) / (1 - expected if expected < 1 else np.nan))
-    how = Settings(n_resamples, seed=seed, unit="template", few=FEW)
-    return write([Measure("kappa", shown), Measure("agreement", agreement)], how)
+    return write([Measure("kappa", shown), Measure("agreement", agreement)], Settings(unit="template", few=FEW))
 
 
-def rogan_gladen(
-    scored: Sequence, labelled: Sequence, cluster: Sequence, *, n_resamples: int = 10_000, seed: int = 0
-) -> pd.DataFrame:
+def rogan_gladen(scored: Sequence, labelled: Sequence, cluster: Sequence) -> pd.DataFrame:
     """Correct the rate at which a scorer says true for its errors: (rate + sp - 1) / (se + sp - 1), within [0, 1].
 
     scored: the scorer's verdict on every reply of a run, true or false. labelled: the true verdicts on a random sample
     of these same replies, null for the others; sensitivity and specificity of another run, or of replies picked by
     hand, do not carry over. cluster: the template of every reply. Raises `InputError` where the labels are of one kind.
 
-    Returns `apparent_rate`, `sensitivity`, `specificity` and `corrected_rate` (Rogan and Gladen 1978). The intervals of
-    the corrected rate, by leaving out and by resampling templates with their replies and labels, have the uncertainty
-    of all three. Notes: not_estimable (the scorer is no better than chance), perfect_in_sample (no error of one kind
-    among the labels: the interval is optimistic).
+    Returns `apparent_rate`, `sensitivity`, `specificity` and `corrected_rate` (Rogan and Gladen 1978). The interval of
+    the corrected rate, by leaving out templates with their replies and labels, has the uncertainty of all three.
+    Notes: not_estimable (the scorer is no better than chance), perfect_in_sample (no error of one kind among the
+    labels: the interval is optimistic).
     """
     said = truth_codes(pd.Series(scored), "scored") == 1
     label, template = truth_codes(pd.Series(labelled), "labelled"), pd.factorize(np.asarray(cluster))[0]
@@ -306,7 +291,7 @@ def rogan_gladen(
         Measure(rates, Rate.of(counts[:, :3], counts[:, 3:])),
         Measure("corrected_rate", corrected, notes=[(perfect, "perfect_in_sample")]),
     ]
-    return write(shown, Settings(n_resamples, seed=seed, unit="template", few=FEW))
+    return write(shown, Settings(unit="template", few=FEW))
 
 
 def _corrected(sums):

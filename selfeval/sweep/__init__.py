@@ -5,18 +5,16 @@ A run has the repository as working directory and leaves `<stage>/<slug>/` with 
 empties it. A run is done, and is not executed again, when it ended well with the same parameters and the same code in
 its notebook, after the runs that it depends on. To execute it again, delete its folder: stored replies are free.
 
-`file` reads a sweep file, `runs` knows what is done and how a run ended, `execute` submits runs to this machine's
-`kernels` or to a Dask cluster, or only counts their calls, `report` makes pages of them.
+`file` reads a sweep file and knows what is done and how a run ended, `execute` submits runs to this machine's `kernels`
+or to a Dask cluster, or only counts their calls, `report` makes pages of them.
 """
 
-import sys
 from functools import partial
 
 from selfeval.sweep.execute import cluster, count, run, threads
 from selfeval.sweep.file import load
 
 __all__ = ["load", "run_file"]
-SLOW = "rfc3987_syntax"  # jsonschema does without: its import takes a second, for a format that no notebook has
 
 
 def run_file(path, workers=None, out=None, engine="forked", *, variables=None, scheduler=None, dry_run=False, **how):
@@ -27,9 +25,8 @@ def run_file(path, workers=None, out=None, engine="forked", *, variables=None, s
     file's. scheduler: the address of a Dask scheduler whose workers execute the runs. dry_run: only print what would be
     done and cost (`execute.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
     """
-    sys.modules.setdefault(SLOW, None)
-    read, forked = partial(load, path, variables=variables), engine == "forked"
-    local = partial(threads, workers or 2, forked)
+    sweep, forked = load(path, out, variables), engine == "forked"
+    here = partial(threads, workers or 2, forked)
     if dry_run:
-        return count(read, out, local, **how)
-    return run(read(out), partial(cluster, scheduler, forked) if scheduler else local, **how)
+        return count(sweep, here, **how)
+    return run(sweep, partial(cluster, scheduler, forked) if scheduler else here, **how)

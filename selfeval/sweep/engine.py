@@ -3,7 +3,7 @@
 Papermill imports this module by its entry point; whoever imports it first has to import papermill before.
 """
 
-from papermill.engines import NBClientEngine, papermill_engines
+from papermill.engines import NBClientEngine
 
 from selfeval.sweep.kernels import KernelManager
 
@@ -17,6 +17,3 @@ class ForkedEngine(NBClientEngine):
         return super().execute_managed_notebook(
             nb_man, kernel_name, kernel_manager_class=kernel_manager_class, **kwargs
         )
-
-
-papermill_engines.register("forked", ForkedEngine)  # also where the package was installed before it had this engine

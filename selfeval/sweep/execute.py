@@ -6,40 +6,33 @@ it, with a kernel of its own; on a cluster a thread of a worker does the same.
 
 import contextlib
 import fcntl
+import fnmatch
 import logging
 import os
 import re
 import shutil
 import tempfile
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
-
-import pandas as pd
 
 from selfeval import models
 from selfeval.asking.dryrun import prices
 from selfeval.asking.store import place
 from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, HOME, ROOT
-from selfeval.sweep.file import Sweep
-from selfeval.sweep.kernels import KernelManager, end_when
-from selfeval.sweep.runs import Run, code_cells, plain
+from selfeval.sweep.file import Run, Sweep, code_cells, plain
+from selfeval.sweep.kernels import KernelManager
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
 PATIENCE = 10  # seconds to wait for a scheduler
-ASKS = re.compile(
-    r"\b(Client|EvalRunner|await|asyncio)\b|\b(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\("
-)
+ASKS = re.compile(r"\b(Client|EvalRunner|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()")
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
-APART = ("runs", "store", "report")  # of data/
-Submit = Callable[[Run], Future]
 
 
 def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None) -> int:
@@ -50,29 +43,32 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     where: `threads` or `cluster`, which takes the ceiling. only: patterns of runs, STAGE or STAGE/RUN. max_cost: US
     dollars for all runs together.
     """
+    chosen = choose(sweep, only)
     if max_cost is not None:
         check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
-    chosen = choose(sweep, only)
     sweep.folder.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
-    with lock(sweep.folder), where(max_cost) as submit:
-        work(sweep, submit, chosen)
-    return summary(sweep, time.monotonic() - began)
+    with (sweep.folder / "lock").open("a+") as file:  # free as soon as a sweep is killed; its kernels end with it
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{os.path.relpath(sweep.folder)}: another sweep is at work there; wait for it") from None
+        with where(max_cost) as submit:
+            work(sweep, submit, chosen)
+    return summary(sweep)
 
 
 def choose(sweep: Sweep, only=()) -> set[str]:
-    """Return the names of the runs that the patterns ask for; raise `InputError` for a pattern that names none."""
-    found = {run.name for run in sweep.runs} if not only else set()
-    for pattern in only:
-        these = {run.name for run in sweep.runs if fnmatchcase(run.stage, pattern) or fnmatchcase(run.name, pattern)}
+    """Return the names of the runs that the patterns, with * and ?, ask for; refuse a pattern that names none."""
+    names, found = [run.name for run in sweep.runs], set()
+    for pattern in only or ["*"]:
+        these = {*fnmatch.filter(names, pattern), *fnmatch.filter(names, f"{pattern}/*")}
         if not these:
-            stages = ", ".join(stage.name for stage in sweep.stages)
-            raise InputError(f"--only {pattern!r} names no run; it is a stage ({stages}), or STAGE/RUN with * and ?")
+            raise InputError(f"--only {pattern!r} names no STAGE or STAGE/RUN; stages: {', '.join(sweep.stages)}")
         found |= these
     return found
 
 
-def work(sweep: Sweep, submit: Submit, chosen: set[str], tell=print) -> None:
+def work(sweep: Sweep, submit: Callable, chosen: set[str], tell=print) -> None:
     """Execute what is to do, each run once all runs that it depends on have ended, and tell of each how it ended."""
     waiting, flying = sweep.runs, {}
     while waiting or flying:
@@ -82,12 +78,12 @@ def work(sweep: Sweep, submit: Submit, chosen: set[str], tell=print) -> None:
         flying |= {submit(run): run for run in ready if sweep.is_to_do(run, chosen)}
         ended = wait(flying, return_when=FIRST_COMPLETED).done
         told = [run for run in ready if run.status == "not started"]
-        for run in (*told, *(_ended(flying.pop(future), future) for future in ended)):
+        for run in (*told, *(_settle(flying.pop(future), future) for future in ended)):
             where = f" (see {os.path.relpath(run.folder)})" if run.status == "failed" else ""
             tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}", flush=True)
 
 
-def _ended(run: Run, future: Future) -> Run:
+def _settle(run: Run, future: Future) -> Run:
     """Settle a run that was executed."""
     try:
         run.manifest = future.result()
@@ -104,8 +100,7 @@ def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
     """
     if max_cost is None:
         return {}
-    each = f" ({max_cost / hosts:g} on each of {hosts} hosts)" if hosts > 1 else ""
-    print(f"at most {max_cost:g} USD{each}, and beyond it no more than what is in flight when they are spent")
+    print(f"at most {max_cost:g} USD, plus at most what is in flight when they are spent")
     return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
 
 
@@ -113,7 +108,7 @@ def ceiling(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def threads(workers: int, forked: bool, max_cost: float | None = None, variables=None) -> Iterator[Submit]:
+def threads(workers: int, forked: bool, max_cost: float | None = None, variables=None) -> Iterator[Callable]:
     """Yield what submits a run to this machine, of which so many run at a time; at the end their kernels end."""
     stop, variables = threading.Event(), ceiling(max_cost) | (variables or {})
     with ThreadPoolExecutor(workers) as pool:
@@ -125,7 +120,7 @@ def threads(workers: int, forked: bool, max_cost: float | None = None, variables
 
 
 @contextlib.contextmanager
-def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Submit]:
+def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Callable]:
     """Yield what submits a run to the workers of a Dask scheduler; kernels end with the client, however that ends."""
     try:
         from distributed import Client
@@ -138,13 +133,8 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Subm
     with client:
         stores = client.run(os.environ.get, "SELFEVAL_STORE")
         hosts = {worker.rpartition("://")[2].rpartition(":")[0] for worker in stores}
-        if not stores:
-            raise InputError(f"the cluster at {address} has no worker: start one with `dask worker {address}`")
-        if len(hosts) > 1 and not all(stores.values()):
-            raise InputError(
-                f"the workers stand on {len(hosts)} hosts: start each with SELFEVAL_STORE, the path of a file on a "
-                "disk of its own, since a store must not lie on a drive that hosts share"
-            )
+        if not stores or not all(stores.values()):
+            raise InputError(f"{address}: start workers, each with SELFEVAL_STORE, a file on a disk of its host's own")
         same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
         variables = ceiling(max_cost, len(hosts)) | same
         executor = client.get_executor(pure=False)
@@ -164,51 +154,36 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
     """Execute a run's notebook, until `stopped()` is true at most; return its manifest. The log ends with the cause."""
     import papermill  # takes seconds
 
-    started, ended, managers, error = datetime.now(UTC), threading.Event(), [], None
+    started, error = datetime.now(UTC), None
     env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
-    threading.Thread(target=end_when, args=(stopped, ended, managers), daemon=True).start()
-    try:
-        run.begin()
-        with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
-            options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
-            made = {"forked": forked, "options": options, "started": managers}
-            how = {"engine_name": "forked", "kernel_name": "python3", "progress_bar": False}
-            how["kernel_manager_class"] = type("Manager", (KernelManager,), made)
-            try:
-                papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
-            except Exception as failure:  # papermill, Jupyter and the system raise many kinds
-                error = failure
-                log.write(f"{error}\n{type(error).__name__}: {error}\n")
-    finally:
-        ended.set()
-    return run.settle(started, error)
-
-
-@contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Hold the sweep's folder; the kernels of a sweep that was killed end within a second."""
-    with (folder / "lock").open("a+") as file:
+    run.begin()
+    with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
+        options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
+        made = {"forked": forked, "options": options, "stopped": staticmethod(stopped)}
+        manager = type("Manager", (KernelManager,), made)
+        how = {"kernel_manager_class": manager, "kernel_name": "python3", "progress_bar": False}
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{os.path.relpath(folder)}: another sweep is at work there; wait for its end") from None
-        yield
+            papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
+        except Exception as failure:  # papermill, Jupyter and the system raise many kinds
+            error = failure
+            log.write(f"{error}\n{type(error).__name__}: {error}\n")
+    return run.settle(started, error)
 
 
 # the end --------------------------------------------------------------------------------------------------------------
 
 
-def summary(sweep: Sweep, seconds: float) -> int:
+def summary(sweep: Sweep) -> int:
     """Print what became of the runs, what they took and how to resume; return the exit status."""
-    for stage in sweep.stages:
-        found = Counter(run.status for run in stage.runs)
-        print(f"{stage.name}: {', '.join(f'{count} {status}' for status, count in found.items())}")
+    for stage, runs in sweep.stages.items():
+        found = Counter(run.status for run in runs)
+        print(f"{stage}: {', '.join(f'{count} {status}' for status, count in found.items())}")
     total, found = Counter(), {run.status for run in sweep.runs}
     for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
         total.update(run.manifest.get("counts", {}))
     money = f"{total['cost']:.4f} USD{' or more' if total['unpriced'] else ''}"
     replies = f"{total['simulated']} simulated, {total['stored']} from the store"
-    print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}; {seconds:.0f} s")
+    print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}")
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
         print("run the same command again to resume: what is done stays, and stored replies are free")
@@ -218,87 +193,68 @@ def summary(sweep: Sweep, seconds: float) -> int:
 
 # a dry run: what would be executed, and what its calls would take -----------------------------------------------------
 # Notebooks that ask models are executed as planning (see `selfeval.asking.dryrun`) on a shadow of data/ in a temporary
-# folder, where `SELFEVAL_DATA` leads: stored replies are read, stand-ins take the place of the others, so that the
-# calls of later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once.
+# folder, where `SELFEVAL_DATA` leads: stored replies are read, stand-ins take the place of the others, so that calls of
+# later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once. Notebooks
+# that ask nobody are left out: an asking one that needs what they write can be looked through when they have run.
 
 
-def count(read, out, local, *, only=(), max_cost=None, confirm=None) -> int:
+def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None) -> int:
     """Print what would be done and what it would take; return 0, or 1 where that cannot be told for a run.
 
-    read: reads the sweep file, for a folder. local: `execute.threads`. only: patterns of runs. confirm: called with the
-    number of replies to buy, where there are any and all is told.
+    here: `threads`. only: patterns of runs. max_cost: not looked at. confirm: called with the number of replies to buy,
+    where there are any and all is told.
     """
-    sweep = read(out)
     chosen = choose(sweep, only)
     for run in sweep.runs:
         run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
         print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")
     with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
         base = Path(name).resolve()
-        planned, variables = shadow(sweep, read, base)
-        with local(variables=variables) as submit:
-            work(planned, submit, {run.name for run in planned.runs}, tell=lambda *_, **__: None)
+        planned, variables = shadow(sweep, base)
+        with here(variables=variables) as submit:
+            work(planned, submit, chosen, tell=lambda *_, **__: None)
         rows = prices(base)
-    to_do = sum(run.status == "to do" for run in sweep.runs)
-    print(f"\n{to_do} of {len(sweep.runs)} runs are to do; ", end="")
+    print(f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs to do; ", end="")
     to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
     for run in broken:
-        print(f"at least: {run.name} could not be looked through to its end: {run.cause}")
+        print(f"at least: {run.name} could not be counted to its end: {run.cause}")
     if confirm and to_buy and not broken:
         confirm(to_buy)
     return int(bool(broken))
 
 
-def shadow(sweep, read, base):
+def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
     """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
-    wanted = to_plan(sweep)
-    (base / "tmp").mkdir()
-    for each in sorted(DATA.iterdir()) if wanted and DATA.is_dir() else ():
-        if each.name not in APART:
-            _mirror(each, base / "data" / each.name)
-    planned = read(_place(sweep.folder, base))
-    for stage, real in zip(planned.stages, sweep.stages, strict=True):
-        for run, other in zip(stage.runs, real.runs, strict=True):
-            if run.name not in wanted:
-                _mirror(other.folder, run.folder)  # for what reads it
-            run.parameters = {name: _inside(value, base) for name, value in run.parameters.items()}
-        stage.runs = [run for run in stage.runs if run.name in wanted]
+    root = base / "root"  # every file stands below it as it does below /
+    planned = Sweep(root)
+    for each in DATA.glob("*"):
+        if each.name not in ("runs", "store", "report"):
+            _mirror(each, root)
+    for run in sweep.runs:
+        if run.status == "to do" and any(map(ASKS.search, code_cells(run.notebook))):
+            new = replace(run, folder=Path(f"{root}{run.folder}"), key="", status="waiting")  # without a key never done
+            new.parameters = {name: _inside(value, root) for name, value in run.parameters.items()}
+            planned.runs.append(new)
     variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
-    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": str(base / "data"), "SELFEVAL_MAX_COST": ""}
-    return planned, variables | {"TMPDIR": str(base / "tmp"), "SELFEVAL_STORE": str(place(None))}
+    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": f"{root}{DATA}", "SELFEVAL_MAX_COST": ""}
+    return planned, variables | {"SELFEVAL_STORE": str(place(None))}
 
 
-def to_plan(sweep):
-    """Return the names of the runs to look through: those to do that ask models, and those to do that these read."""
-    wanted = set()
-    for run in reversed(sweep.runs):
-        asks = any(map(ASKS.search, code_cells(run.notebook)))
-        if run.status == "to do" and (run.stage in wanted or asks):
-            wanted |= {run.name, *run.needs}
-    return wanted
-
-
-def _inside(value, base):
-    """Return a parameter with every whole path of a file or folder led below `base`, where it is seen as it is."""
+def _inside(value, root: Path):
+    """Return a parameter with every whole path of a file or folder led below `root`, where it is seen as it is."""
     if isinstance(value, list):
-        return [_inside(each, base) for each in value]
+        return [_inside(each, root) for each in value]
     path = Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
-    if len(path.parts) < 3 or path.is_relative_to(base) or any(p.is_relative_to(path) for p in (ROOT, Path.home())):
+    if len(path.parts) < 3 or any(folder.is_relative_to(path) for folder in (ROOT, Path.home())):
         return value
-    _mirror(path, _place(path, base))
-    return str(_place(path, base))
+    _mirror(path, root)
+    return f"{root}{path}"
 
 
-def _place(path, base):
-    """Return where a whole path is seen below `base`."""
-    inside = path.is_relative_to(DATA)
-    return base / "data" / path.relative_to(DATA) if inside else base / "files" / path.relative_to(path.anchor)
-
-
-def _mirror(path, target):
-    """Make a file, or all of a folder, appear at another place; what is written there leaves the original alone."""
+def _mirror(path: Path, root: Path) -> None:
+    """Make a file, or all of a folder, appear below `root` too; what is written there leaves the original alone."""
     for file in path.rglob("*") if path.is_dir() else [path]:
-        there = target / file.relative_to(path)
+        there = Path(f"{root}{file}")
         if file.is_file() and not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
             there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)
@@ -309,13 +265,11 @@ def print_calls(counted) -> int:
 
     counted: what `selfeval.asking.dryrun.prices` returns.
     """
-    frame = pd.DataFrame(counted).rename(columns=lambda name: name.replace("_tokens", ""))
-    stored, to_buy = (int(frame[name].sum()) if len(frame) else 0 for name in ("stored", "to_buy"))
+    stored, to_buy = (int(counted[name].sum()) for name in ("stored", "to_buy"))
     print(f"{stored} replies are stored, {to_buy} to buy")
-    if len(frame):
-        low, high = (frame[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
-        print(frame.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
-        print(
-            f"{low:.4f} USD where replies are as long as is typical, {high:.4f} where they are as long as limits allow"
-        )
+    if len(counted):
+        low, high = (counted[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
+        counted = counted.rename(columns=lambda name: name.replace("_tokens", ""))
+        print(counted.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
+        print(f"{low:.4f} USD for replies of typical length, {high:.4f} USD for the longest that limits allow")
     return to_buy

@@ -1,4 +1,4 @@
-"""Sweep files: read one, expand its grids into runs, and check everything before the first call.
+"""Sweep files: read one, expand its grids into runs, check everything before the first call; what a run leaves.
 
 name: demo
 variables: {models: [sim/perfect, sim/chance]}   # "{models}" stands for it below; `--set models=[a,b]` sets another
@@ -20,13 +20,18 @@ stages before its own, since any of them may write what it reads; `after` names 
 stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
+import contextlib
 import hashlib
 import itertools
 import json
-import keyword
+import platform
 import re
+import shutil
+import subprocess
 from dataclasses import dataclass, field
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -34,14 +39,74 @@ import yaml
 from annotated_types import MinLen
 
 from selfeval.errors import InputError, did_you_mean
-from selfeval.keys import SECRET_VALUE, is_secret_name
+from selfeval.keys import SECRET_VALUE, is_secret_name, redact
 from selfeval.models import STRANGERS, decode
-from selfeval.paths import DATA, ROOT
-from selfeval.sweep.runs import USABLE, Run
+from selfeval.paths import DATA, ROOT, below_root, write_whole
 
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 Lists = dict[str, Annotated[list, MinLen(1)]]
+COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
+USABLE = ("ok", "done", "to do")  # what later stages may run on
+
+
+@dataclass
+class Run:
+    """One notebook with one set of parameters.
+
+    status: `waiting`; then `ok` (it ended; where calls failed, `cause` says so and the next time it is executed again),
+    `failed`, `done` (ok before), `not started` (a run that it depends on failed), `left out` (not asked for by --only),
+    and in a dry run `to do`.
+    """
+
+    stage: str
+    notebook: Path
+    folder: Path
+    parameters: dict  # as the notebook gets them
+    key: str = ""  # hash of the parameters, the same wherever the outputs lie
+    needs: set[str] = field(default_factory=set)  # the stages that it waits for
+    status: str = "waiting"
+    cause: str = ""  # why it is not ok
+    manifest: dict = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the stage and the folder's name."""
+        return f"{self.stage}/{self.folder.name}"
+
+    def look(self, after: str) -> None:
+        """Settle it as done where it ended well as it is now, and began after that time."""
+        old = read_json(self.folder / "manifest.json")
+        same = (old.get("parameters_hash"), old.get("notebook_hash")) == (self.key, notebook_hash(self.notebook))
+        well = old.get("status") == "ok" and not old.get("cause") and (self.folder / "notebook.ipynb").is_file()
+        if same and well and str(old.get("started")) >= after:
+            self.status, self.manifest = "done", old
+
+    def begin(self) -> None:
+        """Empty the folder for the notebook."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)  # fails where it could not be emptied
+        write_whole(self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False))
+
+    def settle(self, started: datetime, error: Exception | None) -> dict:
+        """Write and return the manifest. error: what papermill raised."""
+        seen, ended = read_json(self.folder / "progress.json"), datetime.now(UTC)
+        counts = {name: seen.get(name) or 0 for name in COUNTS}
+        status, cause = self._outcome(error, counts["failed"])
+        made = {"stage": self.stage, "notebook": below_root(self.notebook), "parameters": self.parameters}
+        made |= {"parameters_hash": self.key, "notebook_hash": notebook_hash(self.notebook)}
+        made |= {"status": status, "cause": cause, "started": started.isoformat(), "ended": ended.isoformat()}
+        made |= {"seconds": round((ended - started).total_seconds(), 3), "counts": counts, **made_with()}
+        write_whole(self.folder / "manifest.json", json.dumps(made, indent=1, default=str) + "\n")
+        return made
+
+    def _outcome(self, error: Exception | None, failed: int) -> tuple[str, str]:
+        """Return status and cause; a notebook whose last cell asserts that no call failed has saved everything."""
+        if error is None:
+            return "ok", f"{failed} calls failed" if failed else ""
+        name, text = getattr(error, "ename", type(error).__name__), str(getattr(error, "evalue", error))
+        unanswered = name == "AssertionError" and "run again" in text
+        return "ok" if unanswered else "failed", plain(redact(text if unanswered else f"{name}: {text}"))
 
 
 @dataclass
@@ -78,42 +143,24 @@ class File:
 
 
 @dataclass
-class Stage:
-    """The runs of one notebook."""
-
-    name: str
-    runs: list[Run] = field(default_factory=list)
-
-    @cached_property
-    def ended(self) -> str:
-        """Return when the last of its settled runs ended; of one that is still to come, what no time comes after."""
-        return max((run.manifest.get("ended", "to come") for run in self.runs), default="")
-
-    @cached_property
-    def lost(self) -> Run | None:
-        """Return the first of its settled runs on which later stages cannot run, None where they can."""
-        return next((run for run in self.runs if run.status not in USABLE), None)
-
-
-@dataclass
 class Sweep:
-    """The stages of a sweep file, in order, and the folder of their outputs."""
+    """The runs of a sweep file, in order, and the folder of their outputs."""
 
     folder: Path
-    stages: list[Stage] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
 
     @property
-    def runs(self) -> list[Run]:
-        """Return the runs of all stages in order."""
-        return [run for stage in self.stages for run in stage.runs]
+    def stages(self) -> dict[str, list[Run]]:
+        """Return the runs of each stage."""
+        return {name: [*runs] for name, runs in itertools.groupby(self.runs, lambda run: run.stage)}
 
     def is_to_do(self, run: Run, chosen: set[str]) -> bool:
         """Settle a run whose needs have ended, or tell that it is to be executed. chosen: names of runs to execute."""
-        needed = [stage for stage in self.stages if stage.name in run.needs]
-        run.look(max((stage.ended for stage in needed), default=""))
+        needed = [other for other in self.runs if other.stage in run.needs]
+        run.look(max((other.manifest.get("ended", "to come") for other in needed), default=""))  # no time is after that
         if run.status == "done":
             return False
-        lost = next((stage.lost for stage in needed if stage.lost), None)
+        lost = next((other for other in needed if other.status not in USABLE), None)
         if run.name not in chosen:
             run.status = "left out"
         elif lost:
@@ -122,9 +169,9 @@ class Sweep:
 
     def add(self, entry: Entry, base: Path) -> None:
         """Add the runs of an entry of a file in the folder `base`, as far as nothing is wrong."""
-        notebook, known = _find_notebook(entry.notebook, base), {stage.name: stage for stage in self.stages}
-        stage = Stage(_checked_name(entry.name or notebook.stem))
-        if stage.name.lower() in map(str.lower, known):
+        notebook, known = _find_notebook(entry.notebook, base), self.stages
+        stage = _check_name(entry.name or notebook.stem)
+        if stage.lower() in map(str.lower, known):
             raise InputError("the name is used twice; give one of them another `name`")
         after = [*known] if entry.after is None else entry.after
         if wrong := [name for name in after if name not in known]:
@@ -135,11 +182,9 @@ class Sweep:
                 raise InputError(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
             for name, value in (fixed | varying).items():
                 check_parameter(name, value, declared)
-            run = Run(stage.name, notebook, self.folder / stage.name, fixed | varying, needs={*after})
-            stage.runs.append(_placed(run, varying, known, declared))
-        if len({run.folder.name.lower() for run in stage.runs}) < len(stage.runs):
-            raise InputError("the same parameters stand there twice")
-        self.stages.append(stage)
+            run = Run(stage, notebook, self.folder / stage, fixed | varying, needs={*after})
+            self.runs.append(_place_run(run, varying, known, declared))
+        _check_places(self.runs)
 
 
 def load(path, out=None, variables=None) -> Sweep:
@@ -152,35 +197,34 @@ def load(path, out=None, variables=None) -> Sweep:
     known = given.variables or {}
     if unknown := [name for name in variables or {} if name not in known]:
         raise InputError(f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
-    folder = DATA / "runs" / _checked_name(given.name)
+    folder = DATA / "runs" / _check_name(given.name)
     sweep = Sweep(Path(out or folder).absolute())
-    for number, entry in enumerate(_filled(given.stages, known | (variables or {})), 1):
+    for number, entry in enumerate(_fill_in_variables(given.stages, known | (variables or {})), 1):
         try:
             sweep.add(decode(Entry, entry, "its entry"), path.parent)
-            _check_places(sweep.runs)
         except InputError as error:
             name = entry.get("name") or entry.get("notebook") or number
             raise InputError(f"{path}: stage {str(name)!r}: {error}") from None
     return sweep
 
 
-def _filled(value, variables: dict):
+def _fill_in_variables(value, variables: dict):
     """Return a part of a file with the values of "{variable}" in it."""
     if isinstance(value, dict):
-        return {name: _filled(part, variables) for name, part in value.items()}
+        return {name: _fill_in_variables(part, variables) for name, part in value.items()}
     if isinstance(value, list):
-        return [_filled(part, variables) for part in value]
+        return [_fill_in_variables(part, variables) for part in value]
     match = REFERENCE.fullmatch(value) if isinstance(value, str) else None
     return variables.get(match[1], value) if match else value
 
 
-def _placed(run: Run, varying: dict, known: dict[str, Stage], declared: dict) -> Run:
+def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict) -> Run:
     """Fill in what the parameters of a run refer to, its folder below that of the stage, and where it writes."""
     portable = dict(run.parameters)
     for name, value in portable.items():
-        if names := _referenced(name, value, known):
+        if names := _stages_named(name, value, known):
             run.needs |= {*names}
-            runs = [other for stage in names for other in known[stage].runs]
+            runs = [other for stage in names for other in known[stage]]
             portable[name], folders = [other.name for other in runs], [str(other.folder) for other in runs]
             run.parameters[name] = folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
     run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
@@ -191,14 +235,12 @@ def _placed(run: Run, varying: dict, known: dict[str, Stage], declared: dict) ->
     return run
 
 
-def _referenced(name: str, value, known: dict[str, Stage]) -> list[str]:
+def _stages_named(name: str, value, known: dict[str, list[Run]]) -> list[str]:
     """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
     parts = value if isinstance(value, list) else [value]
     names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
-    if unknown := [each for each in names if each not in known]:
-        raise InputError(f"`{name}` refers to {unknown[0]!r}, which is no stage before this one")
-    if names and len(names) < len(parts):
-        raise InputError(f"`{name}` refers to stages and other values in one list")
+    if names and (len(names) < len(parts) or not known.keys() >= {*names}):
+        raise InputError(f"`{name}` refers to {value!r}; name only stages before this one")
     return names
 
 
@@ -215,13 +257,12 @@ def _read_yaml(path: Path):
     try:
         return yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
     except (OSError, ValueError, yaml.YAMLError) as error:  # without the line's text: it may be a key
-        mark = getattr(error, "problem_mark", None)
+        mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", error)
         line = f" in line {mark.line + 1}" if mark else ""
-        why = getattr(error, "problem", None) or getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
 
 
-def _checked_name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII):
         raise InputError(f"the name {text!r} must be letters, digits, dots, dashes or underscores; give another `name`")
     return text
@@ -256,14 +297,12 @@ def declared_parameters(notebook: Path) -> dict[str, tuple]:
 
 
 def check_parameter(name, value, declared: dict) -> None:
-    """Refuse what must not be passed on: papermill injects names as code and stores values three times."""
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        raise InputError(f"{str(name)[:60]!r} is no parameter name")
+    """Refuse what must not be passed on: papermill stores values three times."""
     names = [name, *value] if isinstance(value, dict) else [name]
     if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(json.dumps(value, default=str)):
         raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
     if name not in declared:
-        raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(name, declared)}")
+        raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(str(name), declared)}")
 
 
 def _slug(varying: dict, key: str) -> str:
@@ -273,3 +312,39 @@ def _slug(varying: dict, key: str) -> str:
         text = value if isinstance(value, str) else f"{name}-{json.dumps(value, default=str)}"
         parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:40])
     return "_".join([*[*filter(None, parts)][:4], key])
+
+
+# runs -----------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def made_with() -> dict:
+    """Return the commit and the versions of the package and of Python that runs are made with."""
+    commit = ""
+    with contextlib.suppress(OSError):
+        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
+        commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return {"commit": commit, "selfeval": metadata.version("selfeval"), "python": platform.python_version()}
+
+
+def code_cells(notebook: Path) -> list[str]:
+    """Return the sources of a notebook's code cells."""
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def notebook_hash(notebook: Path) -> str:
+    """Return a hash of a notebook's code: prose and outputs do not count."""
+    return hashlib.sha256(json.dumps(code_cells(notebook)).encode()).hexdigest()[:16]
+
+
+def read_json(path: Path) -> dict:
+    """Return what a JSON file holds, {} where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(path.read_text("utf-8"))
+    return {}
+
+
+def plain(text: str) -> str:
+    """Return at most 400 characters on one line without control characters: text may come from a model."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:400]

@@ -15,10 +15,10 @@ import signal
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import connection, forkserver
+from multiprocessing import forkserver
+from multiprocessing.popen_forkserver import Popen
+from multiprocessing.util import Finalize, close_fds
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,14 +26,11 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 
 # What the notebooks use. None of them opens a thread, a loop or a connection when it is imported.
-WARM = (
-    "ipykernel.kernelapp", "ipykernel.ipkernel", "zmq.asyncio", "numpy", "pandas", "scipy.stats", "matplotlib.pyplot",
-    "seaborn", "sklearn.linear_model", "sklearn.feature_extraction.text", "openai", "aiohttp", "yaml", "dotenv",
-)  # fmt: skip
+WARM = """ipykernel.kernelapp ipykernel.ipkernel zmq.asyncio numpy pandas scipy.stats matplotlib.pyplot seaborn
+sklearn.linear_model sklearn.feature_extraction.text openai aiohttp yaml dotenv""".split()
 FRESH = ("selfeval", "tqdm")  # imported anew: edited between runs; chooses its bar by where it is imported
 OURS = [sys.executable, "-m", "ipykernel_launcher"]  # no other environment's, and no other language's
 INLINE = "module://matplotlib_inline.backend_inline"
-GRACE = 1.0  # seconds between TERM and KILL
 FORKS = sys.platform == "linux"  # elsewhere system libraries do not survive a fork
 
 
@@ -41,10 +38,10 @@ class KernelManager(AsyncKernelManager):
     """A manager of one kernel, which talks over Unix sockets: another program may take a TCP port before it is bound.
 
     forked: whether the kernel is forked where that is possible. options: of its process (`env`, `cwd`, `stdout`,
-    `stderr`) as `subprocess.Popen` takes them. started: a list that gets this manager.
+    `stderr`) as `subprocess.Popen` takes them. stopped: tells whether the kernel is to end.
     """
 
-    forked, options, started = True, None, None
+    forked, options, stopped = True, None, staticmethod(bool)
 
     def __init__(self, **traits):
         if FORKS:  # in Linux's abstract namespace: no file to leave behind
@@ -54,27 +51,19 @@ class KernelManager(AsyncKernelManager):
     async def _async_pre_start_kernel(self, **kw):
         if self.options:
             kw |= self.options
-            self.started.append(self)
             self.kernel_spec.argv[0] = sys.executable  # whatever environment the kernel `python3` is registered for
         if FORKS and self.forked and self.format_kernel_cmd()[:3] == OURS:
             self.provisioner = ForkedProvisioner(kernel_spec=self.kernel_spec, parent=self)
         return await super()._async_pre_start_kernel(**kw)
 
+    async def _async_is_alive(self):
+        """Tell whether the kernel runs, which is asked every second; where it is to end, end it with what it started.
 
-def end_when(stopped: Callable[[], bool], ended: threading.Event, managers: list[KernelManager]) -> None:
-    """End kernels, with what they started, as soon as `stopped()` is true; return when `ended` is set.
-
-    What a notebook started in a session of its own, like the shared server of the embedded model, stays.
-    """
-    since = None
-    while not ended.wait(0.1):
-        if not stopped():
-            continue
-        since = since or time.monotonic()
-        for manager in managers:  # again and again: a kernel may only now have come up
-            if pid := manager.provisioner and manager.provisioner.pid:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGTERM if time.monotonic() < since + GRACE else signal.SIGKILL)
+        What a notebook started in a session of its own, like the shared server of the embedded model, stays.
+        """
+        if self.stopped():
+            await self._async_signal_kernel(signal.SIGKILL)
+        return await super()._async_is_alive()
 
 
 class ForkedProvisioner(LocalProvisioner):
@@ -82,9 +71,8 @@ class ForkedProvisioner(LocalProvisioner):
 
     async def launch_kernel(self, cmd, env=None, cwd=None, stdout=None, stderr=None, **_):
         """Fork the kernel; return how to connect to it."""
-        self.cwd = Path(cwd or Path.cwd())
-        files = (stdout or sys.__stdout__, stderr or sys.__stderr__)
-        self.process = Forked(Kernel(cmd, str(self.cwd), env), [file.fileno() for file in files])
+        files = [file.fileno() for file in (stdout or sys.__stdout__, stderr or sys.__stderr__)]
+        self.process = Forked(Kernel(cmd, str(cwd or Path.cwd()), env, files))
         self.pid = self.pgid = self.process.pid
         return self.connection_info
 
@@ -98,34 +86,22 @@ class ForkedProvisioner(LocalProvisioner):
                 os.killpg(self.pid, signum)
 
 
-class Forked:
-    """A forked kernel, with what jupyter_client needs of `subprocess.Popen`. files: descriptors it gets."""
+class Forked(Popen):
+    """A forked kernel, with what jupyter_client needs of `subprocess.Popen`."""
 
-    stdin = stdout = stderr = returncode = None
+    stdin = stdout = stderr = None
 
-    def __init__(self, kernel: "Kernel", files: list[int]):
+    def _launch(self, kernel: "Kernel") -> None:
         forkserver.set_forkserver_preload([*WARM, __name__])
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the server inherits it: Ctrl-C is ours
         try:
-            self._read, self._held = forkserver.connect_to_new_process(files)
+            self.sentinel, held = forkserver.connect_to_new_process(kernel.files)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        with open(self._held, "wb", closefd=False) as child:
+        self.finalizer = Finalize(self, close_fds, (self.sentinel, held))  # the kernel ends when `held` is closed
+        with open(held, "wb", closefd=False) as child:
             child.write(pickle.dumps({}) + pickle.dumps(kernel))  # {}: nothing of our __main__, which it would import
-        self.pid = forkserver.read_signed(self._read)
-
-    def poll(self) -> int | None:
-        """Return the exit status, None while the kernel runs."""
-        if self.returncode is None and connection.wait([self._read], 0):
-            try:
-                self.returncode = forkserver.read_signed(self._read)
-            except EOFError:  # the server was killed
-                self.returncode = -signal.SIGKILL
-            os.close(self._read)
-            os.close(self._held)  # whatever is left of the kernel ends
-        return self.returncode
-
-    wait = poll  # called when it has ended
+        self.pid = forkserver.read_signed(self.sentinel)
 
 
 @dataclass
@@ -135,6 +111,7 @@ class Kernel:
     command: list[str]
     cwd: str
     env: dict
+    files: list[int]  # what becomes its stdout and stderr
 
     def _bootstrap(self, sentinel: int) -> int:  # the name by which the server calls it
         os.setsid()
@@ -147,7 +124,6 @@ class Kernel:
         os.chdir(self.cwd)
         os.environ.clear()
         os.environ.update(self.env)
-        sys.orig_argv = self.command
         sys.argv = [*self.command[2:], "--IPKernelApp.parent_handle=1"]  # `_end_with` watches
         for name in [name for name in sys.modules if name.partition(".")[0] in FRESH]:
             del sys.modules[name]

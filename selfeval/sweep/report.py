@@ -17,23 +17,18 @@ from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
 from selfeval.errors import InputError
-from selfeval.files import write_whole
 from selfeval.keys import redact, visible
-from selfeval.paths import DATA, HOME, ROOT
+from selfeval.paths import DATA, HOME, ROOT, write_whole
 from selfeval.records import data_path
-from selfeval.sweep.runs import plain, read_json
+from selfeval.sweep.file import plain, read_json
 
-TAGS = {*bleach.ALLOWED_TAGS} | set(
-    "br caption dd del details div dl dt h1 h2 h3 h4 h5 h6 hr img p pre s small span sub summary sup table tbody td "
-    "tfoot th thead tr u".split()
-)
-PICTURE = re.compile(r"data:image/(png|jpeg);base64,[\w+/=\s]+", re.ASCII)
+TAGS = "br caption details div h1 h2 h3 h4 h5 h6 hr img p pre span sub summary sup table tbody td tfoot th thead tr"
 ATTRIBUTES = {
     "*": ["class", "title", "colspan", "rowspan"],
     "a": ["href"],
-    "img": lambda _, name, value: name == "alt" or (name == "src" and PICTURE.fullmatch(value)),
+    "img": lambda _, name, value: name == "alt" or (name == "src" and value.startswith("data:image/")),
 }
-CLEANER = bleach.Cleaner(TAGS, ATTRIBUTES, {"http", "https", "mailto", "data"})
+CLEANER = bleach.Cleaner({*bleach.ALLOWED_TAGS, *TAGS.split()}, ATTRIBUTES, {"http", "https", "mailto", "data"})
 DROPPED = re.compile(r"<(style|script)\b.*?</\1\s*>", re.I | re.S)  # else they would stand there as text
 EXPORTER = HTMLExporter(template_name="basic", exclude_anchor_links=True)
 ASKED = ("models", "evaluators", "agent", "jurors")  # parameters that name models
@@ -60,66 +55,59 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None) -> 
     """
     out, runs = Path(out or DATA / "report"), DATA / "runs"
     if out.exists() and {each.name for each in out.iterdir()} - {"index.html", "pages"}:
-        raise InputError(f"The folder {out} holds files that are no report; name an empty one with --out.")
+        raise InputError(f"The folder {out} holds files that are not of a report; name an empty one with --out.")
     files = _notebooks([*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"])
     shutil.rmtree(out / "pages", ignore_errors=True)
-    rows = []
+    rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
     for number, file in enumerate(files, 1):
         name, (title, body) = f"pages/{number:03}.html", _page(file)
         write_whole(out / name, _html(title, f'<p><a href="../index.html">All runs</a></p>\n{body}'))
-        rows.append({"title": f'<a href="{name}">{escape(title)}</a>'} | _facts(file))
-    heads = "".join(f"<th>{name}</th>" for name in rows[0])
-    lines = ["".join(f"<td>{cell}</td>" for cell in row.values()) for row in rows]
-    table = "\n".join(f"<tr>{line}</tr>" for line in (heads, *lines))
+        rows.append((f'<a href="{name}">{escape(title)}</a>', *_facts(file)))
+    table = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     write_whole(out / "index.html", _html("Runs", f"<h1>Runs</h1>\n<table>\n{table}\n</table>"))
     return out / "index.html"
 
 
 def _notebooks(folders: list[Path]) -> list[Path]:
     """Return the notebooks below folders, those of runs as they began."""
+    found = []
     for folder in folders:
-        if not folder.is_dir():
-            raise InputError(f"There is no folder {folder} to report; name a sweep's, such as data/runs/demo.")
-    found = [file for folder in folders for file in sorted(folder.resolve().rglob("*.ipynb"))]
-    found = [file for file in found if ".ipynb_checkpoints" not in file.parts]
-    if not found:
-        raise InputError(f"{', '.join(map(str, folders))} holds no notebook to report; run a sweep first.")
-    return sorted(found, key=lambda file: str(read_json(file.with_name("manifest.json")).get("started")))
+        these = [file for file in folder.resolve().rglob("*.ipynb") if ".ipynb_checkpoints" not in file.parts]
+        if not these:
+            raise InputError(f"There is no notebook below {folder} to report; name a sweep's, such as data/runs/demo.")
+        found += these
+    return sorted(found, key=lambda file: (str(read_json(file.with_name("manifest.json")).get("started")), file))
 
 
 def _page(file: Path) -> tuple[str, str]:
     """Return title and HTML of a notebook; of one that is cut off, the reason."""
     try:
         notebook = nbformat.read(file, as_version=4)
-        nbformat.validate(notebook)
+        page = _clean(EXPORTER.from_notebook_node(notebook)[0])
     except Exception as error:  # of whatever a file holds that is cut off
         return file.parent.name, escape(_clean(f"The notebook {file.name} cannot be read: {plain(str(error))}"))
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     heading = re.search(r"^#+ +(.+)$", prose, re.M)
-    page = _clean(EXPORTER.from_notebook_node(notebook)[0])
     return _clean(heading[1] if heading else file.stem), CLEANER.clean(DROPPED.sub("", page))
 
 
-def _facts(file: Path) -> dict[str, str]:
+def _facts(file: Path) -> list[str]:
     """Return what the list says about a notebook besides its title, as HTML."""
     manifest = read_json(file.with_name("manifest.json"))
-    given = manifest.get("parameters") or {}
-    models = " ".join(str(given[name]) for name in ASKED if name in given)
-    row = {"run": "/".join(file.parts[-4:-1]) if manifest else file.name, "models": re.sub(r"[\[\]']", "", models)}
-    row |= {"date": str(manifest.get("ended", ""))[:10], "conclusion": _conclusion(file.parent, given)}
-    row["ended"] = " ".join(str(manifest[name]) for name in ("status", "cause") if manifest.get(name))
-    return {name: escape(_clean(text)) for name, text in row.items()}
+    given = manifest.get("parameters", {})
+    models = re.sub(r"[\[\]']", "", " ".join(str(given[name]) for name in ASKED if name in given))
+    run, date = "/".join(file.parts[-4:-1]) if manifest else file.name, manifest.get("ended", "")[:10]
+    ended = " ".join(manifest.get(name, "") for name in ("status", "cause"))
+    conclusion = _conclusion(data_path(given["out"]) if given.get("out") else file.parent)
+    return [escape(_clean(text)) for text in (run, models, date, conclusion, ended)]
 
 
-def _conclusion(folder: Path, given: dict) -> str:
+def _conclusion(folder: Path) -> str:
     """Return what the first row of a run's results concludes about whom, "" where none does."""
-    out = data_path(str(given["out"])) if given.get("out") else folder
-    for file in sorted(out.glob("*.csv")):
-        with file.open(encoding="utf-8", newline="") as lines:
-            for row in csv.DictReader(lines):
-                if row.get("conclusion"):
-                    return ": ".join(filter(None, (row.get("evaluator"), row["conclusion"])))
-    return ""
+    texts = (file.read_text("utf-8") for file in sorted(folder.glob("*.csv")))
+    rows = (row for text in texts for row in csv.DictReader(text.splitlines()))
+    row = next((row for row in rows if row.get("conclusion")), {})
+    return ": ".join(row[name] for name in ("evaluator", "conclusion") if row.get(name))
 
 
 def _html(title: str, body: str) -> str:

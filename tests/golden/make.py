@@ -1,17 +1,14 @@
 """What the golden reference asks and computes, and every import of the package that it needs.
 
-`test_golden.py` holds the package to it; `python tests/golden/make.py NAME NOTEBOOK PARAMETERS` (as JSON) adds the keys
-of a new design to `keys.json`. The fixtures were made with version 0.1, once: README.md says how.
+`test_golden.py` holds the package to it. `asked_by(NOTEBOOK, **parameters).frozen()` makes a new design of `keys.json`.
+The fixtures were made with version 0.1, once: README.md says how.
 """
 
-import ast
 import contextlib
 import hashlib
 import json
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,10 +18,10 @@ sys.path[:0] = [str(HERE.parent)]
 
 import nbformat  # noqa: E402
 import pandas as pd  # noqa: E402
+import pytest  # noqa: E402
 from written_files import run_notebook  # noqa: E402
 
-import selfeval  # noqa: E402
-from selfeval import DATA, ROOT, models, stats, sweep  # noqa: E402
+from selfeval import DATA, ROOT, models, stats  # noqa: E402
 from selfeval.asking.client import Client  # noqa: E402
 from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
 from selfeval.asking.store import Store  # noqa: E402
@@ -81,10 +78,6 @@ def listening() -> Iterator[Asked]:
     reply is not collected, since nobody committed that reply."""
     known = {key: row["response"] for rows in recordings().values() for key, row in rows.items()}
     unknown, asked, chat_all = {"text": UNKNOWN, "finish_reason": "stop"}, Asked(), Client.chat_all
-    # A key that is never sent: whoever asks a hosted model looks for one before.
-    wanted = {provider.keys[0]: "none" for provider in models.providers().values() if provider.keys}
-    wanted |= {"TQDM_DISABLE": "1"}
-    kept = {name: os.environ.get(name) for name in wanted}
 
     async def listen(client, requests, label="replies"):
         for request in requests:
@@ -97,14 +90,11 @@ def listening() -> Iterator[Asked]:
                 asked.replies[f"{request.key} {request.seed}"] = given[id(request)].text
         return [given.get(id(request)) or Response.from_dict(known.get(request.key, unknown)) for request in requests]
 
-    os.environ |= wanted
-    Client.chat_all = listen
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "chat_all", listen)
+        for provider in models.providers().values():  # whoever asks a hosted model looks for a key before: never sent
+            _ = [patch.setenv(name, "none") for name in provider.keys[:1]]
         yield asked
-    finally:
-        Client.chat_all = chat_all
-        for name, value in kept.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def asked_by(notebook: str, **parameters) -> Asked:
@@ -123,22 +113,15 @@ def filled(value, folder: Path):
     return json.loads(text)
 
 
-# notebooks, sweeps, stores --------------------------------------------------------------------------------------------
+# notebooks, stores ----------------------------------------------------------------------------------------------------
 
 
 def parameters(notebook: Path) -> dict:
     """Return {name: default} of a notebook's parameters."""
     cells = nbformat.read(notebook, as_version=4).cells
     [cell] = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
-    statements = ast.parse(cell.source).body
-    return {s.target.id if isinstance(s, ast.AnnAssign) else s.targets[0].id: ast.literal_eval(s.value)
-            for s in statements}  # fmt: skip
-
-
-def runs(sweep_file: Path) -> list[tuple[str, str, dict]]:
-    """Return (stage, notebook, parameters) of every run of a sweep file."""
-    stages = sweep.load(sweep_file, "/runs").stages
-    return [(stage.name, Path(run.notebook).stem, dict(run.parameters)) for stage in stages for run in stage.runs]
+    exec(cell.source, {}, found := {})
+    return found
 
 
 def content_of(path: Path) -> tuple[list[dict], dict[str, int]]:
@@ -164,9 +147,12 @@ PREDICTED = {  # folder: what 02_collect_predictions was asked
     "scored": SCORED,
     "stated": SCORED | {"score": "stated", "tasks": "pairwise_self"},
 }  # fmt: skip
-PLAYED = ["--max-turns", 2, "--concurrency", 1, "--role-play-llm-model", "sim/talker",
-          "--interrogator-llm-model", WRITER,
-          "--jury-llm-models", "sim/juror-lenient,sim/juror-silent,sim/juror-stern"]  # fmt: skip
+
+
+PLAYED = (
+    "--max-turns 2 --concurrency 1 --role-play-llm-model sim/talker --interrogator-llm-model golden:writer "
+    "--jury-llm-models sim/juror-lenient,sim/juror-silent,sim/juror-stern"
+).split()
 
 
 # results --------------------------------------------------------------------------------------------------------------
@@ -188,7 +174,6 @@ def result_tables() -> dict[str, pd.DataFrame]:
         "contrasts": stats.condition_contrasts(told),
         "models_in_general": stats.models_in_general(told),
         "identity": pd.concat([tables(said, **few), tables(said, by=["model", "family"], **few)], ignore_index=True),
-        "survival": stats.survival_table(said, **few),
         "jury": stats.jury_table(records("roleplay", "verdicts.jsonl")),
         "existence": stats.existence_table(records("existence", "existence.jsonl")),
     }
@@ -199,28 +184,3 @@ def numbered(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its conditions as `1`, `2`, ... in their order: spelled out they are half of a file."""
     legend = {label: str(number) for number, label in enumerate(dict.fromkeys(table["condition"]), 1)}
     return table.assign(condition=table["condition"].map(legend))
-
-
-def recognition_set(folder: Path, predictions: list) -> dict[str, Path]:
-    """Make the tables of a recognition folder again from its records; return {table: file}.
-
-    The bootstrap's rows are left out: its 10,000 resamples take a minute, and nbval has them.
-    """
-    made = selfeval.save(selfeval.measure_recognition(predictions, n_resamples=1), folder)
-    return {file.stem: file for file in made.glob("*.csv")}
-
-
-def main(name: str, notebook: str, given: str) -> None:
-    """Add a design to keys.json, with no key, no replay and no other registry of the environment in the way."""
-    for variable in [each for each in os.environ if each.startswith("SELFEVAL_") or each.endswith("_API_KEY")]:
-        del os.environ[variable]
-    folder, frozen = Path(tempfile.mkdtemp()), json.loads((HERE / "keys.json").read_text(encoding="utf-8"))
-    os.environ["SELFEVAL_STORE"] = str(folder / "none.sqlite")
-    design = {"notebook": notebook, "parameters": json.loads(given)}
-    assert name not in frozen["designs"], "what is frozen stays"
-    frozen["designs"][name] = design | asked_by(notebook, **filled(design["parameters"], folder)).frozen()
-    (HERE / "keys.json").write_text(json.dumps(frozen, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
