@@ -52,7 +52,7 @@ def test_a_progress_bar_is_shown_for_each_round_of_questions(monkeypatch):
     assert kinds.count("application/vnd.jupyter.widget-view+json") == 2
 
 
-LIBRARIES = {"selfeval", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "IPython", "re", "difflib"}
+LIBRARIES = {"selfeval", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "IPython", "re", "difflib", "hashlib"}
 DEEPER = {"selfeval.asking.client", "selfeval.asking.request", "selfeval.identity.claims"}  # where work is shown
 
 

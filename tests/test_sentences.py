@@ -128,6 +128,11 @@ def harsh(column):
     return table("validation/designs").query("prompts >= 20")[column].dropna()
 
 
+def published(name):
+    """Return a table of 13_published_studies."""
+    return pd.read_csv(ROOT / f"data/results/published/{name}.csv")
+
+
 def covered(method="default"):
     return validation("coverage", "coverage", method=method)
 
@@ -166,6 +171,10 @@ NUMBERS = {  # counted, the least or the largest, or of 08_validation
     "blind": lambda: validation("blind", "rejected").mean(),
     "blind_most": lambda: validation("blind", "rejected").max(),
     "blind_cells": lambda: len(table("validation/blind")),
+    "published": lambda: len(published("scoreboard").query("equal")),
+    "evaluators": lambda: len(published("evaluators")),
+    "above_usual": lambda: sum(published("evaluators")["usual_low"] > 0),
+    "above_j": lambda: sum(published("evaluators")["j_low"] > 0),
 }
 CELLS |= {name: Number(of) for name, of in NUMBERS.items()}
 TRUE_J = {"task": "exact_model", "statistic": "discrimination"}  # of a simulated evaluator, by construction
