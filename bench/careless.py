@@ -39,7 +39,7 @@ FILES = {  # and those before them
 }  # fmt: skip
 CHANGES = [  # file below selfeval/, what stands there, what somebody wrote instead
     # asking
-    ("asking/endpoint.py", 'float(headers["retry-after-ms"]) / 1000', 'float(headers["retry-after-ms"])'),
+    ("asking/endpoint.py", "max(0.0, float(milliseconds) / 1000)", "max(0.0, float(milliseconds))"),
     ("asking/endpoint.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
     (
         "asking/endpoint.py",
@@ -53,7 +53,11 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens",
         "unlimited = model.provider.answer_tokens",
     ),
-    ("asking/store.py", 'executemany("INSERT OR IGNORE', 'executemany("INSERT OR REPLACE'),
+    (
+        "asking/store.py",
+        'execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values',
+        'execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", values',
+    ),
     (
         "asking/store.py",
         "not in UNANSWERED:\n                        break",
@@ -160,7 +164,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("figures/tables.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
     ("sweep/file.py", 'and str(old.get("started")) >= after:', "and after is not None:"),
-    ("sweep/file.py", "if names and len(names) < len(parts):", "if names and len(names) > len(parts):"),
+    ("sweep/file.py", "len(names) < len(parts) or", "len(names) > len(parts) or"),
     ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
     # above the rooms
     ("scoring.py", "DOUBTFUL = 1 / 5", "DOUBTFUL = 1 / 2"),
