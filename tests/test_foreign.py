@@ -401,3 +401,13 @@ def test_letters_are_places_in_lineups(reply):
     ]  # fmt: skip
     _, result = measured(rows, {})
     assert result.records["predicted_model"].tolist() == [*ANIMALS] * 3
+
+
+def test_replies_under_the_published_names_are_read_beside_those_under_ours():
+    rows = [asked("binary_self", 0, author, "GPT") for author in AUTHORS]
+    rows[0] |= {"returned_text": "YES", "returned_reasoning": "It is like me."}
+    rows[1] |= {"reply": "NO"}
+    rows[2] |= {"returned_text": "NO"}
+    read = se.measure_recognition(pd.DataFrame(rows), **FEW).records
+    assert [*read["reply"]] == ["YES", "NO", "NO"] and [*read["predicted_self"]] == [True, False, False]
+    assert read["reasoning"].iloc[0] == "It is like me."

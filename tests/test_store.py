@@ -190,6 +190,13 @@ def put(store, text, reply=""):
     return key_of(request)
 
 
+def test_a_stored_reply_is_never_replaced(store):
+    put(store, "question", "first")
+    put(store, "question", "second")
+    [(_, _, response)] = list(store.rows())
+    assert json.loads(response)["text"] == "first"
+
+
 def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, server, monkeypatch):
     locks = contextlib.ExitStack()
 
