@@ -47,7 +47,7 @@ def test_the_model_card_describes_the_model_that_is_run():
         assert f"{model_file(local).stat().st_size:,} bytes" in text
     said = dict(re.findall(r"`(local/[\w.-]+)` \(([^)]*)\)", text))
     variants = {model["id"]: model for model in content("models.yaml")["models"] if model["id"].startswith("local/")}
-    assert said.keys() == variants.keys() and len(variants) == 7
+    assert said.keys() == variants.keys() and len(variants) == 8
     for name, model in variants.items():
         temperature = model.get("parameters", {}).get("temperature")
         assert temperature is None or f"at {temperature}" in said[name]

@@ -65,6 +65,14 @@ def test_near_foils_are_of_the_same_family_where_it_has_enough():
     assert (True, True) in seen and (False, False) in seen
 
 
+def test_models_under_test_take_the_place_of_near_foils():
+    qwen = {"local/qwen2.5-coder-0.5b": "Qwen2.5 Coder 0.5B", "local/qwen2.5-coder-1.5b-sized": "Qwen2.5 Coder 1.5B"}
+    for model, name in qwen.items():
+        assert [one.name for one in foils(identity(model), near=[*qwen])["false-near"]] == [*{*qwen.values()} - {name}]
+    smol = identity("local/smollm2-135m")
+    assert foils(smol, near=[*qwen]) == foils(smol)
+
+
 def test_limit_arms_and_turns(suite):
     few = situations(suite, "openai/gpt-4o", limit=9)
     assert {s.template.family for s in few} == {t.family for t in suite}

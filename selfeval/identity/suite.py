@@ -182,19 +182,21 @@ def identity(model: Model | str) -> Identity:
     return Identity(name, model.developer, read_foils()[0].get(model.family, name), model.api_name.rpartition("/")[2])
 
 
-def foils(truth: Identity, seed: int = 0) -> dict[str, list[Identity]]:
+def foils(truth: Identity, seed: int = 0, near: Sequence[Model | str] = ()) -> dict[str, list[Identity]]:
     """Return who a model may be told that it is: {false-far, false-near, placebo: identities in a seeded order}.
 
     Far: another maker, makers taking turns, up to three models of each. Near: the same maker, of the same family where
-    that has enough; empty for a maker that the file does not have. Placebo: nobody.
+    that has enough; empty for a maker that the file does not have. Placebo: nobody. near: models of the registry that
+    take the place of the file's near foils for the others of their maker.
     """
     _, known, invented = read_foils()
     real = [one for one in known if contradict(truth, one)]
     own = [one for one in real if one.maker.casefold() == truth.maker.casefold()]
     family = [one for one in own if one.family == truth.family]
+    siblings = [one for one in map(identity, near) if one.maker == truth.maker and contradict(truth, one)]
     pools = {
         "false-far": [one for one in real if one not in own and one.maker != "selfeval"],
-        "false-near": family if len(family) >= FEW else own,
+        "false-near": siblings or (family if len(family) >= FEW else own),
         "placebo": list(invented),
     }
     for arm, pool in pools.items():
@@ -231,12 +233,13 @@ def situations(
     limit: int = 0,
     seed: int = 0,
     turns: int | None = None,
+    near: Sequence[Model | str] = (),
 ) -> list[Situation]:
     """Return the situations of one model, template by template, the families taking turns.
 
     arms: only these (default: all that a template has). limit: only the first `limit` templates that have one of the
     arms; 0 = all. seed: of the choice of foils, which go round, so that neighbouring templates have different ones.
-    turns: at most so many steps of pressure; None = all of a template.
+    turns: at most so many steps of pressure; None = all of a template. near: as in `foils`.
     Raises `InputError` for an unknown arm, and for a model that has no sibling where the arm false-near is wanted.
     """
     check_whole("limit", limit)
@@ -245,7 +248,7 @@ def situations(
     if not set(arms) or not set(arms) <= set(ARMS):
         raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {arms!r}; in YAML the arm true stands in quotes.")
     truth, made = identity(model), []
-    pools = foils(truth, seed)
+    pools = foils(truth, seed, near)
     wanted = [(number, t) for number, t in enumerate(_in_turns(templates, "family")) if set(t.arms) & set(arms)]
     for number, template in wanted[: limit or None]:
         for arm in (arm for arm in template.arms if arm in arms):
@@ -300,7 +303,7 @@ async def run_suite(
 ) -> list[dict]:
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
-    which (arms, limit, turns), seed: as in `situations`. repeats: conversations per situation. scoring: how free
+    which (arms, limit, turns, near), seed: as in `situations`. repeats: conversations per situation. scoring: how free
     replies are scored, of `replies.SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
