@@ -33,11 +33,11 @@ ASKING = (
 )  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
-    "controls", "plot", "table", "compare", "save", "read_results", "runs", "list_models",
-    "list_roles", "hearings",
+    "controls", "plot", "table", "compare", "save", "read_results", "runs",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results"), "identity")
-_HOME |= {"exchanges": "roleplay.transcripts", "show": "figures.tables", "visible": "keys"}
+_HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}
+_HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "keys"}
 _MODULES = ("figures", "models", "stats")
 __all__ = ["DATA", *_HOME, *_MODULES]
 
@@ -46,10 +46,20 @@ def __getattr__(name: str):
     """Import what the package's face names when it is first used, so that `import selfeval` takes no time."""
     if name in _MODULES:
         return import_module(f"selfeval.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("selfeval")
     if name not in _HOME:
-        raise AttributeError(f"module 'selfeval' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(f"module 'selfeval' has no attribute {name!r}{_meant(name)}")
     value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
     return value
+
+
+def _meant(name: str) -> str:
+    """Say which verbs somebody may mean, or which there are."""
+    start = name.lower()[:6]
+    if near := [one for one in __all__ if start in one and len(start) > 2]:
+        return f"; did you mean {' or '.join(map(repr, near))}?"
+    return import_module("selfeval.errors").did_you_mean(name, __all__) or f"; it has {', '.join(__all__)}"
 
 
 def __dir__() -> list[str]:
@@ -58,3 +68,5 @@ def __dir__() -> list[str]:
 
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
     import_module("selfeval.keys").guard_kernel(_shell)  # keeps keys out of what it sends
+else:
+    sys.excepthook = import_module("selfeval.errors").say  # a sentence instead of forty lines

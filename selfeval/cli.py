@@ -2,9 +2,12 @@
 
 import contextlib
 import functools
+import hashlib
 import importlib.metadata
 import importlib.util
+import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -31,7 +34,10 @@ class _OneSentence(click.Group):
         try:
             return super().invoke(context)
         except (SelfevalError, OSError) as error:
-            click.echo(visible(f"selfeval: {error}"), err=True)
+            click.echo(
+                visible(f"selfeval: {_with_options(str(error), self.commands.get(context.invoked_subcommand))}"),
+                err=True,
+            )
             context.exit(1)
         except ModuleNotFoundError as error:
             click.echo(f"selfeval: this command needs `{error.name}`, which is not installed; run: {LAB}", err=True)
@@ -40,6 +46,13 @@ class _OneSentence(click.Group):
             again = "run the same command again to resume: stored replies are free"
             click.echo(f"\nselfeval: stopped; {again}", err=True)
             context.exit(130)
+
+
+def _with_options(sentence: str, command: click.Command | None) -> str:
+    """Return a sentence about keywords of Python with the options of a command in their place."""
+    for each in command.params if command else ():
+        sentence = sentence.replace(f"`{each.name}`", each.opts[0]) if each.opts[0].startswith("--") else sentence
+    return re.sub(r"\{author: '(.+?)'\}", r"AUTHOR=\1", sentence)
 
 
 def ids(text: str) -> list[str]:
@@ -123,15 +136,16 @@ def _study(command):
     """Add the options that all studies take."""
     for option in (
         click.option("--yes", is_flag=True, help="Do not ask before calls are made."),
+        click.option("--dry-run", is_flag=True, help="Only print the calls, tokens and dollars it would take."),
         CEILING,
-        click.option("--out", "--output", "out", type=_Path(), help="Folder; by default data/runs/COMMAND."),
+        click.option("--out", "--output", "out", type=_Path(), help="Folder; by default one of its own in data/runs."),
     ):
         command = option(command)
     return command
 
 
 @main.command()
-@click.argument("texts", required=False, type=_Path(exists=True), metavar="[TEXTS]")
+@click.argument("texts", required=False, metavar="[TEXTS]")
 @click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas.")
 @click.option(
     "--authors",
@@ -140,40 +154,50 @@ def _study(command):
     metavar="AUTHOR=ID",
     help="Which model TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
 )
-@click.option("--prompts", type=_Path(exists=True), help="File of writing prompts instead of the packaged ones.")
+@click.option("--prompts", help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
+@click.option("--allow-strangers", is_flag=True, help="Also ask models that wrote none of TEXTS.")
 @_study
-def recognise(texts: Path | None, models: list[str], authors: tuple, prompts: Path | None, limit: int | None, **how):
+def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | None, allow_strangers: bool, **how):
     """Test whether models recognise their own texts.
 
-    TEXTS is a CSV with the columns author, prompt and text; without it the models write texts first.
+    TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models write texts first.
     """
     from selfeval.recognition.design import match_authors
-    from selfeval.records import read_prompts, read_texts
+    from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
 
-    out = (how.pop("out") or DATA / "runs" / "recognise").absolute()
-    said = dict(authors)
-    variables = {"models": models, "authors": said, "corpus": str(texts.absolute() if texts else out / "texts")}
-    if texts:
-        rows = read_texts(texts.absolute(), limit or 0)
+    said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
+    given = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
+    title, out = _named("recognise", file, models, how.pop("out"))
+    variables = {"models": models, "authors": said, "corpus": str(file or out / "texts")}
+    if file:
+        rows = read_texts(file, limit or 0)
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
-        match_authors(rows, get_all(models), said)  # raises before anything runs
+        match_authors(rows, get_all(models), said, allow_strangers=allow_strangers)  # raises before anything runs
         if prompts:
             raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
-        variables |= {"limit": limit or 0, "called": called}
+        variables |= {"limit": limit or 0, "called": called, "asking": {"allow_strangers": allow_strangers}}
     else:
         called = said
-        read_prompts(prompts.absolute() if prompts else shipped("prompts.jsonl"))
-        variables |= {"prompts": str(prompts.absolute() if prompts else "prompts.jsonl"), "limit": limit or 20}
+        read_prompts(given)
+        variables |= {"prompts": str(given), "limit": limit or 20}
     _ = [get(model) for model in called.values() if model]  # likewise
-    _run_study("texts" if texts else "recognition", variables, models, out, **how)
+    _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 
 
 @main.command()
 @click.option("--models", "--agent", "agent", required=True, metavar="ID", help="Who answers in people's place.")
 @click.option("--jurors", required=True, type=ids, metavar="ID,ID,...", help="Who judges; one takes all personas.")
-@click.option("--people", default=20, show_default=True, type=COUNT, help="Chats between people, each with a twin.")
+@click.option(
+    "--people",
+    "--limit",
+    "people",
+    default=20,
+    show_default=True,
+    type=COUNT,
+    help="Chats between people, each with a twin.",
+)
 @_study
 def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
     """Test whether a jury tells a model from people.
@@ -181,7 +205,8 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     It judges alone, after a second look, and in a debate.
     """
     variables = {"agent": agent, "jurors": jurors, "people": people}
-    _run_study("jury", variables, [agent, *jurors], out, **how)
+    title, out = _named("jury", "", [agent, *jurors], out)
+    _run_study("jury", variables, [agent, *jurors], out, title, **how)
 
 
 SHOWN = {  # of each kind of result, in the order of the columns
@@ -193,9 +218,18 @@ ASIDE = ["detectable", "p", "clusters"]  # for a table that fits a terminal; the
 NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
 
-def _run_study(
-    name: str, variables: dict, ids: list[str], out: Path | None, *, yes: bool, max_cost: float | None
-) -> None:
+def _named(command: str, file: Path | str, ids: list[str], out: Path | None) -> tuple[str, Path]:
+    """Return the title of a study and its folder, by default one of its own: by command, file and models."""
+    from selfeval.sweep.file import slug
+
+    key = hashlib.sha256(json.dumps([str(file), *ids]).encode()).hexdigest()[:6]
+    texts, models = Path(file).name, [each.rpartition("/")[2] for each in ids]
+    title = f"{command} {texts}".strip() + f": {', '.join(models)}"
+    folder = slug({"command": command, "texts": texts, "models": " ".join(models)}, key)
+    return title, (out or DATA / "runs" / folder).absolute()
+
+
+def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str, *, yes, dry_run, max_cost) -> None:
     """Run a ready study after a question, then print its table, and the paths of its figure and of its report.
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
@@ -207,10 +241,10 @@ def _run_study(
 
     for model in ids:
         require(get(model))
-    file, out = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", (out or DATA / "runs" / name).absolute()
-    how = {"out": out, "variables": variables, "max_cost": max_cost}
-    if run_file(file, dry_run=True, confirm=None if yes else _confirm, **how):
-        sys.exit(1)
+    file, how = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", {"out": out, "variables": variables}
+    how["max_cost"] = max_cost
+    if (status := run_file(file, dry_run=True, confirm=None if yes or dry_run else _confirm, **how)) or dry_run:
+        sys.exit(status)
     status = run_file(file, **how)
     if status in (0, 3):
         analysis = load(file, out, variables).runs[-1].folder
@@ -219,10 +253,13 @@ def _run_study(
         lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
         wanted = [*SHOWN[result.kind], *lacking["statistic"].unique()]
         shown = face.table(rows, [one for one in wanted if one in set(rows["statistic"])])
-        shown = shown.drop(columns=ASIDE, errors="ignore").to_string(index=False, float_format="{:.2f}".format)
+        shown = shown.drop(columns=ASIDE, errors="ignore")
+        shown = shown.assign(conclusion=shown.pop("conclusion"))  # at the end
+        shown = shown.to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
-        click.echo(f"figure: {next(iter(sorted(analysis.glob('*.png'))), 'none')}")
-        click.echo(f"report: {build([out], out / 'report')}")
+        for figure in sorted(analysis.glob("*.png"))[:1]:
+            click.echo(f"figure: {figure}")
+        click.echo(f"report: {build([out], out / 'report', title)}")
     sys.exit(status)
 
 
@@ -234,7 +271,7 @@ def _confirm(calls: int) -> None:
 @click.option("--ready", "only_ready", is_flag=True, help="Only those that can be asked now.")
 def models(only_ready: bool) -> None:
     """List the registry, models that can be asked now first."""
-    from selfeval.face import list_models
+    from selfeval.asking.local import list_models
 
     listed = list_models()
     listed = listed[listed["needs"] == ""] if only_ready else listed
@@ -336,13 +373,14 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, temp
     elif temperature is not None:
         raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
     else:
-        how = {name: options.pop(name) for name in ("yes", "max_cost")}
+        how = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
         options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}
         asked = [*ids, options["judge"]] if options["judge"] else ids
-        _run_study("identity", {"models": ids} | options, asked, out, **how)
+        title, out = _named("identity", "", ids, out)
+        _run_study("identity", {"models": ids} | options, asked, out, title, **how)
 
 
-def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, max_cost, **options) -> None:
+def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, dry_run, max_cost, **options):
     """Run a configuration of the published form on models after a question, and write their results."""
     from selfeval.asking import dryrun
     from selfeval.asking.local import require
@@ -358,6 +396,8 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     with dryrun.counting() as counts:
         runner.run_all(asked, **options)
         to_buy = dryrun.print_calls(dryrun.prices(counts))
+    if dry_run:
+        return
     if to_buy and not yes:
         _confirm(to_buy)
     found = runner.run_all(asked, max_cost=max_cost, verbose=True, **options)

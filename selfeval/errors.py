@@ -15,12 +15,20 @@ class SelfevalError(Exception):
     """Base of all errors of this package: one sentence on the command line (exit status 1) and in a notebook.
 
     A notebook shows the sentence and the line of the cell that met it, instead of a traceback through this package and
-    the libraries below it; `%debug` goes into the frames, and a plain Python program prints the whole traceback.
+    the libraries below it, and so does a plain Python program; `%debug` and `pdb.pm()` go into the frames.
     """
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython prints in place of a traceback."""
         return [f"{type(self).__name__}: {self}", *_line_of_user(self)]
+
+
+def say(kind: type, error: BaseException, frames, before=sys.excepthook) -> None:
+    """Print what ends a program: of this package's errors a sentence and the line, others as the hook `before` does."""
+    if isinstance(error, SelfevalError):
+        print(*error._render_traceback_(), sep="\n", file=sys.stderr)
+    else:
+        before(kind, error, frames)
 
 
 def _line_of_user(error: BaseException) -> list[str]:

@@ -1,6 +1,7 @@
 """The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -11,28 +12,30 @@ from selfeval import models as registry
 from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Asking, Client, ask, verb
-from selfeval.asking.local import require
-from selfeval.errors import InputError, ProviderError, check_one_of, check_whole
+from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
-from selfeval.identity.suite import run_suite
+from selfeval.identity.suite import ARMS, run_suite
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
-from selfeval.roleplay import cast, conversation, hearing, transcripts
-from selfeval.roleplay.transcripts import read_conversations, render, together
+from selfeval.roleplay import conversation, hearing, transcripts
+from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.roleplay.verdicts import verdict_scores
 from selfeval.stats.contrasts import read_for_authors
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from selfeval.figures.style import Drawing
 
 Rows = records.Rows
-Ids = str | Model | Sequence[str | Model]
+Asked = str | Model | Callable
+Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
 
@@ -156,16 +159,38 @@ def collect_predictions(
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
-        judges = get_all(_authors(rows) if models is None else models)
+        judges = get_all(_authors(rows, authors) if models is None else models)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
-        return await _predictions(client, judges, rows, condition, out, how)
+        put = condition
+        if answer == "constrained" and _functions(judges):
+            _tell([f"{_functions(judges)}: a function answers in words, so all are asked with `answer` = 'free'."])
+            put = replace(condition, answer="free")
+        return await _predictions(client, judges, rows, put, out, how)
 
     return ask(work, asking)
 
 
-def _authors(rows: Sequence[dict]) -> list[str]:
-    """Return the authors of texts that are models of the registry."""
-    return [name for name in dict.fromkeys(row["author"] for row in rows) if registry.is_known(name)]
+def _functions(models: Sequence[Model]) -> str:
+    """Return the names of models that are functions of the user's."""
+    return ", ".join(repr(model.id) for model in models if model is registry.FUNCTIONS.get(model.id))
+
+
+def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None) -> list[str]:
+    """Return the ids of the models that wrote texts: by id, by a name that one model has, or as `said`."""
+    found = dict.fromkeys(filter(None, (said or {}).values()))
+    authors = {row["author"]: row["author_display"] for row in rows}
+    for author, display in authors.items():
+        called = [one.id for one in registry.models().values() if design.is_called(one, author, display)]
+        if registry.is_known(author) or author in registry.FUNCTIONS:
+            found[author] = None
+        elif len(called) == 1 and {author, display}.isdisjoint(said or {}):
+            found[called[0]] = None
+    if not found:
+        raise InputError(
+            f"None of the authors ({', '.join(map(repr, authors))}) is a model; name evaluators in `models`, and in "
+            f"`authors` who is who ({{{next(iter(authors))!r}: id}}). The ids are {', '.join(registry.models())}."
+        )
+    return [*found]
 
 
 async def _predictions(client, judges, rows, condition, out, how) -> Records:
@@ -199,6 +224,7 @@ def likelihoods(
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
         chosen = get_all(_authors(rows) if models is None else models)
+        rows = design.match_authors(rows, chosen, allow_strangers=True)
         able = [model for model in chosen if model.provider.likelihood]
         if unable := ", ".join(repr(model.id) for model in chosen if model not in able):
             sentence = f"The server of {unable} gives no log-probabilities of a text"
@@ -212,6 +238,7 @@ def likelihoods(
     return ask(work, asking)
 
 
+@verb
 def measure_recognition(
     predictions: Rows,
     *,
@@ -244,6 +271,7 @@ def measure_recognition(
     return _estimates("recognition", table, more, frame, names, statistics)
 
 
+@verb
 def measure_implicit(
     likelihoods: Rows,
     predictions: Rows,
@@ -312,11 +340,12 @@ def ask_identity(
     suite: str | Path = "suite",
     *,
     arms: Sequence[str] | None = None,
+    near: Sequence[str | Model] = (),
     limit: int = 0,
     repeats: int = 1,
     turns: int | None = None,
     scoring: str = "claims",
-    judge: str | Model | None = None,
+    judge: Asked | None = None,
     temperature: float = 0.7,
     seed: int = 0,
     **asking: Unpack[Asking],
@@ -324,20 +353,26 @@ def ask_identity(
     """Put the situations of an identity suite to models; return one row per reply and read-out.
 
     suite: a file or folder below data/identity/, or a path. arms: what is claimed about the model: `neutral`,
-    `false-far`, `false-near`, `true`, `placebo`, `mention`; None for all. limit: only the first `limit` templates.
-    repeats: conversations per situation. turns: of pressure, at most. scoring: of free replies: `claims`,
-    `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
+    `false-far`, `false-near`, `true`, `placebo`, `mention`; None for all. near: models of the registry that the others
+    of their maker are told to be (`false-near`), instead of those of data/identity/foils.yaml. limit: only the first
+    `limit` templates. repeats: conversations per situation. turns: of pressure, at most. scoring: of free replies:
+    `claims`, `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
     configuration of the published form is run by `selfeval.EvalRunner`.
     """
 
     async def work(client: Client) -> Records:
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
-        how |= {"temperature": temperature, "seed": seed}
-        return Records(await run_suite(client, get_all(models), suite, **how))
+        how |= {"temperature": temperature, "seed": seed, "near": near}
+        asked = get_all(models)
+        if arms is None and (named := _functions(asked)):
+            _tell([f"{named}: a function's name is taken for its model's and its maker's; it has no arm false-near."])
+            how["arms"] = [arm for arm in ARMS if arm != "false-near"]
+        return Records(await run_suite(client, asked, suite, **how))
 
     return ask(work, asking)
 
 
+@verb
 def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) -> Estimates:
     """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
 
@@ -409,8 +444,8 @@ def measure_existence(answers: Rows) -> Estimates:
 
 @verb
 def converse(
-    agent: str | Model,
-    interrogator: str | Model | None = None,
+    agent: Asked,
+    interrogator: Asked | None = None,
     *,
     persona: str = "support",
     strategy: str = "probing",
@@ -473,7 +508,7 @@ def judge(
     context: str = "rolling",
     blind: bool = False,
     dimensions: Sequence[str] = (),
-    judge: str | Model = "",
+    judge: Asked = "",
     temperature: float = 0.0,
     seed: int = 0,
     **asking: Unpack[Asking],
@@ -516,6 +551,7 @@ def judge(
     return ask(work, asking)
 
 
+@verb
 def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
@@ -536,45 +572,52 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     return found
 
 
-def hearings(result: Estimates, limit: int = 1) -> None:
-    """Show the first `limit` conversations of a jury with what it made of each answer, arm by arm."""
-    statements = records.rows_of(result.records)
-    for one in result.conversations[:limit]:
-        tables.display(render(one, statements, result.names))
-
-
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def plot(result: Estimates, kind: str = "") -> "Drawing | None":
-    """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...).
+@verb
+def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Drawing | Axes | None":
+    """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...); `result.plot()` does too.
 
-    The figure shows itself in a notebook; its `save("figure.pdf")` writes PDF, SVG and PNG. Where a result has nothing
-    to draw, a sentence says so.
+    The figure shows itself in a notebook, and elsewhere by its `show()`; its `save("figure.pdf")` writes PDF, SVG and
+    PNG. ax: of `plt.subplots()`, to draw at their place in a figure of yours; these are then returned. Where a result
+    has nothing to draw, a sentence says so.
     """
     if not isinstance(result, Estimates):
         raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
-    from selfeval.figures import drawing  # matplotlib, not before a figure is wanted
+    from selfeval.figures import drawing, style  # matplotlib, not before a figure is wanted
 
     kinds = drawing.KINDS[result.kind]
     kind = kind or next(iter(kinds))
     check_one_of("kind", kind, kinds)
-    drawn = kinds[kind](result.drawn(), result.names or {})
+    before = style.PLACE.set(ax)
+    try:
+        drawn = kinds[kind](result.drawn(), result.names or {})
+    finally:
+        style.PLACE.reset(before)
     if drawn is None:
         print(f"This result has nothing to draw as {kind!r}.")
-    return drawn
+    return drawn if ax is None else ax
 
 
+tables.Plotting.draw = staticmethod(plot)
+
+
+@verb
 def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     """Return paired differences, first minus second, with p adjusted by Holm: of two evaluators, or two conditions.
 
-    by: "evaluator", or "condition" (self-recognition alone). Pairs are made by prompt or template, so that what is easy
-    or hard for all cancels.
+    by: "evaluator" (or "model"), "condition" (self-recognition alone), or one part of the conditions that differs, such
+    as "told". Pairs are made by prompt or template, so that what is easy or hard for all cancels.
     """
-    check_one_of("by", by, ["evaluator", "condition"])
+    parts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))["field"].unique()
+    meant = {"model": "evaluator", "models": "evaluator", "evaluators": "evaluator", "conditions": "condition"}
+    by = meant.get(by, by)
+    check_one_of("by", by, ["evaluator", "condition", *parts])
     kept = result.tables.get("paired" if by == "evaluator" else "contrasts")
     if kept is None:
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
+    kept = kept[kept["field"] == by] if by in parts else kept
     return _estimates(result.kind, kept, {}, result.records, result.names)
 
 
@@ -652,8 +695,11 @@ def _read_result(kind: str, folder: Path) -> Estimates:
     return found
 
 
-def runs(folder: str | Path) -> pd.DataFrame:
-    """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns."""
+def runs(folder: str | Path = "data/runs") -> pd.DataFrame:
+    """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns.
+
+    folder: data/runs, with all sweeps and studies, unless given.
+    """
     parts = []
     for kind, csv in _results(folder):
         file = csv.with_name("parameters.yaml")
@@ -663,34 +709,3 @@ def runs(folder: str | Path) -> pd.DataFrame:
         plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
         parts.append(frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind, **plain))
     return pd.concat(parts, ignore_index=True)
-
-
-def list_roles() -> pd.DataFrame:
-    """Return who can take part in a role-play: side (agent, interrogator, juror), name, title, and what it is told."""
-    sides = {"agent": cast.personas(), "interrogator": cast.strategies()}
-    rows = [(side, role.name, role.title, role.prompt) for side, roles in sides.items() for role in roles.values()]
-    rows += [("juror", name, entry["title"], entry["persona"]) for name, entry in cast.jurors().items()]
-    return pd.DataFrame(rows, columns=["side", "name", "title", "told"])
-
-
-def list_models() -> pd.DataFrame:
-    """Return the models of the registry: id, name, provider, price per million tokens, and what it still needs.
-
-    Those that need nothing can be asked now and come first.
-    """
-    rows = []
-    for model in registry.models().values():
-        free = model.provider.embedded or model.provider.name == "sim"
-        price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
-        row = {"model": model.id, "name": model.display, "provider": model.provider.name}
-        rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
-    return pd.DataFrame(rows).sort_values("needs", key=lambda needs: needs != "", kind="stable", ignore_index=True)
-
-
-def _needs(model: Model) -> str:
-    """Return what is missing before a model can be asked."""
-    try:
-        require(model)
-    except ProviderError:
-        return f"set {model.provider.keys[0]}" if model.provider.keys else "see `selfeval doctor`"
-    return ""

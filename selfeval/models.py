@@ -5,7 +5,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -248,16 +248,21 @@ def models() -> dict[str, Model]:
     return _read(registry_files())[1]
 
 
-def get(model_id: str) -> Model:
+def get(model_id: str | Model | Callable) -> Model:
     """Return the model with this id; one that is not listed is used by its id if that names a provider.
 
-    Raises `InputError` for an id that is neither listed nor of the form `developer/model` or `provider:model`.
+    A Python function is a model that is called as the function is; from then on its name is its id. Raises `InputError`
+    for an id that is neither listed nor of the form `developer/model` or `provider:model`.
     """
+    if isinstance(model_id, Model):
+        return model_id
+    if callable(model_id):
+        return _given(getattr(model_id, "__name__", type(model_id).__name__).strip("<>"), model_id)
     if not isinstance(model_id, str):
-        raise InputError(f"A model id must be a text, got {model_id!r}.")
+        raise InputError(f"A model must be an id (a text) or a Python function, got {model_id!r:.80}.")
     listed = models()
-    if model_id in listed:
-        return listed[model_id]
+    if model_id in listed or model_id in FUNCTIONS:
+        return listed.get(model_id) or FUNCTIONS[model_id]
     provider, api_name = _split(model_id, providers())
     if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
         raise InputError(
@@ -283,6 +288,15 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call))
 
 
+FUNCTIONS: dict[str, Model] = {}  # name: the model that a user's function is
+
+
+def _given(name: str, call: Callable) -> Model:
+    """Return a function of the user's as a model, which is found by its name from then on."""
+    model = FUNCTIONS[name] = replace(from_callable(call, name), developer=name)
+    return model
+
+
 def _filter_parameters(call: Callable) -> Callable:
     """Return a callable that takes all parameters and hands on those that `call` takes."""
     takes = inspect.signature(call).parameters
@@ -294,17 +308,20 @@ def _filter_parameters(call: Callable) -> Callable:
     return ask
 
 
-def get_all(ids: str | Model | list[str | Model]) -> list[Model]:
-    """Return the models of a list of ids, or of one id.
+def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable]) -> list[Model]:
+    """Return the models of a list of ids or functions, of one, or of functions by name ({name: function}).
 
     Raises `InputError` for an unknown id, an empty list, or one model given twice.
     """
-    ids = [ids] if isinstance(ids, str | Model) else list(ids)
+    if isinstance(ids, Mapping):
+        ids = [_given(str(name), call) if callable(call) else get(call) for name, call in ids.items()]
+    ids = [ids] if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable) else list(ids)
     if not ids:
         raise InputError("A list of models must name at least one, got [].")
-    found = [i if isinstance(i, Model) else get(i) for i in ids]
+    found = [get(i) for i in ids]
     if twice := _twice([model.id for model in found]):
-        raise InputError(f"The model {twice!r} is in the list twice; name each once.")
+        called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
+        raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")
     return found
 
 

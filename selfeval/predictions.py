@@ -36,7 +36,7 @@ ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")  # in the text of a 
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = scoring.CODES | {"yes": True, "no": False} | NULLS
-WHERE = "`columns: {theirs: ours}` of 03 maps other names, and data/README.md has every field of a prediction record."
+WHERE = "`columns`, a mapping {theirs: ours}, renames fields; data/README.md explains them."
 
 
 def read_predictions(
@@ -117,13 +117,10 @@ def _files(source) -> dict[Path, Mapping]:
     for name, given in [pair for part in parts for pair in (part if isinstance(part, Mapping) else {part: {}}).items()]:
         if not isinstance(given, Mapping | None):
             raise InputError(f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r}.")
-        path = records.data_path(name).resolve()
-        found = sorted(path.rglob("predictions_*.jsonl")) if path.is_dir() else [path] * path.exists()
+        path = records.path_to_read(name).resolve()
+        found = sorted(path.rglob("predictions_*.jsonl")) if path.is_dir() else [path]
         if not found:
-            raise InputError(
-                f"There are no predictions at {path}, a file or a folder with `predictions_*.jsonl`; relative "
-                "paths lie below data/, so give the full path of any other. `02_collect_predictions` writes some."
-            )
+            raise InputError(f"{path} holds no `predictions_*.jsonl`, which `02_collect_predictions` writes.")
         files |= dict.fromkeys(found, given or {})
     if not files:
         raise InputError("`predictions` names no file and no folder.")
@@ -144,7 +141,9 @@ def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Se
                 row[name] = sys.intern(str(value))  # a frame may hold numpy's
             elif isinstance(value, list | dict):
                 if not PLAIN.isdisjoint(names.get(name, [name])):
-                    raise InputError(f"{path}, record {number}: `{name}` must be no list or object, got {value!r:.80}.")
+                    raise InputError(
+                        f"{records.place_of(path, number)}: `{name}` must be no list or object, got {value!r:.80}."
+                    )
                 row[name] = known.setdefault(repr(value), value)
         yield row
 
@@ -225,9 +224,9 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     again = frame[[name for name in told if name in frame]].astype(str).duplicated()
     for at in frame.index[again][:1]:
         raise InputError(
-            f"{path}, record {at + 1}: without `text_id`, a text is told by its author, prompt and `sample`, and this "
-            f"evaluator was asked about {frame['text_id'][at]!r:.80} before; say in `sample` or `text_id` which text "
-            "it is, or in `repeat` which asking."
+            f"{records.place_of(path, at + 1)}: without `text_id`, a text is told by its author, prompt and `sample`, "
+            f"and this evaluator was asked about {frame['text_id'][at]!r:.80} before; say in `sample` or `text_id` "
+            "which text it is, or in `repeat` which asking."
         )
 
 
@@ -250,8 +249,8 @@ def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
             replies[at] = json.dumps(value, ensure_ascii=False)
         elif not (value is None or isinstance(value, str) or _is_block(value)):
             raise InputError(
-                f"{path}, record {at + 1}: `reply` is {value!r:.80}, and must be the words of a reply (in yes/no tasks "
-                "also true or false); give these, or the answer in `predicted_model` or `predicted_self`."
+                f"{records.place_of(path, at + 1)}: `reply` is {value!r:.80}, and must be the words of a reply (in "
+                "yes/no tasks also true or false); give these, or the answer in `predicted_model` or `predicted_self`."
             )
     frame["reply"] = pd.Series(replies, frame.index, object)
 
@@ -316,12 +315,12 @@ def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
         for at, value in frame[name][rows].drop_duplicates().items() if name in frame else ():
             if not ok(value):
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
-                raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
+                raise InputError(f"{records.place_of(path, at + 1)}: `{name}` is {shown}, and {rule}; {WHERE}")
     pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "other_model"])
     for at, evaluator in pairs["evaluator_model"][pairs["other_model"].eq(pairs["evaluator_model"])][:1].items():
         raise InputError(
-            f"{path}, record {at + 1}: the evaluator {evaluator!r} wrote the pair's other text; give its own text and "
-            "place in `true_model`, `text_id` and `position`, and leave out pairs of which it wrote both."
+            f"{records.place_of(path, at + 1)}: the evaluator {evaluator!r} wrote the pair's other text; give its own "
+            "text and place in `true_model`, `text_id` and `position`, and leave out pairs of which it wrote both."
         )
 
 

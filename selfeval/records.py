@@ -1,18 +1,20 @@
 """Text and prediction records: reading, checking and writing the project's JSON lines files, and those of others."""
 
+import contextlib
+import csv
 import hashlib
 import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import pandas as pd
 
-from selfeval.errors import InputError, check_whole
+from selfeval.errors import InputError, check_whole, did_you_mean
 from selfeval.models import decode
 from selfeval.paths import DATA, shipped, write_whole
 
@@ -29,15 +31,44 @@ NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])
 LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
+_TABLE = {"keep_default_na": False, "na_values": [""]}  # "NA" and "None" are texts
+TABLES = {".csv": partial(pd.read_csv, **_TABLE), ".parquet": pd.read_parquet}
+TABLES |= dict.fromkeys((".xlsx", ".xls"), partial(pd.read_excel, **_TABLE))
+
+
 def data_path(path: str | Path) -> Path:
-    """Return the path itself if absolute, else below `data/`: notebooks run from many working directories."""
+    """Return where to write: the path itself if absolute, else below `data/`, from many working directories."""
     return shipped(_below(Path(), path))
 
 
 def corpus_file(corpus: str) -> Path:
-    """Return the file of a corpus: a name below `data/corpora/`, or a path to a folder or file."""
+    """Return the file of a corpus to write: a name below `data/corpora/`, or a path to a folder or file."""
     path = _below(DATA / "corpora", corpus)
     return path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl"
+
+
+def path_to_read(path: str | Path) -> Path:
+    """Return a file or folder to read: one in the current folder, else below `data/`; raise where there is neither."""
+    return _first(path, Path.cwd() / _below(Path(), path), data_path(path))
+
+
+def corpus_to_read(corpus: str | Path) -> Path:
+    """Return the file of a corpus to read: a path as for `path_to_read`, else a name below `data/corpora/`."""
+    places = [Path.cwd() / _below(Path(), corpus), data_path(corpus), shipped(_below(Path("corpora"), corpus))]
+    return _first(corpus, *(place / "texts.jsonl" if place.is_dir() else place for place in places))
+
+
+def _first(name: str | Path, *places: Path) -> Path:
+    """Return the first of these places where something is, and say which where a name fits two; raise for none."""
+    there = [*{place.resolve(): place for place in places if place.exists()}.values()]
+    if not there:
+        corpora = ", ".join(sorted({file.parent.name for file in shipped("corpora").glob("*/texts.jsonl")}))
+        near = did_you_mean(name, [each.name for each in Path.cwd().iterdir()]) or "."
+        what, more = ("file or corpus", f"; corpora are {corpora}") if len(places) > 2 else ("file", "")
+        raise InputError(f"There is no {what} {str(name)!r}, neither in {Path.cwd()} nor below {DATA}{more}{near}")
+    if len(there) > 1:
+        print(f"{str(name)!r} is read from {there[0]}; {there[1]} has the same name.")
+    return there[0]
 
 
 def _below(folder: Path, name: str | Path) -> Path:
@@ -153,21 +184,41 @@ def rows_of(source: Rows) -> list[dict]:
     """Return rows: those of a DataFrame, in which what is missing is null, of dictionaries, or of a file."""
     if isinstance(source, pd.DataFrame):
         return source.astype(object).where(source.notna(), None).to_dict("records")
-    found = list(file_rows(data_path(source)) if is_file(source) else source)
-    if not found or not all(isinstance(row, Mapping) for row in found):
-        raise InputError(f"Rows must be a DataFrame, dictionaries or a file, got {source!r:.80}.")
-    return [dict(row) for row in found]
+    rows = list(file_rows(path_to_read(source)) if is_file(source) else source)
+    if not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise InputError(f"Rows must be a DataFrame, dictionaries or a file, and one at least, got {source!r:.80}.")
+    return [dict(row) for row in rows]
 
 
 def file_rows(path: Path) -> Iterable[dict]:
-    """Return the rows of a file that may be somebody else's: JSON lines or CSV."""
-    if path.suffix != ".csv":
+    """Return the rows of a file that may be somebody else's: JSON lines, CSV, or, as pandas can, Excel or parquet."""
+    if (read := TABLES.get(path.suffix.lower())) is None:
         return json_rows(path)
     try:
-        frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as CSV: {error}.") from error
-    return rows_of(frame)
+        return rows_of(read(path))
+    except (OSError, ValueError, ImportError) as error:
+        why = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8.") from error
+
+
+def place_of(source: str | Path, number: int) -> str:
+    """Return where a record begins: file and line, as an editor counts, or its number where there are no lines."""
+    path, lines = Path(source), []
+    with contextlib.suppress(OSError, ValueError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
+        if path.suffix.lower() == ".csv":
+            lines = [*_csv_lines(file)][1:]
+        elif path.suffix == ".jsonl":
+            lines = [line for line, text in enumerate(file, 1) if text.strip()]
+    return f"{source}, line {lines[number - 1]}" if number <= len(lines) else f"{source}, record {number}"
+
+
+def _csv_lines(file: TextIO) -> Iterator[int]:
+    """Yield the line where each row of a CSV begins, the headings too; blank lines are no rows."""
+    rows, before = csv.reader(file), 0
+    for row in rows:
+        if len(row) > 1 or "".join(row).strip():
+            yield before + 1
+        before = rows.line_num
 
 
 # texts ----------------------------------------------------------------------------------------------------------------
@@ -176,20 +227,53 @@ def file_rows(path: Path) -> Iterable[dict]:
 def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
 
-    A text gets an id from its words. limit: only the first `limit`; 0 = all. Raises `InputError` naming the record that
-    breaks the form.
+    A prompt without an id gets one from its words. limit: only the first `limit`; 0 = all. Raises `InputError` that
+    names the place where the form is broken.
     """
     check_whole("limit", limit)
     if isinstance(source, list | tuple):
         source = [{"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row for row in source]
-    where, rows, seen = source if is_file(source) else "`prompts`", rows_of(source), set()
+    where, source = ("`prompts`", source) if not is_file(source) else [path_to_read(source)] * 2
+    rows, seen = rows_of(source), {}
     for number, row in enumerate(rows, 1):
-        prompt_id, prompt = row.get("prompt_id"), row.get("prompt")
-        if not is_text(prompt) or not isinstance(prompt_id, str | int) or prompt_id in seen:
-            wanted = f"a `prompt_id` that no other has, got {prompt_id!r:.80}, and `prompt`, a non-empty text"
-            raise InputError(f"{where}, record {number}: a prompt needs {wanted}.")
-        seen.add(prompt_id)
+        with _placed(where, number):
+            _check_texts(row, "prompt")
+            row["prompt_id"] = prompt_id_of(row["prompt"]) if row.get("prompt_id") is None else row["prompt_id"]
+            if not isinstance(row["prompt_id"], str | int):
+                raise InputError(f"`prompt_id` must be a text or a number, got {row['prompt_id']!r:.80}.")
+            _check_new(seen, row, "prompt", where, number)
     return rows[: limit or None]
+
+
+@contextlib.contextmanager
+def _placed(where: str | Path, number: int) -> Iterator[None]:
+    """Say of what is wrong in a record where it stands."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place_of(where, number)}: {error}") from error
+
+
+def _check_texts(row: Mapping, *wanted: str) -> None:
+    """Raise `InputError` unless these fields of a record are non-empty texts; "author/model" is either."""
+    for either in (names.split("/") for names in wanted):
+        there = [name for name in either if name in row]
+        if not there:
+            needs = ", ".join(f"`{names}`" for names in wanted).replace("/", "` or `")
+            raise InputError(f"wanted are {needs}, and there are {', '.join(map(str, row))}; rename the fields.")
+        name = next((name for name in there if row[name]), there[0])
+        if not is_text(row[name]):
+            is_empty = row[name] is None or not str(row[name]).strip()
+            got = "empty; fill it in" if is_empty else f"{row[name]!r:.80}; write a text"
+            raise InputError(f"`{name}` is {got}, or delete the record.")
+
+
+def _check_new(seen: dict, row: Mapping, field: str, where: str | Path, number: int) -> None:
+    """Raise `InputError` where an earlier prompt or text has this id; seen: {id: number of its record}."""
+    if (first := seen.setdefault(row[f"{field}_id"], number)) != number:
+        earlier = place_of(where, first).removeprefix(f"{where}, ")
+        said = f"the {field} {row[field]!r:.80} has the same `{field}_id` as {earlier}"
+        raise InputError(f"{said}; delete one, or give it a `{field}_id` of its own.")
 
 
 def prompt_id_of(prompt: str) -> str:
@@ -204,40 +288,28 @@ def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     texts on them; 0 = all. Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
     """
     check_whole("limit", limit)
-    where, rows = _corpus(corpus) if is_file(corpus) else ("`texts`", rows_of(corpus))
-    texts = {}
-    for number, row in enumerate(rows, 1):
-        text = _text_record(f"{where}, record {number}", row)
-        if texts.setdefault(text["text_id"], text) is not text:
-            raise InputError(f"{where} holds the `text_id` {text['text_id']} twice; every text needs its own.")
-    if not texts:
-        raise InputError(f"{where} holds no text.")
-    chosen = [*dict.fromkeys(text["prompt_id"] for text in texts.values())][: limit or None]
-    return [text for text in texts.values() if text["prompt_id"] in chosen]
+    where, source = ("`texts`", corpus) if not is_file(corpus) else [corpus_to_read(corpus)] * 2
+    texts, seen = [], {}
+    for number, row in enumerate(rows_of(source), 1):
+        with _placed(where, number):
+            texts.append(_text_record(row))
+            _check_new(seen, texts[-1], "text", where, number)
+    chosen = [*dict.fromkeys(text["prompt_id"] for text in texts)][: limit or None]
+    return [text for text in texts if text["prompt_id"] in chosen]
 
 
-def _corpus(corpus: str | Path) -> tuple[Path, Iterable[dict]]:
-    path = corpus_file(str(corpus))
-    if not path.exists():
-        known = sorted(p.parent.name for p in (DATA / "corpora").glob("*/texts.jsonl"))
-        there = f"there are {', '.join(known)}; `01_generate_texts` makes one"
-        raise InputError(f"There is no corpus {corpus!r} ({path} does not exist): {there}.")
-    return path, file_rows(path)
-
-
-def _text_record(where: str, row: Mapping) -> dict:
-    author = row.get("author") or row.get("model")
+def _text_record(row: Mapping) -> dict:
+    _check_texts(row, "author/model", "prompt", "text")
+    author, prompt, text = row.get("author") or row["model"], row["prompt"], row["text"]
     display = row.get("author_display") or row.get("model_display_name") or author
-    prompt, text = row.get("prompt"), row.get("text")
-    if not all(map(is_text, (author, display, prompt, text))):
-        raise InputError(f"{where}: a text needs `author` (or `model`), `prompt` and `text`, each a non-empty text.")
     prompt_id = row.get("prompt_id") or prompt_id_of(prompt)
+    _check_texts({"author_display": display}, "author_display")
     if not isinstance(prompt_id, str | int | float):
-        raise InputError(f"{where}: `prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
-    sample = decode(int, row.get("sample") or 0, where, "sample")
+        raise InputError(f"`prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
+    sample = decode(int, row.get("sample") or 0, "the record", "sample")
     first = text_fields(author, display, str(prompt_id), prompt, sample, text)
     if row.get("text_id") is not None:
-        first["text_id"] = decode(int, row["text_id"], where, "text_id")
+        first["text_id"] = decode(int, row["text_id"], "the record", "text_id")
     return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
 
 

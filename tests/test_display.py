@@ -39,8 +39,10 @@ def test_completion_offers_the_handful_and_all_of_it_is_there():
     assert offered == sorted(selfeval.__all__) and len(offered) <= 36
     assert all(inspect.getdoc(getattr(selfeval, name)) for name in offered)
     assert all(re.search(rf"\b{name}\b", selfeval.__doc__) for name in offered)
-    with pytest.raises(AttributeError, match=r"no attribute 'plto'; it has .*plot"):
-        _ = selfeval.plto
+    meant = {"plto": "'plot'", "recognise": "'measure_recognition'", "measure": ".*'measure_jury'"}
+    for name, sentence in meant.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean {sentence}"):
+            getattr(selfeval, name)
 
 
 def test_the_example_of_the_package_runs(monkeypatch):
@@ -130,7 +132,12 @@ def test_tables_made_from_records_and_estimates_show_what_their_rows_are():
 
 CELLS = [
     ("from selfeval import models\n\nmodels.get('local/smollm2-135')", "InputError", "did you mean", 3),
-    ("import selfeval\nselfeval.collect_predictions('nonsense')", "InputError", "There is no corpus 'nonsense'", 2),
+    (
+        "import selfeval\nselfeval.collect_predictions('nonsense')",
+        "InputError",
+        "There is no file or corpus 'nonsense'",
+        2,
+    ),
     (
         "import os\nos.environ['OPENAI_API_KEY'] = ''\n\nselfeval.generate_texts('openai:gpt-4.1', prompts=1)",
         "ProviderError",

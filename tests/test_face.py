@@ -10,6 +10,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import matplotlib.pyplot
 import pandas as pd
 import papermill  # noqa: F401  which imports our engine for itself
 import pytest
@@ -107,10 +108,24 @@ WORKS = {
     "texts as records": lambda c: se.collect_predictions(c.texts.to_dict("records"), limit=1),
     "texts as a file": lambda c: se.collect_predictions(c.path, limit=1),
     "a corpus by name": lambda c: se.collect_predictions("sample", FLEET[0], allow_strangers=True, limit=1),
+    "functions, each its own author": lambda c: se.collect_predictions(se.generate_texts([echo, shout], 2)),
+    "functions by name": lambda c: se.generate_texts({"one": lambda m: "One.", "two": lambda m: "Two."}, 2),
+    "a function about itself": lambda c: se.measure_identity(se.ask_identity(echo, limit=2), n_resamples=2),
+    "authors by display name": lambda c: se.collect_predictions(c.texts.assign(author=c.texts["author_display"])),
+    "who is who, and no models": lambda c: se.collect_predictions(c.anna, authors={"Anna": FLEET[0]}, limit=1),
+    "chat messages": lambda c: se.judge(TALK, [echo, echo], "independent"),
+    "models with a word": lambda c: se.list_models("gpt"),
+    "evaluators called models": lambda c: se.compare(c.result, by="models"),
     "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
 }
 REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
+    "a keyword of before": (lambda c: se.collect_predictions(c.texts, evaluators=FLEET), "did you mean 'models'?"),
+    "a keyword of another verb": (lambda c: se.measure_recognition(c.answers, by="author"), "selfeval.compare"),
+    "no author that is a model": (lambda c: se.collect_predictions(c.anna.head(1)), "'Anna'"),
+    "two functions of one name": (lambda c: se.generate_texts([lambda m: "a", lambda m: "b"], 1), "{name: function}"),
+    "a function of a text": (lambda c: se.generate_texts(lambda prompt: prompt + "!", 1), "is given messages"),
+    "axes that are none": (lambda c: c.result.plot(ax=3), "plt.subplots()"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "claimed"),
@@ -120,6 +135,8 @@ REFUSED = {
     ),
     "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
 }
+TALK = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi?"}]
+TALK += [{"role": "assistant", "content": "Yes."}]
 CHAT = {"conversation_id": "c", "turns": [{"speaker": "q", "text": "Hi?"}, {"speaker": "agent", "text": "Yes."}]}
 
 
@@ -128,7 +145,16 @@ def case(texts, answers, result, tmp_path_factory):
     """What there is in a study: texts, answers, their statistics, and a CSV of the texts."""
     path = tmp_path_factory.mktemp("mine") / "texts.csv"
     texts[["author", "prompt", "text"]].to_csv(path, index=False)
-    return SimpleNamespace(texts=texts, answers=answers, result=result, path=path)
+    anna = texts.replace({"author": {FLEET[0]: "Anna"}, "author_display": {"Perfect": "Anna"}})
+    return SimpleNamespace(texts=texts, answers=answers, result=result, path=path, anna=anna)
+
+
+def echo(messages):
+    return messages[-1]["content"][:20]
+
+
+async def shout(messages, temperature):
+    return f"{messages[-1]['content'][:20]} {temperature}!"
 
 
 @pytest.mark.parametrize("name", WORKS)
@@ -142,6 +168,21 @@ def test_wrong_input_is_one_sentence_with_the_remedy(name, case):
     with pytest.raises(SelfevalError, match=re.escape(remedy)) as caught:
         attempt(case)
     assert "\n" not in str(caught.value)
+
+
+def test_a_figure_is_drawn_at_the_place_of_axes_and_other_plots_are_those_of_pandas(result):
+    fig, (left, right) = matplotlib.pyplot.subplots(1, 2)
+    assert result.plot("claimed", ax=right) is right and left.figure.subfigs[0].axes[0].get_title()
+    fig.draw_without_rendering()
+    assert isinstance(result.plot(), matplotlib.figure.Figure) and hasattr(result.plot.hist(), "bar")
+    matplotlib.pyplot.close("all")
+
+
+def test_a_plain_program_ends_with_the_sentence_and_its_line(tmp_path):
+    (tmp_path / "mine.py").write_text("import selfeval as se\nprint(se.__version__)\nse.ask_identity('sim/godo')\n")
+    said = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True).stderr
+    assert "did you mean" in said and said.endswith("  in line 3: se.ask_identity('sim/godo')\n"), said
+    assert len(said.splitlines()) == 2
 
 
 # what it costs, and how it ends ---------------------------------------------------------------------------------------

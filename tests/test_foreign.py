@@ -198,7 +198,7 @@ def test_a_reply_that_is_no_text_is_refused_with_row_column_value_and_remedy(val
         frame.to_json(tmp_path / "theirs.jsonl", orient="records", lines=True)
         for source in (frame, tmp_path / "theirs.jsonl"):
             said = refused(source)
-            assert f"record 7: `reply` is {value!r}, and must be the words of a reply" in said
+            assert f" 7: `reply` is {value!r}, and must be the words of a reply" in said
             assert "give these, or the answer in `predicted_model` or `predicted_self`" in said
     assert "record 1: `reply` is True" in refused(named(field="reply").assign(reply=True))
 
@@ -380,7 +380,7 @@ def test_prompt_author_and_sample_tell_a_text_without_an_id():
 def test_texts_that_nothing_tells_apart_are_refused_and_not_counted_as_repeated(tmp_path):
     """Equal answers on two samples of an author would count once, as after a resumed run."""
     _, _, path = forms(pd.DataFrame(exact(2)).drop(columns="sample"), tmp_path)
-    assert "theirs.csv, record 2: without `text_id`" in refused(path) and "'ant / p0' before; say in" in refused(path)
+    assert "theirs.csv, line 3: without `text_id`" in refused(path) and "'ant / p0' before; say in" in refused(path)
     again = pd.DataFrame(exact(2)).rename(columns={"sample": "run"})
     assert measured(again, {"run": "repeat"})[0]["ant", "discrimination"].n == 80
 

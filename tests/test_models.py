@@ -46,7 +46,7 @@ def test_an_unknown_id_is_one_sentence_with_a_suggestion_and_the_providers(wrong
         get(wrong)
     assert "(by openrouter, openai, " in str(caught.value)
     assert suggestion is None or f"; did you mean {suggestion!r}?" in str(caught.value)
-    with pytest.raises(InputError, match="A model id must be a text, got"):
+    with pytest.raises(InputError, match=r"A model must be an id \(a text\) or a Python function, got"):
         get([wrong])
 
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from fake_server import FakeServer, default_reply
+from matplotlib.pyplot import subplots
 
 import selfeval as se
 from selfeval import DATA
@@ -174,6 +175,7 @@ def verbs(w):
             "suite": "suite/persona.yaml", "repeats": 2, "arms": ["neutral"], "limit": 2,
             "turns": 0, "scoring": "keyword_match", "judge": ({"scoring": "judge", "judge": "my/b"}, "my/c"),
             "temperature": 0.1, "seed": 1,
+            "near": ({"models": "sim/identity-wavers", "arms": ["false-near"]}, ["anthropic/claude-3-haiku"]),
         }),
         "converse": ({"agent": "my/a", "interrogator": "my/b", "turns": 1}, {
             "interrogator": ({"people": 1}, None), "persona": "terse", "strategy": "customer", "turns": 2,
@@ -200,7 +202,9 @@ def verbs(w):
         }),
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
-        "plot": ({"result": w.result}, {"kind": "claimed"}),
+        "plot": ({"result": w.result}, {"kind": "claimed", "ax": subplots()[1]}),
+        "list_models": ({}, {"like": "gpt"}),
+        "runs": ({}, {"folder": "results/sample"}),
         "table": ({"result": w.jury, "statistics": "auc"}, {"jurors": True}),
         "compare": ({"result": w.result}, {"by": "condition"}),
         "hearings": ({"result": w.jury}, {"limit": 2}),

@@ -46,9 +46,9 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(b'{"a": "\xff"}')
     with pytest.raises(InputError, match="cannot be read"):
         read_jsonl(tmp_path / "x.jsonl")
-    with pytest.raises(InputError, match=r"no corpus 'nowhere'.*there are .*sample"):
+    with pytest.raises(InputError, match=r"no file or corpus 'nowhere'.*corpora are .*sample"):
         read_texts("nowhere")
-    with pytest.raises(InputError, match=r"no predictions at .*a folder with `predictions_"):
+    with pytest.raises(InputError, match=r"holds no `predictions_\*.jsonl`"):
         read_predictions(tmp_path)
     with pytest.raises(InputError, match="must be named by a non-empty text, got ' '"):
         read_texts(" ")
@@ -66,14 +66,43 @@ def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
     assert [(t["author"], t["text"], t["words"]) for t in mine] == [("human", "a b", 2), ("me", "NA", 1)]
 
 
+def test_a_place_is_a_line_as_an_editor_counts_and_what_is_missing_stands_beside_what_is_there(tmp_path):
+    begin = 'author,prompt,text\na,p,"two\nlines"\n\n'
+    for rows, message in (("b,p,\n", "line 5: `text` is empty"), ("b,p,t\nb,p,t\n", "line 6: the text 't' .* line 5")):
+        (tmp_path / "my.csv").write_text(begin + rows)
+        with pytest.raises(InputError, match=rf"my.csv, {message}"):
+            read_texts(tmp_path / "my.csv")
+    with pytest.raises(
+        InputError, match=r"`texts`, record 1: wanted are `author` or `model`, .* and there are who, text"
+    ):
+        read_texts([{"who": "a", "text": "b"}])
+
+
+def test_a_file_beside_you_is_read_first_and_which_one_is_printed(tmp_path, monkeypatch, capsys):
+    texts, prompts = pd.DataFrame({"author": ["a"], "prompt": ["p"], "text": ["t"]}), pd.DataFrame({"prompt": ["p"]})
+    monkeypatch.chdir(tmp_path)
+    texts.to_csv("my.csv")
+    prompts.to_csv("p.csv")
+    assert read_texts("./my.csv")[0]["text"] == "t" and capsys.readouterr().out == ""
+    assert read_prompts("p.csv")[0]["prompt_id"] == records.prompt_id_of("p")
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "my own"}')
+    assert [row["prompt"] for row in read_prompts("prompts.jsonl")] == ["my own"]
+    assert f"is read from {tmp_path / 'prompts.jsonl'}; {se.DATA / 'prompts.jsonl'} has" in capsys.readouterr().out
+    monkeypatch.setitem(records.TABLES, ".xlsx", lambda path: texts)
+    (tmp_path / "my.xlsx").touch()
+    assert read_texts("my.xlsx")[0]["author"] == "a"
+    with pytest.raises(InputError, match=r"no file or corpus 'mi.csv', neither in .*did you mean 'my.csv'\?"):
+        read_texts("mi.csv")
+
+
 @pytest.mark.parametrize(("change", "message"), [
-    ({"text": " "}, "a text needs"), ({"author": ["a"]}, "a text needs"), ({"prompt": None}, "a text needs"),
+    ({"text": " "}, "`text` is empty"), ({"author": ["a"]}, "`author` is .*write a text"), ({"prompt": None}, "empty"),
     ({"text_id": 1.5}, "text_id: .* valid integer.* got 1.5"), ({"sample": "x"}, "sample: .* valid integer"),
     ({"prompt_id": ["p"]}, "`prompt_id` must be a text or a number"),
 ])  # fmt: skip
 def test_a_text_that_lacks_something_is_named(tmp_path, change, message):
     row = {"author": "a", "prompt": "p", "text": "t"}
-    with pytest.raises(InputError, match=f"record 2.*{message}"):
+    with pytest.raises(InputError, match=f"line 2: .*{message}"):
         read_texts(str(write(tmp_path / "texts.jsonl", row, row | {"text": "u"} | change)))
 
 
@@ -83,13 +112,14 @@ def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
     assert [t["text_id"] for t in read_texts(path, limit=2)] == [0, 1, 2, 3]
     with pytest.raises(InputError, match="`limit` must be a whole number of at least 0, got -1"):
         read_texts(path, limit=-1)
-    with pytest.raises(InputError, match="`text_id` 3 twice"):
+    with pytest.raises(InputError, match="line 7: the text 't' has the same `text_id` as line 4"):
         read_texts(str(write(tmp_path / "twice.jsonl", *rows, rows[3])))
 
 
 @pytest.mark.parametrize(("lines", "message"), [
-    (['{"prompt_id": "a"}'], "record 1"), (['{"prompt_id": ["a"], "prompt": "x"}'], r"record 1: .* got \['a'\]"),
-    (['{"prompt_id": "a", "prompt": "x"}'] * 2, "record 2: .*no other has, got 'a'"),
+    (['{"prompt_id": "a"}'], "line 1: wanted are `prompt`, and there are prompt_id"),
+    (['{"prompt_id": ["a"], "prompt": "x"}'], r"line 1: .* got \['a'\]"),
+    (['{"prompt_id": "a", "prompt": "x"}'] * 2, "line 2: the prompt 'x' has the same `prompt_id` as line 1"),
 ])  # fmt: skip
 def test_writing_prompts_are_checked(tmp_path, lines, message):
     with pytest.raises(InputError, match=message):
@@ -294,5 +324,5 @@ def test_what_is_missing_or_wrong_is_one_sentence_with_file_record_and_rule(chan
     pair = {"text_id": "a1", "other_text_id": "b1", "true_model": "lab/amber", "other_model": "lab/basalt",
             "evaluator_model": "lab/amber", "task_type": "pairwise_self", "position": "A", "prompt_used": "Write.",
             "predicted_self": True, "reply": "Response A"}  # fmt: skip
-    with pytest.raises(InputError, match=rf"theirs.jsonl, record 2: {message}"):
+    with pytest.raises(InputError, match=rf"theirs.jsonl, line 2: {message}"):
         analysed([pair, pair | change])

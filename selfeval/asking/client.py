@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import itertools
 import json
 import os
 import sys
@@ -259,13 +260,18 @@ def progress(label: str | None, total: int, done: int = 0):
     from tqdm.auto import tqdm
 
     quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
-    return tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
+    bar = tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
+    if label and os.environ.get("SELFEVAL_PROGRESS"):
+        numbers = itertools.count(done + 1)
+        bar.update = lambda: _write_progress(f"{next(numbers)} of {total} {label}")
+    return bar
 
 
-def _write_progress() -> None:
+def _write_progress(asked: str = "") -> None:
     """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names: a sweep runs it."""
     if file := os.environ.get("SELFEVAL_PROGRESS"):
-        counts = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}
+        counts: dict = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}
+        counts |= {"asked": asked} if asked else {}
         with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
             Path(file).write_text(json.dumps(counts))
 
@@ -290,17 +296,22 @@ class Asking(TypedDict, total=False):
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
     """Refuse keywords that a verb does not take in one sentence, and explain those of `Asking` in its help."""
-    known = [*[*inspect.signature(function).parameters][:-1], *Asking.__annotations__]
+    known = [*inspect.signature(function).parameters]
+    if asks := "asking" in known:
+        known = [*known[:-1], *Asking.__annotations__]
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         for name in keywords:
             if name not in known:
                 meant = did_you_mean(name, known) or f"; it takes {', '.join(known)}."
+                if name == "by":
+                    meant = "; `selfeval.compare(result, by=...)` compares, and `groupby` of pandas groups its rows."
                 raise InputError(f"`{function.__name__}` takes no keyword {name!r}{meant}")
         return function(*args, **keywords)
 
-    checked.__doc__ = f"{function.__doc__.rstrip()}\n{Asking.__doc__.partition(chr(10))[2]}"
+    if asks:
+        checked.__doc__ = f"{function.__doc__.rstrip()}\n{Asking.__doc__.partition(chr(10))[2]}"
     return checked
 
 

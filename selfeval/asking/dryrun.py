@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ from selfeval import models
 from selfeval.asking.request import Request, Response, estimate, is_computed
 from selfeval.asking.simulated import WORDS
 from selfeval.models import Model
+from selfeval.paths import ROOT
 
+LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 COUNTS = "stored to_buy prompt_tokens_low prompt_tokens_high reply_tokens_low reply_tokens_high".split()
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 _counts: ContextVar[str] = ContextVar("counts", default="")
@@ -144,3 +147,26 @@ def _instance(schema: dict, draw: random.Random):
     if schema["type"] == "array":
         return [_instance(schema["items"], draw)]
     return f"Stand-in {draw.random()} for a reason"
+
+
+# a shadow of the files ------------------------------------------------------------------------------------------------
+
+
+def inside(value, root: Path):
+    """Return a parameter with every whole path of a file or folder led below `root`, where it is seen as it is."""
+    if isinstance(value, list):
+        return [inside(each, root) for each in value]
+    path = Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
+    if len(path.parts) < 3 or any(folder.is_relative_to(path) for folder in (ROOT, Path.home())):
+        return value
+    mirror(path, root)
+    return f"{root}{path}"
+
+
+def mirror(path: Path, root: Path) -> None:
+    """Make a file, or all of a folder, appear below `root` too; what is written there leaves the original alone."""
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        there = Path(f"{root}{file}")
+        if file.is_file() and not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from selfeval.asking import dryrun
 from selfeval.asking.request import is_computed
-from selfeval.errors import ProviderError
-from selfeval.models import Model, Provider, providers
+from selfeval.errors import InputError, ProviderError
+from selfeval.models import Model, Provider, models, providers
 from selfeval.paths import HOME, INSTALLED, ROOT, replacing
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
@@ -42,6 +42,8 @@ def url(provider: Provider) -> str:
     model_file(provider)
     state = _state_file(provider)
     if running := _running(state):
+        if _busy(running.removesuffix("/v1")):
+            print("The embedded model is answering another program; your requests wait their turn.", file=sys.stderr)
         return running
     with state.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
@@ -65,6 +67,33 @@ def require(model: Model) -> None:
             f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
             f"http://127.0.0.1:8000/v1, got {provider.url!r}."
         )
+
+
+def list_models(like: str = ""):
+    """Return the models of the registry: id, name, provider, price per million tokens, and what it still needs.
+
+    Those that need nothing can be asked now and come first. like: only those with this in their id or name ("gpt").
+    """
+    import pandas as pd
+
+    rows, listed = [], models().values()
+    for model in (one for one in listed if like.casefold() in f"{one.id} {one.display}".casefold()):
+        free = model.provider.embedded or model.provider.name == "sim"
+        price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
+        row = {"model": model.id, "name": model.display, "provider": model.provider.name}
+        rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
+    if not rows:
+        raise InputError(f"No model of the registry is like {like!r}; `selfeval.list_models()` lists all.")
+    return pd.DataFrame(rows).sort_values("needs", key=lambda needs: needs != "", kind="stable", ignore_index=True)
+
+
+def _needs(model: Model) -> str:
+    """Return what is missing before a model can be asked."""
+    try:
+        require(model)
+    except ProviderError:
+        return f"set {model.provider.keys[0]}" if model.provider.keys else "see `selfeval doctor`"
+    return ""
 
 
 def model_file(provider: Provider) -> Path:
@@ -152,6 +181,20 @@ def _running(state: Path) -> str | None:
         return None
 
 
+def _metrics(base: str) -> dict[str, str]:
+    """Return the server's counts by name."""
+    with DIRECT.open(f"{base}/metrics", timeout=60) as response:
+        lines = response.read().decode().splitlines()
+    return dict(line.split() for line in lines if not line.startswith("#"))
+
+
+def _busy(base: str) -> bool:
+    """Tell whether the server has requests at work; not where it does not say."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return float(_metrics(base)["llamacpp:requests_processing"]) > 0
+    return False
+
+
 def _start(provider: Provider, state: Path) -> str:
     log = state.with_suffix(".log")
     with log.open("wb") as out:
@@ -201,8 +244,7 @@ def _wait_until_idle(base: str) -> None:
     work, since = None, time.monotonic()
     while time.monotonic() - since < IDLE_SECONDS:
         time.sleep(min(2.0, IDLE_SECONDS / 4))
-        with DIRECT.open(f"{base}/metrics", timeout=60) as response:
-            now = dict(line.split() for line in response.read().decode().splitlines() if not line.startswith("#"))
+        now = _metrics(base)
         busy = float(now["llamacpp:requests_processing"]) > 0
         done = now["llamacpp:prompt_tokens_total"], now["llamacpp:tokens_predicted_total"]
         if busy or done != work:

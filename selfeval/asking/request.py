@@ -15,6 +15,7 @@ UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be 
 STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
 MOST_AGAIN = 9  # times that a request is asked again
 SURROGATES = re.compile("[\ud800-\udfff]")
+GIVEN = "; a function is given messages, [{'role': 'user', 'content': 'Hello'}], and not a text"
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 _BLOCK = re.compile(
     r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8})[.:]\n\n"
@@ -153,13 +154,15 @@ async def ask_callable(function: Callable, messages: list[dict], parameters: dic
         answer = await answer if inspect.isawaitable(answer) else answer
         if isinstance(answer, str):
             return Response(answer, "ok" if answer.strip() else "empty")
-        if not isinstance(answer, Response):
-            raise TypeError(f"the function must return a text or a Response, got {answer!r:.80}")
-        return answer
+        if isinstance(answer, Response):
+            return answer
+        said = f"TypeError: the function must return a text or a Response, got {answer!r:.80}"
+        return Response(status="error", error=said)
     except SelfevalError:
         raise
     except Exception as error:
-        return Response(status="error", error=f"{type(error).__name__}: {error}")
+        given = GIVEN * isinstance(error, AttributeError | TypeError)
+        return Response(status="error", error=f"{type(error).__name__}: {error}{given}")
 
 
 def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:

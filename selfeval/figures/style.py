@@ -1,19 +1,24 @@
 """One style: sizes in inches as printed, one order of models, files that are equal on a second run."""
 
 import io
+import os
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
 import matplotlib as mpl
 import PIL.Image
+import PIL.ImageShow
 import seaborn as sns
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from selfeval.errors import InputError
 from selfeval.keys import visible
 from selfeval.paths import write_whole
 
@@ -47,6 +52,7 @@ ASIAN = "Noto Sans CJK JP,Noto Sans CJK SC,Source Han Sans,WenQuanYi Zen Hei,IPA
 FONTS = [name for name in f"{SANS},{ASIAN}".split(",") if name in set(font_manager.get_font_names())]
 STYLE = dict(mpl.rc_params_from_file(Path(__file__).with_name("selfeval.mplstyle"), use_default_template=False))
 STYLE["font.family"] = FONTS
+BLIND = sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}  # no screen to show a picture on
 DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
 
@@ -54,7 +60,7 @@ class Drawing(Figure):
     """A figure that shows itself as the last expression of a cell, and writes itself for print."""
 
     def show(self) -> None:
-        """Display the figure in a notebook."""
+        """Display the figure: in a notebook below the cell, elsewhere in the program that this machine has for it."""
         show(self)
 
     _ipython_display_ = show
@@ -86,16 +92,34 @@ def save(fig: Figure, folder: Path | str, name: str) -> list[Path]:
 
 
 def show(fig: Figure) -> None:
-    """Display a figure in a notebook, as a picture of 256 colours, which has a third of the size."""
-    if "IPython" not in sys.modules:
-        return print("A figure is shown in a notebook; save(path) writes it to files.")
-    from IPython.display import Image, display
+    """Display a figure, as a picture of 256 colours, which has a third of the size; without a notebook in a viewer."""
+    from IPython import display, get_ipython
 
     picture, small = io.BytesIO(), io.BytesIO()
     with mpl.rc_context(STYLE):
         fig.savefig(picture, format="png", dpi=130, metadata={"Software": None})
-    PIL.Image.open(picture).convert("RGB").quantize(256).save(small, "png", optimize=True)
-    display(Image(small.getvalue()))
+    shown = PIL.Image.open(picture).convert("RGB").quantize(256)
+    if get_ipython():
+        shown.save(small, "png", optimize=True)
+        display.display(display.Image(small.getvalue()))
+    elif BLIND or not PIL.ImageShow.show(shown):
+        print('Nothing here shows pictures; `.save("figure.png")` writes it to a file.')
+
+
+PLACE: ContextVar[Axes | None] = ContextVar("place", default=None)  # of what is drawn in a figure of the user's
+
+
+def _figure(high: float):
+    """Return a new figure so many inches high, or a part of the user's where `PLACE` says so."""
+    ax = PLACE.get()
+    if ax is None:
+        return Drawing(figsize=(WIDTH, high), layout="constrained")
+    if getattr(ax, "get_subplotspec", lambda: None)() is None:
+        raise InputError(f"`ax` must be axes of `plt.subplots()`, got {ax!r:.80}.")
+    whole = ax.figure.figure
+    whole.set_layout_engine(whole.get_layout_engine() or "constrained")
+    ax.set_axis_off()
+    return ax.figure.add_subfigure(ax.get_subplotspec())
 
 
 def labels(ids: Iterable[str], display: dict[str, str], longest: int) -> list[str]:
@@ -116,7 +140,7 @@ def grid(titles: Sequence[str], columns: int, panel: float, extra: float, **shar
     wide = (WIDTH - 1.2) / columns
     size = 7 if wide > 0.9 else 5.5
     with mpl.rc_context(STYLE):
-        fig = Drawing(figsize=(WIDTH, min(lines * panel + extra, PAGE)), layout="constrained")
+        fig = _figure(min(lines * panel + extra, PAGE))
         axes = fig.subplots(lines, columns, squeeze=False, **({"sharex": True, "sharey": True} | share))
         for ax, title in zip(axes.flat, titles, strict=False):
             ax.set_title(wrapped(title, wide, size), fontsize=size, pad=3, linespacing=1)
@@ -134,7 +158,7 @@ def wrapped(text: str, inches: float, size: float = 7) -> str:
 
 def finish(fig: Drawing, x: str = "", y: str = "") -> Drawing:
     """Label a figure's axes, explain what is drawn and nothing else, and make every text literal ("$$")."""
-    wide, high = fig.get_size_inches()
+    wide, high = fig.get_size_inches() if isinstance(fig, Figure) else fig.bbox.size / fig.dpi
     with mpl.rc_context(STYLE):
         fig.supxlabel(wrapped(x, wide, 8), fontsize=7.5)
         fig.supylabel(wrapped(y, high, 8), fontsize=7.5)

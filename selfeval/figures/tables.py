@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -162,6 +162,21 @@ class Records(pd.DataFrame):
         return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (self.shape != shown.shape)
 
 
+class Plotting(pd.plotting.PlotAccessor):
+    """`result.plot()` is our figure of a result; `result.plot.scatter(...)` and plots of other frames are pandas'.
+
+    draw: `selfeval.plot`, which stands above this module.
+    """
+
+    draw: Callable
+
+    def __call__(self, *args, **how):
+        """Draw as `selfeval.plot` does; with the name of a pandas plot, or x and y, as pandas does."""
+        frame, asked = self._parent, {*args, *how, how.get("kind")}
+        ours = frame.tables and {*frame} >= ESTIMATES and asked.isdisjoint({"x", "y", *self._all_kinds})
+        return self.draw(frame, *args, **how) if ours else super().__call__(*args, **how)
+
+
 class Estimates(Records):
     """Estimates, one statistic a row (`stats.COLUMNS`): an ordinary DataFrame that knows what it was measured on.
 
@@ -174,6 +189,11 @@ class Estimates(Records):
     tables: Mapping[str, pd.DataFrame] | None = None
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
+
+    @property
+    def plot(self) -> Plotting:
+        """Draw the result: `result.plot()`, `result.plot("roc", ax=ax)`."""
+        return Plotting(self)
 
     def __repr__(self) -> str:
         return repr(self._short())

@@ -24,7 +24,7 @@ from selfeval.identity.suite import Conversation, Situation, Template, check_for
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.paths import write_whole
-from selfeval.records import data_path
+from selfeval.records import path_to_read
 from selfeval.stats.engine import Rate, check_level
 
 __all__ = ["AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
@@ -49,8 +49,7 @@ def read_config(source: str | Path | Mapping) -> dict:
     """
     where = "The configuration"
     if not isinstance(source, Mapping):
-        path = Path(source).expanduser()
-        path = path if path.exists() else data_path(path)
+        path = path_to_read(source)
         where = f"The configuration {path}"
         try:
             source = json.loads(path.read_text(encoding="utf-8-sig"))

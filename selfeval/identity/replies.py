@@ -85,7 +85,7 @@ def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -
         raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
     if not judge:
         return None
-    judge = get(judge) if isinstance(judge, str) else judge
+    judge = get(judge)
     for model in models:
         if judge.id == model.id or (judge.family and judge.family == model.family):
             raise InputError(f"The judge {judge.id!r} is of the family of {model.id!r}; name one of another family.")

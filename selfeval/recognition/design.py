@@ -40,7 +40,7 @@ def match_authors(
     found: dict[str, str] = {}
     left = [evaluator for evaluator in evaluators if evaluator.id not in ids.values()]
     for author in (author for author in displays if author not in ids):
-        called = [evaluator.id for evaluator in left if _is_called(evaluator, author, displays[author])]
+        called = [evaluator.id for evaluator in left if is_called(evaluator, author, displays[author])]
         rivals = [other for other, model_id in found.items() if called == [model_id]]
         if len(called) > 1 or rivals:
             both = f"{_join([*rivals, author])} of the corpus and {_join(called)} share a name"
@@ -74,7 +74,7 @@ def _by_hand(
     return found
 
 
-def _is_called(evaluator: Model, author: str, display: str) -> bool:
+def is_called(evaluator: Model, author: str, display: str) -> bool:
     """Tell whether an author has a name of an evaluator; one that the registry lists, whether both display the same."""
     registered = display_names([author]).values()
     names = [evaluator.display] if registered else [evaluator.id, *evaluator.all_names]

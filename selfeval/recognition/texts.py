@@ -27,7 +27,7 @@ from selfeval.asking.request import Request, Response, fenced, user
 from selfeval.errors import InputError, ProviderError, check_at_least, check_flag, check_whole
 from selfeval.models import Model
 from selfeval.models import models as registry
-from selfeval.records import call_fields, chats, data_path, read_prompts, text_fields
+from selfeval.records import call_fields, chats, read_prompts, text_fields
 from selfeval.stats.contrasts import ORACLE, OWN
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
@@ -53,7 +53,7 @@ def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int =
     same prompts. For a file there are none. limit: the first `limit` prompts, 0 = all of a file; chats need a number.
     """
     if source != "chats":
-        return read_prompts(data_path(source), limit), []
+        return read_prompts(source, limit), []
     check_whole("limit", limit, 1)
     check_whole("words", words, 2)
     asked, texts = [], []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import yaml
 
 from selfeval.asking.request import Response
@@ -139,6 +140,14 @@ def same_family(juror: str, agent: str) -> bool:
     if one.family or other.family or one.id == other.id:
         return one.id == other.id or one.family == other.family
     return "/" in one.id and other.id.startswith(f"{one.id.partition('/')[0]}/")
+
+
+def list_roles() -> pd.DataFrame:
+    """Return who can take part in a role-play: side (agent, interrogator, juror), name, title, and what it is told."""
+    sides = {"agent": personas(), "interrogator": strategies()}
+    rows = [(side, role.name, role.title, role.prompt) for side, roles in sides.items() for role in roles.values()]
+    rows += [("juror", name, entry["title"], entry["persona"]) for name, entry in jurors().items()]
+    return pd.DataFrame(rows, columns=["side", "name", "title", "told"])
 
 
 # ELIZA ----------------------------------------------------------------------------------------------------------------

@@ -97,14 +97,14 @@ class Jury:
         check_whole("rounds", self.rounds, 1)
         check_whole("seed", self.seed)
         check_at_least("temperature", self.temperature)
-        jurors = [self.jurors] if isinstance(self.jurors, str | Model) else list(self.jurors)
+        jurors = [self.jurors] if isinstance(self.jurors, str | Model) or callable(self.jurors) else list(self.jurors)
         for name, given in (("jurors", jurors), ("personas", self.personas)):
             if not given:
                 raise InputError(f"`{name}` must name at least one, got {given!r}.")
         _check_names("personas", self.personas, cast.jurors())
         _check_names("dimensions", self.dimensions, [name for name in cast.rubrics() if name != "human"])
-        object.__setattr__(self, "jurors", tuple(get(one) if isinstance(one, str) else one for one in jurors))
-        if self.judge and isinstance(self.judge, str):
+        object.__setattr__(self, "jurors", tuple(map(get, jurors)))
+        if self.judge:
             object.__setattr__(self, "judge", get(self.judge))
 
     def members(self, arm: str, index: int) -> list[Seat]:

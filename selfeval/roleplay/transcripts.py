@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from selfeval.errors import InputError
-from selfeval.figures.tables import Card, Records
-from selfeval.records import Rows, are_files, data_path, is_file, read_jsonl, rows_of
+from selfeval.figures.tables import Card, Estimates, Records
+from selfeval.records import Rows, are_files, data_path, is_file, path_to_read, read_jsonl, rows_of
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -124,7 +124,32 @@ def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]
     there), any other row by itself. Relative paths lie below `data/`. A conversation that is given twice counts once.
     Raises `InputError` naming file and row for what is not of this form.
     """
-    return _distinct(_conversation(where, row) for where, row in _records(paths))
+    return _distinct(_conversation(where, row) for where, row in _records(_of_messages(paths)))
+
+
+def _of_messages(given: Rows | Sequence) -> Rows | Sequence:
+    """Return rows for conversations of chat messages (`role`, `content`): one list, several, or rows with `messages`.
+
+    The assistant is the agent under judgement, a model unless the row says otherwise. What the system said is no turn.
+    """
+    if not isinstance(given, list | tuple):
+        return given
+    found = [
+        {"messages": one} if isinstance(one, list | tuple) else one
+        for one in ([given] if _are_messages(given) else given)
+    ]
+    for number, row in enumerate(found, 1):
+        if isinstance(row, Mapping) and _are_messages(row.get("messages")):
+            said = [one for one in row["messages"] if one["role"] != "system"]
+            speakers = ["agent" if one["role"] == "assistant" else one["role"] for one in said]
+            turns = [{"speaker": who, "text": one["content"]} for who, one in zip(speakers, said, strict=True)]
+            found[number - 1] = {"conversation_id": f"conversation {number}", "source": "model", "turns": turns} | row
+    return found
+
+
+def _are_messages(given) -> bool:
+    is_list = isinstance(given, list | tuple) and len(given) > 0
+    return is_list and all(isinstance(one, Mapping) and {"role", "content"} <= {*one} for one in given)
 
 
 def together(*groups: Iterable[Conversation]) -> list[Conversation]:
@@ -177,9 +202,13 @@ def read_judgements(
     """
     statements, found = read_verdicts(verdicts)
     files = _as_list(verdicts) if are_files(verdicts) else []
-    beside = [file for file in (data_path(file).with_name("conversations.jsonl") for file in files) if file.is_file()]
+    beside = [path_to_read(file).with_name("conversations.jsonl") for file in files]
     whole = read_conversations(controls)
-    more = [*read_conversations(beside), *read_conversations(conversations), *whole]
+    more = [
+        *read_conversations([file for file in beside if file.is_file()]),
+        *read_conversations(conversations),
+        *whole,
+    ]
     texts = {one.conversation_id: one for one in reversed([*found, *more])}
     judged = list(dict.fromkeys(row["conversation_id"] for row in statements))
     stay = {one.conversation_id for one in whole}
@@ -194,7 +223,7 @@ def read_judgements(
 def check_not_read(out: str | Path, *sources: Rows) -> None:
     """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
     files = [file for source in sources if are_files(source) for file in _as_list(source)]
-    if out and data_path(out).resolve() in [data_path(file).resolve().parent for file in files]:
+    if out and data_path(out).resolve() in [path_to_read(file).resolve().parent for file in files]:
         raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
 
 
@@ -216,7 +245,7 @@ def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
         for number, row in enumerate(rows_of(paths), 1):
             yield f"record {number}", row
         return
-    for path in dict.fromkeys(data_path(path).resolve() for path in _as_list(paths)):
+    for path in dict.fromkeys(path_to_read(path).resolve() for path in _as_list(paths)):
         rows = read_jsonl(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
@@ -391,3 +420,12 @@ def _line(row: Mapping, display: Mapping[str, str]) -> str:
 
 def _number(score: float | None) -> str:
     return "no score" if score is None else f"{score:.2f}"
+
+
+def hearings(result: Estimates, limit: int = 1) -> None:
+    """Show the first `limit` conversations of a jury with what it made of each answer, arm by arm."""
+    from IPython.display import display  # which prints outside of a notebook
+
+    statements = rows_of(result.records)
+    for one in result.conversations[:limit]:
+        display(render(one, statements, result.names))

@@ -1,6 +1,6 @@
 """Execute a sweep: notebooks over grids of parameters, in stages, several at a time, to be stopped and resumed.
 
-A run has the repository as working directory and leaves `<stage>/<slug>/` with `notebook.ipynb`, `parameters.yaml`,
+A run has the working directory of the command and leaves `<stage>/<slug>/` with `notebook.ipynb`, `parameters.yaml`,
 `manifest.json`, `log.txt` and what the notebook writes to its `out`. The folder belongs to the sweep: a run that starts
 empties it. A run is done, and is not executed again, when it ended well with the same parameters and the same code in
 its notebook, after the runs that it depends on. To execute it again, delete its folder: stored replies are free.

@@ -10,7 +10,6 @@ import fnmatch
 import logging
 import os
 import re
-import shutil
 import tempfile
 import threading
 from collections import Counter
@@ -21,18 +20,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from selfeval import models
-from selfeval.asking.dryrun import prices, print_calls
+from selfeval.asking.dryrun import inside, mirror, prices, print_calls
 from selfeval.asking.store import place, share
 from selfeval.errors import InputError, check_at_least
 from selfeval.keys import plain
-from selfeval.paths import DATA, HOME, ROOT
+from selfeval.paths import DATA, read_json
 from selfeval.sweep.file import Run, Sweep, code_cells
 from selfeval.sweep.kernels import KernelManager
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
+TELL = 15  # seconds after which a run tells how far it is
 PATIENCE = 10  # seconds to wait for a scheduler
 ASKS = re.compile(r"\b(Client|EvalRunner|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()")
-LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
 
 
 def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None) -> int:
@@ -76,7 +75,10 @@ def work(sweep: Sweep, submit: Callable, chosen: set[str], tell=print) -> None:
         ready = [run for run in waiting if not at_work & run.needs]
         waiting = [run for run in waiting if at_work & run.needs]
         flying |= {submit(run): run for run in ready if sweep.is_to_do(run, chosen)}
-        ended = wait(flying, return_when=FIRST_COMPLETED).done
+        while not (ended := wait(flying, TELL, FIRST_COMPLETED).done) and flying:
+            for run in flying.values():
+                if asked := read_json(run.folder / "progress.json").get("asked"):
+                    tell(f"running: {run.name}: {asked}", flush=True)
         told = [run for run in ready if run.status == "not started"]
         for run in (*told, *(_settle(flying.pop(future), future) for future in ended)):
             where = f" (see {os.path.relpath(run.folder)})" if run.status == "failed" else ""
@@ -147,7 +149,7 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
     env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
     run.begin()
     with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
-        options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": HOME, "stdout": log, "stderr": log}
+        options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": Path.cwd(), "stdout": log, "stderr": log}
         made = {"forked": forked, "options": options, "stopped": staticmethod(stopped)}
         manager = type("Manager", (KernelManager,), made)
         how = {"kernel_manager_class": manager, "kernel_name": "python3", "progress_bar": False}
@@ -218,32 +220,12 @@ def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
     planned = Sweep(root)
     for each in DATA.glob("*"):
         if each.name not in ("runs", "store", "report"):
-            _mirror(each, root)
+            mirror(each, root)
     for run in sweep.runs:
         if run.status == "to do" and any(map(ASKS.search, code_cells(run.notebook))):
             new = replace(run, folder=Path(f"{root}{run.folder}"), key="", status="waiting")  # without a key never done
-            new.parameters = {name: _inside(value, root) for name, value in run.parameters.items()}
+            new.parameters = {name: inside(value, root) for name, value in run.parameters.items()}
             planned.runs.append(new)
     variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
     variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": f"{root}{DATA}", "SELFEVAL_MAX_COST": ""}
     return planned, variables | {"SELFEVAL_STORE": str(place(None))}
-
-
-def _inside(value, root: Path):
-    """Return a parameter with every whole path of a file or folder led below `root`, where it is seen as it is."""
-    if isinstance(value, list):
-        return [_inside(each, root) for each in value]
-    path = Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
-    if len(path.parts) < 3 or any(folder.is_relative_to(path) for folder in (ROOT, Path.home())):
-        return value
-    _mirror(path, root)
-    return f"{root}{path}"
-
-
-def _mirror(path: Path, root: Path) -> None:
-    """Make a file, or all of a folder, appear below `root` too; what is written there leaves the original alone."""
-    for file in path.rglob("*") if path.is_dir() else [path]:
-        there = Path(f"{root}{file}")
-        if file.is_file() and not there.exists():
-            there.parent.mkdir(parents=True, exist_ok=True)
-            there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)

@@ -227,7 +227,7 @@ def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: d
             portable[name], folders = [other.name for other in runs], [str(other.folder) for other in runs]
             run.parameters[name] = folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
     run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
-    run.folder /= _slug(varying, run.key)
+    run.folder /= slug(varying, run.key)
     target = TARGETS.get(run.notebook.stem, "out")
     if target in declared:
         run.parameters.setdefault(target, str(run.folder) if target == "out" else declared[target][1])
@@ -303,7 +303,7 @@ def check_parameter(name, value, declared: dict) -> None:
         raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(str(name), declared)}")
 
 
-def _slug(varying: dict, key: str) -> str:
+def slug(varying: dict, key: str) -> str:
     """Return a folder name that shows what varies; the hash keeps apart what looks alike, also in letter case."""
     parts = []
     for name, value in varying.items():

@@ -4,6 +4,7 @@ Nothing on a page runs or loads: nbconvert's HTML is cleaned once more as a whol
 everything that a model may have said, and a content security policy forbids all scripts.
 """
 
+import base64
 import csv
 import re
 import shutil
@@ -32,8 +33,9 @@ DROPPED = re.compile(r"<(style|script)\b.*?</\1\s*>", re.I | re.S)  # else they 
 EXPORTER = HTMLExporter(template_name="basic", exclude_anchor_links=True)
 ASKED = ("models", "evaluators", "agent", "jurors")  # parameters that name models
 STYLE = """body { font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
-img { max-width: 100%; } pre { white-space: pre-wrap; } pre, p, td { overflow-wrap: anywhere; }
-table { border-collapse: collapse; font-size: .9rem; } th, td { text-align: left; vertical-align: top; padding: .3rem; }
+img { max-width: 100%; } td img { max-width: 9rem; } pre { white-space: pre-wrap; } pre, p { overflow-wrap: anywhere; }
+td { overflow-wrap: anywhere; } table { border-collapse: collapse; font-size: .9rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem; }
 """
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -45,25 +47,25 @@ PAGE = """<!doctype html>
 """
 
 
-def build(folders: Sequence[Path | str] = (), out: Path | str | None = None) -> Path:
+def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, title: str = "Runs") -> Path:
     """Write a page for each notebook below folders, and one that lists them; return the latter.
 
     folders: of sweeps or runs, or with notebooks; none: data/runs, or where there is no sweep notebooks/. out:
-    data/report unless named. Raises `InputError` where a folder is missing or has no notebook, or where `out` holds
-    something else.
+    data/report unless named. title: of the list. Raises `InputError` where a folder is missing or has no notebook,
+    or where `out` holds something else.
     """
     out, runs = Path(out or DATA / "report"), DATA / "runs"
     if out.exists() and {each.name for each in out.iterdir()} - {"index.html", "pages"}:
         raise InputError(f"The folder {out} holds files that are not of a report; name an empty one with --out.")
     files = _notebooks([*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"])
     shutil.rmtree(out / "pages", ignore_errors=True)
-    rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
+    rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "figure", "ended")]]
     for number, file in enumerate(files, 1):
-        name, (title, body) = f"pages/{number:03}.html", _page(file)
-        write_whole(out / name, _html(title, f'<p><a href="../index.html">All runs</a></p>\n{body}'))
-        rows.append((f'<a href="{name}">{escape(title)}</a>', *_facts(file)))
+        name, (heading, body) = f"pages/{number:03}.html", _page(file)
+        write_whole(out / name, _html(heading, f'<p><a href="../index.html">All runs</a></p>\n{body}'))
+        rows.append((f'<a href="{name}">{escape(heading)}</a>', *_facts(file)))
     table = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    write_whole(out / "index.html", _html("Runs", f"<h1>Runs</h1>\n<table>\n{table}\n</table>"))
+    write_whole(out / "index.html", _html(title, f"<h1>{escape(title)}</h1>\n<table>\n{table}\n</table>"))
     return out / "index.html"
 
 
@@ -97,8 +99,11 @@ def _facts(file: Path) -> list[str]:
     models = re.sub(r"[\[\]']", "", " ".join(str(given[name]) for name in ASKED if name in given))
     run, date = "/".join(file.parts[-4:-1]) if manifest else file.name, manifest.get("ended", "")[:10]
     ended = " ".join(manifest.get(name, "") for name in ("status", "cause"))
-    conclusion = _conclusion(data_path(given["out"]) if given.get("out") else file.parent)
-    return [escape(_clean(text)) for text in (run, models, date, conclusion, ended)]
+    results = data_path(given["out"]) if given.get("out") else file.parent
+    drawn = [base64.b64encode(figure.read_bytes()).decode() for figure in sorted(results.glob("*.png"))[:1]]
+    facts = [escape(_clean(text)) for text in (run, models, date, _conclusion(results), ended)]
+    figure = "".join(f'<img src="data:image/png;base64,{each}">' for each in drawn)
+    return [*facts[:-1], figure, facts[-1]]
 
 
 def _conclusion(folder: Path) -> str:
@@ -116,6 +121,6 @@ def _html(title: str, body: str) -> str:
 
 def _clean(text: str) -> str:
     """Return a text without keys and without what is above the project or the home; what hides is shown."""
-    for above in sorted({f"{HOME}/", f"{ROOT}/", f"{Path.home()}/"} - {"//"}, key=len, reverse=True):
+    for above in sorted({f"{each}/" for each in (HOME, ROOT, Path.cwd(), Path.home())} - {"//"}, key=len, reverse=True):
         text = text.replace(above, "")
     return visible(redact(text))
