@@ -39,6 +39,11 @@ _HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_result
 _HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}
 _HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "keys"}
 _MODULES = ("figures", "models", "stats")
+MEANT = {  # part of a word that people try: the verb
+    "jury": "judge", "vote": "judge", "role": "converse", "chat": "converse", "interview": "converse",
+    "predict": "collect_predictions", "write": "generate_texts", "identif": "ask_identity", "load": "read_results",
+    "draw": "plot", "export": "save",
+}  # fmt: skip
 __all__ = ["DATA", *_HOME, *_MODULES]
 
 
@@ -50,6 +55,7 @@ def __getattr__(name: str):
         return import_module("importlib.metadata").version("selfeval")
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}{_meant(name)}")
+    import_module("selfeval.face")  # with all evaluations, so that simulated models play in each
     value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
     return value
 
@@ -57,7 +63,8 @@ def __getattr__(name: str):
 def _meant(name: str) -> str:
     """Say which verbs somebody may mean, or which there are."""
     start = name.lower()[:6]
-    if near := [one for one in __all__ if start in one and len(start) > 2]:
+    near = [one for one in __all__ if start in one and len(start) > 2]
+    if near := near or [verb for word, verb in MEANT.items() if word in name.lower()]:
         return f"; did you mean {' or '.join(map(repr, near))}?"
     return import_module("selfeval.errors").did_you_mean(name, __all__) or f"; it has {', '.join(__all__)}"
 
@@ -68,5 +75,6 @@ def __dir__() -> list[str]:
 
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
     import_module("selfeval.keys").guard_kernel(_shell)  # keeps keys out of what it sends
+    import_module("selfeval.errors").check_injected(_shell.user_ns.get("In", ()))
 else:
     sys.excepthook = import_module("selfeval.errors").say  # a sentence instead of forty lines

@@ -27,12 +27,25 @@ LAB = "pip install 'selfeval[lab]'"  # what runs notebooks
 class _OneSentence(click.Group):
     """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to resume."""
 
+    def parse_args(self, context: click.Context, args: list[str]):
+        found: list[str] = []
+        for each in args:  # ids may be separated by blanks, too
+            if found[-2:-1] in (["--models"], ["--jurors"]) and "/" in each and not Path(each).exists():
+                found[-1] += f",{each}"
+            else:
+                found.append(each)
+        return super().parse_args(context, found)
+
     def invoke(self, context: click.Context):
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in the background of a script
         end = signal.default_int_handler if ignored else lambda *_: signal.raise_signal(signal.SIGINT)
         signal.signal(signal.SIGTERM, end)  # it ends a command as Ctrl-C does
         try:
             return super().invoke(context)
+        except click.NoSuchOption as error:
+            there = [each.opts[0] for each in error.ctx.command.params if each.opts[0].startswith("-")]
+            error.message += f" {error.ctx.command_path} has {', '.join(there)}."
+            raise
         except (SelfevalError, OSError) as error:
             click.echo(
                 visible(f"selfeval: {_with_options(str(error), self.commands.get(context.invoked_subcommand))}"),
@@ -135,7 +148,7 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
 def _study(command):
     """Add the options that all studies take."""
     for option in (
-        click.option("--yes", is_flag=True, help="Do not ask before calls are made."),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask before calls are made."),
         click.option("--dry-run", is_flag=True, help="Only print the calls, tokens and dollars it would take."),
         CEILING,
         click.option("--out", "--output", "out", type=_Path(), help="Folder; by default one of its own in data/runs."),
@@ -209,11 +222,6 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     _run_study("jury", variables, [agent, *jurors], out, title, **how)
 
 
-SHOWN = {  # of each kind of result, in the order of the columns
-    "recognition": ["self_accuracy", "false_claim_rate", "advantage", "discrimination"],
-    "identity": ["claim_discrimination", "accept_true", "accept_false"],
-    "jury": ["auc", "paired_accuracy", "difference"],
-}
 ASIDE = ["detectable", "p", "clusters"]  # for a table that fits a terminal; the report has them
 NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
@@ -239,7 +247,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
-    for model in ids:
+    for model in () if dry_run else ids:
         require(get(model))
     file, how = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", {"out": out, "variables": variables}
     how["max_cost"] = max_cost
@@ -251,8 +259,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         [result] = face.read_results(analysis)
         rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
         lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
-        wanted = [*SHOWN[result.kind], *lacking["statistic"].unique()]
-        shown = face.table(rows, [one for one in wanted if one in set(rows["statistic"])])
+        shown = face.table(rows, [*face.main_statistics(rows), *lacking["statistic"].unique()])
         shown = shown.drop(columns=ASIDE, errors="ignore")
         shown = shown.assign(conclusion=shown.pop("conclusion"))  # at the end
         shown = shown.to_string(index=False, float_format="{:.2f}".format)
@@ -390,7 +397,8 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
     if options["judge"] and (options["scoring"] or runner.scoring.get("method")) != "judge":
         raise click.UsageError("--judge is only used with --scoring judge; add that, or leave --judge out.")
-    for model in [*asked, *get_all(options["judge"])] if options["judge"] else asked:  # before the first is paid for
+    judges = get_all(options["judge"]) if options["judge"] else []
+    for model in () if dry_run else (*asked, *judges):  # before the first is paid for
         require(model)
     check_writable(out)
     with dryrun.counting() as counts:

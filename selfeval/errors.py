@@ -1,11 +1,14 @@
 """Errors that a person reads (one sentence: the thing, the rule, the value, the remedy) and checks that raise them."""
 
+import ast
+import contextlib
 import difflib
+import itertools
 import linecache
 import math
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -67,7 +70,8 @@ class ReplayMiss(SelfevalError):
 
 
 SAME = (  # what people, other programs and earlier versions call a parameter or a verb, and what it is called here
-    {"models", "model", "evaluators", "authors", "agent", "jurors", "ids"},
+    {"models", "model", "evaluators", "authors", "agent", "jurors", "ids", "evaluator", "evaluator_model"},
+    {"answer", "answers", "reply", "predicted", "prediction", "predicted_model"},
     {"tasks", "task"},
     {"out", "folder", "path"},
     {"concurrency", "workers"},
@@ -110,6 +114,28 @@ def check_one_of(name: str, value, known) -> None:
     """Raise `InputError` unless a parameter is one of the known values."""
     if value not in known:
         raise InputError(f"`{name}` must be one of {', '.join(known)}, got {value!r}.")
+
+
+def check_injected(cells: Sequence[str]) -> None:
+    """Raise `InputError` for a parameter that papermill gave a notebook which does not have it; papermill only warns.
+
+    cells: the code of the cells executed so far; what papermill gives stands behind the cell of the parameters.
+    """
+    for before, cell in itertools.pairwise(cells):
+        known = _assigned(before) if cell.startswith("# Parameters\n") else []
+        for name in _assigned(cell) if known else ():
+            if name not in known:
+                meant = did_you_mean(name, known) or f"; it has {', '.join(known)}."
+                raise InputError(f"The notebook has no parameter {name!r}{meant}")
+
+
+def _assigned(cell: str) -> list[str]:
+    """Return the names that a cell of plain code gives values to."""
+    targets = []
+    with contextlib.suppress(SyntaxError):  # such as a cell with a magic
+        for line in ast.parse(cell).body:
+            targets += getattr(line, "targets", [getattr(line, "target", None)])
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def check_flag(name: str, value) -> None:

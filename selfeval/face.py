@@ -91,7 +91,8 @@ def _keep(out: str, **tables: Sequence[dict]) -> None:
 
 def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
     """Return (prompts, texts that people wrote on them)."""
-    if isinstance(prompts, int):
+    if isinstance(prompts, int | float):
+        check_whole("prompts", prompts, 1)
         found = records.read_prompts(records.data_path("prompts.jsonl"), prompts)
         if len(found) < prompts:
             raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {prompts}; ask for fewer.")
@@ -584,7 +585,8 @@ def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Dra
     has nothing to draw, a sentence says so.
     """
     if not isinstance(result, Estimates):
-        raise InputError(f"`plot` draws what `selfeval.measure_...` returned, got a {type(result).__name__}.")
+        got = f"got a {type(result).__name__}; measure it first"
+        raise InputError(f"`plot` draws what `selfeval.measure_...` returned, {got}.")
     from selfeval.figures import drawing, style  # matplotlib, not before a figure is wanted
 
     kinds = drawing.KINDS[result.kind]
@@ -604,12 +606,21 @@ tables.Plotting.draw = staticmethod(plot)
 
 
 @verb
-def compare(result: Estimates, by: str = "evaluator") -> Estimates:
+def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estimates:
     """Return paired differences, first minus second, with p adjusted by Holm: of two evaluators, or two conditions.
 
     by: "evaluator" (or "model"), "condition" (self-recognition alone), or one part of the conditions that differs, such
-    as "told". Pairs are made by prompt or template, so that what is easy or hard for all cancels.
+    as "told"; or one evaluator, to see its pairs alone, or that with `other`. Pairs are made by prompt or template, so
+    that what is easy or hard for all cancels.
     """
+    ids = {called: name for name, called in (result.names or {}).items()}
+    evaluators = [*result["evaluator"].unique()]
+    if other or ids.get(by, by) in evaluators:
+        found = compare(result)
+        for keyword, name in {"by": by, "other": other or by}.items():
+            check_one_of(keyword, name := ids.get(name, name), evaluators)
+            found = found[[name in pair.split(" - ") for pair in found["evaluator"]]]
+        return found
     parts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))["field"].unique()
     meant = {"model": "evaluator", "models": "evaluator", "evaluators": "evaluator", "conditions": "condition"}
     by = meant.get(by, by)
@@ -621,14 +632,20 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     return _estimates(result.kind, kept, {}, result.records, result.names)
 
 
-def table(result: Estimates, statistics: str | Sequence[str], *, jurors: bool = False) -> pd.DataFrame:
-    """Return statistics side by side as "estimate [low, high]", one row per evaluator and design.
+def main_statistics(result: Estimates) -> list[str]:
+    """Return the statistics of a result that are read first, as far as it has them; else all."""
+    there = [*result["statistic"].unique()]
+    return [name for name in tables.SHOWN.get(result.kind, ()) if name in there] or there
+
+
+def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bool = False) -> pd.DataFrame:
+    """Return statistics side by side as "estimate [low, high]", one row per evaluator and design; the main ones for ().
 
     Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
     five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
     BCa bootstrap interval over prompts. jurors: of a jury, single jurors instead of whole juries.
     """
-    asked = [statistics] if isinstance(statistics, str) else list(statistics)
+    asked = [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
     known = {"jury": stats.jury.STATISTICS, "recognition": [tables.BCA]}  # a jury's arms decide what there is
     for name in asked:
         check_one_of("statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())])

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
+from types import ModuleType
 from typing import Annotated, Literal
 
 import yaml
@@ -288,6 +290,14 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call))
 
 
+class _Callable(ModuleType):
+    """`selfeval.models()` lists the models, which is what somebody who types it wants."""
+
+    def __call__(self, like: str = ""):
+        return import_module("selfeval.asking.local").list_models(like)
+
+
+sys.modules[__name__].__class__ = _Callable
 FUNCTIONS: dict[str, Model] = {}  # name: the model that a user's function is
 
 

@@ -24,6 +24,11 @@ FIELDS = (  # of question and answer
     "repeat", "reply", "returned_text", "status", "score", "condition",
 )  # fmt: skip
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
+HEADINGS = {  # field: what others call it
+    "evaluator_model": ("evaluator", "judge", "rater", "model"), "true_model": ("author", "true_author", "writer"),
+    "prompt_used": ("prompt", "question"),
+}  # fmt: skip
+ANSWERS = ("answer", "response", "predicted", "prediction", "guess")  # what others call what was answered
 NEEDED = (  # of each one at least
     ("text_id",), ("true_model",), ("evaluator_model",), ("task_type",), ("prompt_used", "prompt_id"),
     ("reply", "predicted_model", "predicted_self", "score"),
@@ -67,7 +72,8 @@ def read_predictions(
         found = pd.DataFrame(_share_values(file, rows, names))
         unused -= {*found}
         frame = _with_our_names(file, found, names)
-        notes += _take_for_pairs(file, frame, given)
+        frame = _by_other_headings(file, frame)
+        notes += _take_for_a_task(file, frame, given)
         frame = _fill_in(file, frame, given)
         _read_replies(file, frame)
         _check_values(file, frame)
@@ -183,12 +189,38 @@ def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) ->
     frame["condition"] = conditions
 
 
-def _take_for_pairs(path: str | Path, frame: pd.DataFrame, given: Mapping) -> list[str]:
-    """Fill in the task of records that name none, and all name the author of another text; return a sentence on it."""
-    if {"task_type"} & {*frame, *given} or "other_model" not in frame or frame["other_model"].isna().any():
+def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which fields that others call otherwise have our names, answers by what they are."""
+    lacking = {field for fields in NEEDED if {*fields}.isdisjoint(frame) for field in fields}
+    if not lacking or "text" in frame:  # texts, which were not asked about yet
+        return frame
+    wanted = {field: others for field, others in HEADINGS.items() if field in lacking}
+    frame = frame.rename(columns=records.called_otherwise(path, frame, wanted))
+    for name in [name for name in frame if str(name).strip().casefold() in ANSWERS][: "reply" in lacking]:
+        answers, field = frame[name].dropna(), "reply"
+        if answers.astype(str).str.strip().str.lower().isin([*TRUTH]).all():
+            field = "predicted_self"
+        elif answers.isin(frame.get("true_model", pd.Series(dtype=object)).unique()).all():
+            field = "predicted_model"
+        frame = frame.rename(columns=records.called_otherwise(path, frame, {field: ANSWERS}))
+    return frame
+
+
+def _take_for_a_task(path: str | Path, frame: pd.DataFrame, given: Mapping) -> list[str]:
+    """Fill in the task of records that name none, where their fields tell it; return a sentence on it."""
+    if {"task_type"} & {*frame, *given}:
         return []
-    frame["task_type"] = "pairwise_self"
-    return [f"{Path(path).name}: no `task_type`, and `other_model` in every record, so these are pairs."]
+    if "other_model" in frame:
+        task, why = "pairwise_self", "`other_model` in every record, so these are pairs"
+        if frame["other_model"].isna().any():
+            return []
+    elif ("predicted_self" in frame) == ("predicted_model" in frame):
+        return []
+    else:
+        task = "binary_self" if "predicted_self" in frame else "exact_model"
+        why = f"answers in `predicted_{'self' if 'predicted_self' in frame else 'model'}` alone, so the task is {task}"
+    frame["task_type"] = task
+    return [f"{Path(path).name}: no `task_type`, and {why}."]
 
 
 def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFrame:
@@ -198,6 +230,10 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
     if more := {name: value for name, value in given.items() if name not in FOR_ALL}:
         _add_to_condition(path, frame, [more] * len(frame))
     missing = [" or ".join(fields) for fields in NEEDED if {*fields}.isdisjoint(frame)]
+    if missing and {"author", "text"} <= {*frame}:
+        raise InputError(
+            f"{path} holds texts and no predictions; ask models about them with `collect_predictions` first."
+        )
     if missing:
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "

@@ -34,6 +34,11 @@ LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat wi
 _TABLE = {"keep_default_na": False, "na_values": [""]}  # "NA" and "None" are texts
 TABLES = {".csv": partial(pd.read_csv, **_TABLE), ".parquet": pd.read_parquet}
 TABLES |= dict.fromkeys((".xlsx", ".xls"), partial(pd.read_excel, **_TABLE))
+TABLES[".txt"] = lambda path: pd.DataFrame({"prompt": [*filter(str.strip, path.read_text("utf-8-sig").splitlines())]})
+HEADINGS = {  # field: what others call it
+    "author": ("writer", "llm", "model_name"), "model": (), "prompt": ("question", "instruction", "topic"),
+    "text": ("answer", "response", "output", "completion", "generation", "content", "story"),
+}  # fmt: skip
 
 
 def data_path(path: str | Path) -> Path:
@@ -201,6 +206,18 @@ def file_rows(path: Path) -> Iterable[dict]:
         raise InputError(f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8.") from error
 
 
+def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return {their heading: our field} for fields that are not there by our name and by one other; say so aloud."""
+    there, found = [*there], {}
+    for field, others in headings.items():
+        same = [name for name in there if str(name).strip().casefold() in (field, *others)]
+        if field not in there and len(same) == 1:
+            found[same[0]] = field
+    if found:
+        print(f"{where}: {', '.join(f'`{theirs}` is read as `{ours}`' for theirs, ours in found.items())}.")
+    return found
+
+
 def place_of(source: str | Path, number: int) -> str:
     """Return where a record begins: file and line, as an editor counts, or its number where there are no lines."""
     path, lines = Path(source), []
@@ -259,8 +276,9 @@ def _check_texts(row: Mapping, *wanted: str) -> None:
     for either in (names.split("/") for names in wanted):
         there = [name for name in either if name in row]
         if not there:
-            needs = ", ".join(f"`{names}`" for names in wanted).replace("/", "` or `")
-            raise InputError(f"wanted are {needs}, and there are {', '.join(map(str, row))}; rename the fields.")
+            lacks, *needs = (f"`{'` or `'.join(names.split('/'))}`" for names in ("/".join(either), *wanted))
+            there = f"wanted are {', '.join(needs)}, and there are {', '.join(map(str, row))}"
+            raise InputError(f"there is no {lacks}: {there}; rename the fields.")
         name = next((name for name in there if row[name]), there[0])
         if not is_text(row[name]):
             is_empty = row[name] is None or not str(row[name]).strip()
@@ -289,8 +307,10 @@ def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     """
     check_whole("limit", limit)
     where, source = ("`texts`", corpus) if not is_file(corpus) else [corpus_to_read(corpus)] * 2
-    texts, seen = [], {}
-    for number, row in enumerate(rows_of(source), 1):
+    rows, texts, seen = rows_of(source), [], {}
+    ours = called_otherwise(where, rows[0], HEADINGS)
+    for number, row in enumerate(rows, 1):
+        row = {ours.get(name, name): value for name, value in row.items()}
         with _placed(where, number):
             texts.append(_text_record(row))
             _check_new(seen, texts[-1], "text", where, number)

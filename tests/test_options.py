@@ -205,8 +205,8 @@ def verbs(w):
         "plot": ({"result": w.result}, {"kind": "claimed", "ax": subplots()[1]}),
         "list_models": ({}, {"like": "gpt"}),
         "runs": ({}, {"folder": "results/sample"}),
-        "table": ({"result": w.jury, "statistics": "auc"}, {"jurors": True}),
-        "compare": ({"result": w.result}, {"by": "condition"}),
+        "table": ({"result": w.jury}, {"statistics": "auc", "jurors": ({"statistics": "auc"}, True)}),
+        "compare": ({"result": w.result}, {"by": "condition", "other": ({"by": "sim/good"}, "sim/chance")}),
         "hearings": ({"result": w.jury}, {"limit": 2}),
         "measure_implicit": ({"likelihoods": w.likely, "predictions": w.own, "n_resamples": 20}, {
             "texts": w.texts, "level": 0.9, "n_resamples": 30, "seed": 1,

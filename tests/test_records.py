@@ -73,7 +73,7 @@ def test_a_place_is_a_line_as_an_editor_counts_and_what_is_missing_stands_beside
         with pytest.raises(InputError, match=rf"my.csv, {message}"):
             read_texts(tmp_path / "my.csv")
     with pytest.raises(
-        InputError, match=r"`texts`, record 1: wanted are `author` or `model`, .* and there are who, text"
+        InputError, match=r"`texts`, record 1: there is no `author` or `model`: wanted are .* and there are who, text"
     ):
         read_texts([{"who": "a", "text": "b"}])
 
@@ -117,7 +117,7 @@ def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
 
 
 @pytest.mark.parametrize(("lines", "message"), [
-    (['{"prompt_id": "a"}'], "line 1: wanted are `prompt`, and there are prompt_id"),
+    (['{"prompt_id": "a"}'], "line 1: there is no `prompt`: wanted are `prompt`, and there are prompt_id"),
     (['{"prompt_id": ["a"], "prompt": "x"}'], r"line 1: .* got \['a'\]"),
     (['{"prompt_id": "a", "prompt": "x"}'] * 2, "line 2: the prompt 'x' has the same `prompt_id` as line 1"),
 ])  # fmt: skip
@@ -297,7 +297,7 @@ def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed
     assert analysed(given, names)[0]["predicted_model"].tolist() == rows["predicted_model"].tolist()
     found, _, _, table = analysed(given, names | {"hinted": ["condition", "sample"]})  # one heading, two fields
     assert set(table["condition"]) == {"hinted=true", "hinted=false"} and {*found["sample"]} == {True, False}
-    missing = "text_id, true_model, evaluator_model, task_type, prompt_used .*it has item, source.*data/README.md"
+    missing = "text_id, true_model, task_type, prompt_used .*it has item, source.*data/README.md"
     with pytest.raises(InputError, match=f"lacks the fields {missing}"):
         analysed(file)
     for columns, message in (

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -68,7 +69,11 @@ class Drawing(Figure):
     def save(self, path: str | Path) -> list[Path]:
         """Write PDF, PNG and SVG, whichever of them the path ends in."""
         path = Path(path)
-        path = path.with_suffix("") if path.suffix in (".pdf", ".png", ".svg") else path
+        if re.fullmatch(r"\.[a-z]{3,4}", path.suffix) and path.suffix[1:] not in DATELESS:
+            raise InputError(
+                f"A figure is written as {', '.join(DATELESS)}, got {path.name!r}; name one without an ending."
+            )
+        path = path.with_suffix("") if path.suffix[1:] in DATELESS else path
         return save(self, path.parent, path.name)
 
 

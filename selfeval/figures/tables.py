@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
+from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import redact, visible
 from selfeval.models import models
 from selfeval.scoring import DOUBTFUL
@@ -61,7 +62,18 @@ def texts_behind(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
     return {name: texts for name, texts in found.items() if any(texts)}
 
 
-def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> pd.DataFrame:
+class Table(pd.DataFrame):
+    """A table that is printed with all its columns."""
+
+    @property
+    def _constructor(self):
+        return type(self)
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+
+def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> Table:
     """Show statistics side by side as "estimate [low, high]", one row per evaluator and design, with what they say.
 
     Takes each statistic's default method and policy. Behind the estimates stand `conclusion`, `detectable`, p, n and
@@ -89,7 +101,7 @@ def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str
     wide = wide.reset_index()
     if "evaluator" in wide:
         wide["evaluator"] = [label(name, display) or ALL for name in wide["evaluator"]]
-    return wide
+    return Table(wide)
 
 
 def reading(records: pd.DataFrame, changes: pd.DataFrame, display: Mapping[str, str] | None = None) -> list[str]:
@@ -124,6 +136,12 @@ MAIN = (  # of records: what a reader looks for first
     "reply", "statement", "raw_response", "question", "answer",
 )  # fmt: skip
 FIRST, WIDTH = 8, 70
+TEXTS = str | list | dict  # cells that are shown in short
+SHOWN = {  # of each kind of result: what is read first, in the order of columns
+    "recognition": ("self_accuracy", "false_claim_rate", "advantage", "discrimination"),
+    "identity": ("claim_discrimination", "accept_true", "accept_false"),
+    "jury": ("auc", "paired_accuracy", "difference"),
+}
 KINDS = {  # kind of a result: its tables, first that of its estimates
     "recognition": ("recognition", "counts", "roc", "contrasts", "paired", "models_in_general"),
     "implicit": ("implicit", "gaps"),
@@ -137,6 +155,12 @@ TEXT = {  # columns that hold text, empty where there is nothing to say
     *"predicted source arm conversation_id agent".split(),
 }
 ESTIMATES = {*BOUNDS, "statistic", "evaluator", "p", "p_holm", "n", "clusters"}
+
+
+class ColumnError(InputError, KeyError):
+    """A column that a frame does not have."""
+
+    __str__ = Exception.__str__  # a KeyError puts its text into quotes
 
 
 class Records(pd.DataFrame):
@@ -153,13 +177,51 @@ class Records(pd.DataFrame):
     def _constructor(self):
         return type(self)
 
-    def _repr_html_(self) -> str:
-        if says(self.index):
-            return html(pd.DataFrame(self))  # a table made from records, such as a pivot
+    def __getitem__(self, key):
+        """Return a column, or rows, as pandas does; of a column that is not there, a sentence says which there are."""
+        try:
+            return super().__getitem__(key)
+        except KeyError:
+            self._check(key)
+            raise
+
+    def groupby(self, by=None, *args, **how):
+        """Group as pandas does."""
+        self._check(by)
+        return super().groupby(by, *args, **how)
+
+    def sort_values(self, by, *args, **how):
+        """Sort as pandas does."""
+        self._check(by)
+        return super().sort_values(by, *args, **how)
+
+    def _check(self, names) -> None:
+        """Raise `ColumnError` for the name of a column that is not there."""
+        for name in [names] if isinstance(names, str) else names if isinstance(names, list) else ():
+            if isinstance(name, str) and name not in {*self.columns, *self.index.names}:
+                raise ColumnError(self._say_missing(name))
+
+    def _say_missing(self, name: str) -> str:
+        return (
+            f"There is no column {name!r}{did_you_mean(name, self) or '.'} The columns are {', '.join(map(str, self))}."
+        )
+
+    def _main(self) -> pd.DataFrame:
+        """Return the first records by their main fields; a table made from records, such as a pivot, as it is."""
         main = [name for name in MAIN if name in self] if self.shape[1] > FIRST else []  # a few were chosen by hand
-        shown = pd.DataFrame(self)[main or list(self)].head(FIRST)
+        return pd.DataFrame(self) if says(self.index) else pd.DataFrame(self)[main or list(self)].head(FIRST)
+
+    def _left_out(self, shown: pd.DataFrame) -> str:
         left = f"{len(self)} rows, {self.shape[1]} columns; the first {len(shown)} and the main ones are shown"
-        return html(shown) + f"<p>{left}; selfeval.show(frame) shows whole records.</p>" * (self.shape != shown.shape)
+        return f"{left}; selfeval.show(frame) shows whole records." * (self.shape != shown.shape)
+
+    def __repr__(self) -> str:
+        shown = self._main()
+        return as_text(shown) + f"\n{self._left_out(shown)}".rstrip()
+
+    def _repr_html_(self) -> str:
+        shown = self._main()
+        return html(shown) + (f"<p>{left}</p>" if (left := self._left_out(shown)) else "")
 
 
 class Plotting(pd.plotting.PlotAccessor):
@@ -196,16 +258,29 @@ class Estimates(Records):
         return Plotting(self)
 
     def __repr__(self) -> str:
-        return repr(self._short())
+        first = self["statistic"].isin(SHOWN.get(self.kind, ())) if "statistic" in self else pd.Series(dtype=bool)
+        if first.all() or not first.any():
+            return as_text(self._short())
+        return f"{as_text(self[first]._short())}\n{first.sum()} of {len(self)} rows; pd.DataFrame(result) shows all."
 
     def _repr_html_(self) -> str:
         return html(self._short())
+
+    def _say_missing(self, name: str) -> str:
+        statistic = {"J": "discrimination", "A": "advantage"}.get(name, name)
+        if statistic in {*self.get("statistic", ())}:
+            return f"{name!r} is a statistic, in rows of their own; `selfeval.table(result, {statistic!r})` shows it."
+        return super()._say_missing(name)
 
     def _short(self) -> pd.DataFrame:
         """Return what a reader looks for: labels that are there, estimates and p as texts, and over how much."""
         rows = pd.DataFrame(self)
         if not {*rows} >= ESTIMATES:
             return rows
+        if "condition" in rows:
+            rows = rows.assign(
+                condition=rows["condition"].fillna("").map(varying_parts(rows["condition"].dropna().unique()))
+            )
         labels = ["evaluator", "author", "task", "condition", "field", "first", "second"]
         shown = rows[[name for name in labels if name in rows and rows[name].fillna("").ne("").any()]]
         if "evaluator" in shown:
@@ -228,11 +303,17 @@ def says(index: pd.Index) -> bool:
     return any(name is not None for name in index.names) or not pd.api.types.is_integer_dtype(index)
 
 
+def as_text(frame: pd.DataFrame) -> str:
+    """Return a table as text with all its columns and short cells, and its index if it `says` something."""
+    shown = frame.map(lambda cell: " ".join(visible(str(cell)).split())[:WIDTH] if isinstance(cell, TEXTS) else cell)
+    return shown.to_string(index=says(frame.index), float_format="{:.3g}".format, na_rep="", max_rows=60)
+
+
 def html(frame: pd.DataFrame) -> str:
     """Return a table as HTML with short, escaped cells, and its index if it `says` something; pandas says how short."""
 
     def short(cell):
-        return visible(str(cell)[: width + 1]) if isinstance(cell, str | list | dict) else cell
+        return visible(str(cell)[: width + 1]) if isinstance(cell, TEXTS) else cell
 
     width = max(WIDTH, pd.get_option("display.max_colwidth") or WIDTH)
     shown, how = frame.map(short).rename(index=short, columns=short), {"na_rep": "", "border": 0, "max_rows": 60}

@@ -128,23 +128,23 @@ def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]
 
 
 def _of_messages(given: Rows | Sequence) -> Rows | Sequence:
-    """Return rows for conversations of chat messages (`role`, `content`): one list, several, or rows with `messages`.
-
-    The assistant is the agent under judgement, a model unless the row says otherwise. What the system said is no turn.
-    """
+    """Return rows for conversations that are lists of chat messages (`role`, `content`): one, or several."""
     if not isinstance(given, list | tuple):
         return given
-    found = [
-        {"messages": one} if isinstance(one, list | tuple) else one
-        for one in ([given] if _are_messages(given) else given)
-    ]
-    for number, row in enumerate(found, 1):
-        if isinstance(row, Mapping) and _are_messages(row.get("messages")):
-            said = [one for one in row["messages"] if one["role"] != "system"]
-            speakers = ["agent" if one["role"] == "assistant" else one["role"] for one in said]
-            turns = [{"speaker": who, "text": one["content"]} for who, one in zip(speakers, said, strict=True)]
-            found[number - 1] = {"conversation_id": f"conversation {number}", "source": "model", "turns": turns} | row
-    return found
+    each = [given] if _are_messages(given) else given
+    return [{"messages": one} if isinstance(one, list | tuple) else one for one in each]
+
+
+def _from_messages(row: dict) -> dict:
+    """Return a row with `turns` for one with chat messages; what the system said is no turn.
+
+    The assistant is the agent under judgement: a model, unless `source` or `author` says that it is a person.
+    """
+    said = [one for one in row["messages"] if one["role"] != "system"]
+    speakers = ["agent" if one["role"] == "assistant" else one["role"] for one in said]
+    turns = [{"speaker": who, "text": one["content"]} for who, one in zip(speakers, said, strict=True)]
+    source = "human" if row.get("author") == "human" else "model"
+    return {"source": source, "turns": turns} | {name: value for name, value in row.items() if name != "messages"}
 
 
 def _are_messages(given) -> bool:
@@ -243,13 +243,15 @@ def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
     """
     if not are_files(paths):
         for number, row in enumerate(rows_of(paths), 1):
-            yield f"record {number}", row
+            named = {"conversation_id": row.get("id", f"conversation {number}")}
+            yield f"record {number}", named | row if _are_messages(row.get("messages")) else row
         return
     for path in dict.fromkeys(path_to_read(path).resolve() for path in _as_list(paths)):
         rows = read_jsonl(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
-            unnamed = _is_output(row) and row.get("conversation_id") is None
+            told = _is_output(row) or _are_messages(row.get("messages"))
+            unnamed = told and row.get("conversation_id") is None
             yield f"{path}, record {number}", row | named if unnamed else row
 
 
@@ -263,6 +265,7 @@ def _is_output(row: dict) -> bool:
 
 def _conversation(where: str, row: dict) -> Conversation:
     row = _as_row(where, row) if _is_output(row) else row
+    row = _from_messages(row) if _are_messages(row.get("messages")) else row
     row = {name: value for name, value in row.items() if value is not None}  # in a table, what others have
     name, turns, source = (row.pop(field, None) for field in ("conversation_id", "turns", "source"))
     _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns`; see data/README.md")
