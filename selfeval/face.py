@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -712,17 +713,41 @@ def _read_result(kind: str, folder: Path) -> Estimates:
     return found
 
 
-def runs(folder: str | Path = "data/runs") -> pd.DataFrame:
-    """Return all estimates of a sweep's folder in one frame, with the parameters of each run as columns.
+def runs(folder: str | Path = "data/runs", *, all: bool = False) -> pd.DataFrame:
+    """Return the estimates of a sweep's folder in one frame, a row each, with the parameters behind them as columns.
 
-    folder: data/runs, with all sweeps and studies, unless given.
+    Parameters are those of the run and of the runs whose texts and answers it read; different ones are joined by
+    commas. folder: data/runs, with all sweeps and studies, unless given. all: with every policy and method of interval,
+    instead of each statistic's usual ones.
     """
+    known = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in _folder(folder).rglob("parameters.yaml")]
+    made = {str(each.get("out") or each.get("corpus")): each for each in known}
     parts = []
     for kind, csv in _results(folder):
         file = csv.with_name("parameters.yaml")
-        given = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
-        frame = stats.default_rows(_read_result(kind, csv.parent).tables[kind])
-        plain = {k: ", ".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items() if k not in frame}
-        plain = {k: str(v) if isinstance(v, dict) else v for k, v in plain.items()}
+        given = _behind(yaml.safe_load(file.read_text(encoding="utf-8")), made) if file.exists() else {}
+        frame = _read_result(kind, csv.parent).tables[kind]
+        frame = frame if all else stats.default_rows(frame)
+        plain = {name: value for name, value in given.items() if name not in frame}
         parts.append(frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind, **plain))
     return pd.concat(parts, ignore_index=True)
+
+
+def _behind(given: Mapping, made: Mapping[str, Mapping]) -> dict:
+    """Return the parameters of a run as numbers and texts, before them those of the runs whose results it reads.
+
+    made: {where a run left its results: its parameters}.
+    """
+    values = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+    found: dict[str, list] = {}
+    for each in chain.from_iterable(values.values()):
+        before = made.get(str(each), given)
+        for name, value in _behind(before, made).items() if before != given else ():
+            found.setdefault(name, []).append(value)
+    return {name: _as_one(several) for name, several in (found | values).items()}
+
+
+def _as_one(values: list):
+    """Return a number as it is, and texts, or several values, as one text."""
+    several = [*dict.fromkeys(map(str, values))]
+    return values[0] if len(several) == 1 and isinstance(values[0], int | float) else ", ".join(several)

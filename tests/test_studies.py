@@ -57,6 +57,7 @@ def test_texts_of_ones_own_are_priced_asked_about_and_shown(server, registry, te
     assert max(map(len, table.splitlines())) <= 120 and not re.search("[0-9a-f]{10}", table)
     figure, report = re.fullmatch("figure: (.+\\.png)\nreport: (.+/index.html)\n", paths).groups()
     assert (tmp_path / figure).is_file() and (tmp_path / report).is_file()
+    assert {*se.runs(out)["tasks"]} == {"exact_model, binary_self"}  # of the stage before
 
 
 def test_where_nothing_is_to_buy_nothing_is_asked_and_results_are_read_again(tmp_path):
@@ -68,6 +69,8 @@ def test_where_nothing_is_to_buy_nothing_is_asked_and_results_are_read_again(tmp
     assert result.kind == "identity" and set(result["evaluator"]) == set(models) and se.plot(result)
     told = se.runs(os.path.relpath(tmp_path))  # as a command names it, from here
     assert set(told["limit"]) == {6} and set(told["models"]) == {", ".join(models)}
+    assert not told.duplicated(["evaluator", "statistic", "task", "condition", "author"]).any()
+    assert len(se.runs(tmp_path, all=True)) > len(told)
     same = told.merge(result, on=["evaluator", "statistic", "task", "condition"], suffixes=("", "_read"))
     assert len(same) >= len(result) and same["estimate"].equals(same["estimate_read"])
 
