@@ -63,7 +63,7 @@ def texts_behind(rows: pd.DataFrame, *without: str) -> dict[str, list[str]]:
 
 
 class Table(pd.DataFrame):
-    """A table that is printed with all its columns."""
+    """A table that is shown with all its columns, and without an index that says nothing."""
 
     @property
     def _constructor(self):
@@ -71,6 +71,9 @@ class Table(pd.DataFrame):
 
     def __repr__(self) -> str:
         return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
 
 
 def summary(table: pd.DataFrame, statistics: Sequence[str], display: Mapping[str, str] | None = None) -> Table:
