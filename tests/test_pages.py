@@ -224,6 +224,7 @@ def test_the_sweep_file_of_the_page_is_one(tmp_path):
 
 
 def test_the_figure_of_a_sweep_has_one_dot_per_model():
+    plt.close("all")  # seaborn draws into axes that are there
     made = {}
     exec(block_with("python", "stripplot"), made)
     dots = [float(x) for each in made["axes"].collections for x, _ in each.get_offsets()]
