@@ -130,8 +130,13 @@ KINDS = {  # kind of a result: its tables, first that of its estimates
     "identity": ("identity", "paired"),
     "jury": ("jury", "verdicts"),
     "existence": ("existence",),
+    "log": ("log", "paired"),
 }
-CSV = {"recognition": "self_recognition", "verdicts": "verdict_scores"}  # tables whose file has another name
+CSV = {
+    "log": "inspect_log",
+    "recognition": "self_recognition",
+    "verdicts": "verdict_scores",
+}  # tables whose file has another name
 TEXT = {  # columns that hold text, empty where there is nothing to say
     *"evaluator author task condition policy statistic method cluster_unit note conclusion field first second".split(),
     *"predicted source arm conversation_id agent".split(),

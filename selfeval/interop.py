@@ -1,0 +1,363 @@
+"""Logs of other tools: those of Inspect AI read and measured, and ours written in its form or as Every Eval Ever.
+
+Both forms are read tolerantly: a field that is not named here is passed over.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import re
+import uuid
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import import_module, metadata
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from selfeval import records
+from selfeval.errors import InputError, check_one_of
+from selfeval.figures.tables import Estimates, in_order
+from selfeval.models import models
+from selfeval.paths import write_whole
+from selfeval.stats.engine import Function, Rate, Settings, Statistic, detectable_difference, ratio
+from selfeval.stats.table import INVERTED, Measure, adjust_p, write
+from selfeval.stats.tallies import conditions, varying_parts
+
+LETTERS = {"C": 1, "I": 0, "P": 0.5, "N": math.nan, "yes": 1, "no": 0, "true": 1, "false": 0}  # as Inspect reads them
+FEW = 40  # clusters, as of the other evaluations
+CLUSTER = "selfeval_cluster"  # in the metadata of a log that we wrote: the field of its samples that was sampled
+USAGE = {"prompt": "input_tokens", "completion": "output_tokens"}
+STOPS = {"length": "max_tokens", "refusal": "content_filter", "filtered": "content_filter"}
+LIBRARY = {"name": "selfeval", "version": metadata.version("selfeval")}
+SOURCE = {"source_type": "evaluation_run", "source_organization_name": "unknown", "evaluator_relationship": "other"}
+WORSE = re.compile("no_answer|error_rate|false|susceptib")  # statistics of which less is better
+
+
+# Inspect logs in ------------------------------------------------------------------------------------------------------
+
+
+def read_log(path: Path) -> dict | None:
+    """Return a log of Inspect AI (`.json`, `.eval`) with its samples, None for another file that can be read."""
+    try:
+        log = _unzipped(path) if path.suffix == ".eval" else json.loads(path.read_text(encoding="utf-8-sig"))
+    except NotImplementedError as error:
+        needs = f"{path} is compressed with zstandard, which Python reads from 3.14 on"
+        convert = "convert it by `inspect log convert --to json`"
+        raise InputError(f"{needs}: install `zipfile-zstd`, or {convert}.") from error
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as a log of Inspect AI ({error}); write it again.") from error
+    return log if isinstance(log, dict) and isinstance(log.get("eval"), dict) else None
+
+
+def _unzipped(path: Path) -> dict:
+    """Return what an `.eval` file holds; one whose run was stopped has no header yet."""
+    with contextlib.suppress(ImportError):
+        import_module("zipfile_zstd")  # teaches zipfile what recent versions write
+    with zipfile.ZipFile(path) as file:
+        names = sorted({*file.namelist()})
+        log = json.loads(file.read("header.json" if "header.json" in names else "_journal/start.json"))
+        return log | {"samples": [json.loads(file.read(name)) for name in names if name.startswith("samples/")]}
+
+
+records.TABLES[".eval"] = lambda path: records.logged(path, read_log(path))  # those that we wrote are predictions
+
+
+def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
+    """Return the scores of Inspect logs, one row per sample, epoch and scorer, and sentences on what was met.
+
+    source: a file, a folder, or several. cluster: a field of the samples' metadata. `value` is NaN for no answer.
+    """
+    logs = [*_logs(source)]
+    versions = " and ".join(sorted({str(log.get("version", "unknown")) for _, log in logs}))
+    told = [f"Logs of Inspect AI, version {versions}: {len(logs)}."]
+    told += [sentence for path, log in logs for sentence in _remarks(path, log)]
+    frame = pd.DataFrame([row for path, log in logs for row in _scores(path, log, cluster)])
+    unread = sorted({*frame["scorer"][np.isinf(frame["value"])]}) if len(frame) else []
+    told += [f"Scorers that give other than numbers are left out: {', '.join(unread)}."] * bool(unread)
+    frame = frame[~frame["scorer"].isin(unread)] if unread else frame
+    if frame.empty:
+        raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
+    again = frame.duplicated(["run", "sample", "epoch", "scorer"])
+    told += [f"{again.sum()} scores are in two logs, as after a retry, and count once."] * bool(again.any())
+    frame = frame[~again].drop(columns="run").reset_index(drop=True)
+    for (model, task), n in frame.groupby(["model", "task"])["log"].nunique().items():
+        what = f"{n} logs of {task!r} by {model!r} count together, as more epochs of the same samples"
+        told += [f"{what}; measure them one by one if their settings differ."] * (n > 1)
+    return frame, told
+
+
+def _logs(source) -> Iterator[tuple[Path, dict]]:
+    """Yield the logs of files and folders; in a folder, other files are passed over."""
+    for path in map(records.path_to_read, [source] if records.is_file(source) else source):
+        files = [each for each in sorted(path.rglob("*")) if each.suffix in (".json", ".eval")] or [path]
+        found = [(file, log) for file in files if (log := read_log(file))]
+        if not found:
+            raise InputError(f"{path} is or holds no log of Inspect AI; name a `.json` or `.eval` that it wrote.")
+        yield from found
+
+
+def _remarks(path: Path, log: Mapping) -> Iterator[str]:
+    """Say where a log's run did not end well, and whether samples are missing."""
+    if log.get("status") != "success":
+        yield f"{path.name}: the run's status is {log.get('status', 'started')!r}; the samples that it has are counted."
+    ids, epochs = (log["eval"].get("dataset") or {}).get("sample_ids"), (log["eval"].get("config") or {}).get("epochs")
+    planned = (log.get("results") or {}).get("total_samples") or len(ids or ()) * (epochs or 1)
+    if len(log.get("samples") or ()) < planned:
+        yield f"{path.name}: {len(log.get('samples') or ())} of {planned} samples are in the log."
+
+
+def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
+    """Yield the scores of a log; a sample without one that others have counts as no answer."""
+    spec, samples = log["eval"], log.get("samples") or []
+    field, found = cluster or (spec.get("metadata") or {}).get(CLUSTER, ""), [*map(_values, samples)]
+    scorers = dict.fromkeys(name for values in found for name in values)
+    for number, (sample, values) in enumerate(zip(samples, found, strict=True), 1):
+        name, told = str(sample.get("id", number)), sample.get("metadata") or {}
+        told = told.get("selfeval", told) if field else {"": name}
+        if field not in told:
+            raise InputError(f"{path}: sample {name} has no {field!r} in its metadata; change `cluster`.")
+        about = {"model": spec.get("model", ""), "task": spec.get("task", ""), "sample": name, "log": str(path)}
+        about |= {"epoch": sample.get("epoch", 1), "cluster": str(told[field]), "unit": field.removesuffix("_id")}
+        about["run"] = sample.get("uuid") or repr([spec.get("run_id"), spec.get("task_id")])
+        yield from ({**about, "scorer": scorer, "value": _number(values.get(scorer))} for scorer in scorers)
+
+
+def _values(sample: Mapping) -> dict:
+    """Return {scorer: value} of a sample; a value with named parts is a scorer for each."""
+    scores = {name: score.get("value") for name, score in (sample.get("scores") or {}).items()}
+    parts = {f"{a}.{b}": part for a, value in scores.items() if isinstance(value, dict) for b, part in value.items()}
+    return {name: value for name, value in scores.items() if not isinstance(value, dict)} | parts
+
+
+def _number(value) -> float:
+    """Return a score as a number: NaN for no answer, infinite where it is no number."""
+    with contextlib.suppress(TypeError, ValueError):
+        return math.nan if value is None else float(LETTERS.get(value, value) if isinstance(value, str) else value)
+    return math.inf
+
+
+def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return rates or mean scores per model, task and scorer, and every two models' difference, paired by cluster.
+
+    frame: of `read_logs`. Scores of 0 and 1 alone are a `rate`, others a `mean_score`, within 0 and 1 if all are.
+    `detectable` is the difference between two models that four of five such runs would find, by the spread of theirs;
+    in the first table the largest of the model's. Pairs are over what both answered, with a note where that is less.
+    """
+    tables, pairs = [], []
+    for (task, scorer), part in frame.groupby(["task", "scorer"], sort=False):
+        how = Settings(level=level, unit=part["unit"].iloc[0] or "sample", few=FEW)
+        about = {"task": task, "condition": f"scorer={scorer}"}
+        names, values = np.array(in_order(part["model"]), object), part["value"].dropna()
+        binary, within = values.isin([0, 1]).all(), (0, 1) if values.between(0, 1).all() else None
+        each, name = part.groupby(["cluster", "model"])["value"], "rate" if binary else "mean_score"
+        total, n, asked = (each.agg(by).unstack(fill_value=0)[names].to_numpy() for by in ("sum", "count", "size"))
+        found = [Measure(name, _mean(total, n, binary, within), {"evaluator": names})]
+        found.append(Measure("no_answer_rate", Rate.of(asked - n, asked), {"evaluator": names}))
+        table, gaps = write(found, how, **about), []
+        for pair in map(list, combinations(range(len(names)), 2)):
+            both = (n[:, pair] > 0).all(1)
+            if (k := both.sum()) > 1:
+                one, two = (_mean(total[both, at], n[both, at], binary, within) for at in pair)
+                notes = [((n[~both][:, pair] > 0).any(), f"common_{how.unit}s")]
+                of = Measure(name, one - two, {"evaluator": " - ".join(names[pair])}, test=INVERTED, notes=notes)
+                sd = math.sqrt(of.of.variance * k) or math.nan
+                least = detectable_difference(k, sd=sd, t=k < FEW)
+                gaps.append(write([of], how, **about).assign(detectable=float(least)))
+        for gap in gaps:
+            theirs = table["evaluator"].isin(gap["evaluator"][0].split(" - ")) & (table["statistic"] == name)
+            table.loc[theirs, "detectable"] = np.fmax(table["detectable"], gap["detectable"][0])[theirs]
+        tables.append(table)
+        pairs += gaps
+    table = pd.concat(tables, ignore_index=True)
+    paired = pd.concat(pairs, ignore_index=True) if pairs else table.head(0)
+    return table, adjust_p(paired, ["task", "condition"], compared=True)
+
+
+def _mean(total: np.ndarray, n: np.ndarray, binary: bool, within: tuple[float, float] | None) -> Statistic:
+    """Return the mean of scores from their sums and numbers by cluster, shapes (clusters, ...)."""
+    if binary:
+        return Rate.of(total, n)
+    sums = np.stack([total, n], -1)
+    return Function.of(sums, lambda s: ratio(s[..., 0], s[..., 1]), n.sum(0), (n > 0).sum(0), within)
+
+
+# logs out -------------------------------------------------------------------------------------------------------------
+
+
+class Form(NamedTuple):
+    """Which fields of a kind of records are what: about says what a sample is, over which repeats are epochs."""
+
+    model: str
+    task: str
+    cluster: str
+    shown: str  # in place of the messages, where records have none
+    target: str
+    answer: str
+    value: str
+    about: Sequence[str]
+
+
+FORMS = {
+    "recognition": Form("evaluator_model", "task_type", "prompt_id", "text_preview", "true_model", "predicted_self",
+                        "is_correct", ("text_id", "other_text_id", "position")),
+    "identity": Form("model", "source", "template_id", "family", "truth", "stance",
+                     "passed", ("template_id", "arm", "control_of", "turn")),
+    "jury": Form("juror", "arm", "conversation_id", "conversation_id", "source", "score",
+                 "score", ("conversation_id", "turn", "round", "position")),
+    "existence": Form("evaluator", "answer_type", "target_model", "question", "exists", "parsed_response",
+                      "existence_score", ("target_model", "template_id", "asked_reasoning")),
+}  # fmt: skip
+
+
+def save_as(form: str, result, folder: Path) -> Path:
+    """Write what is behind a result (or records) in the form of another tool, into a folder; return the folder."""
+    check_one_of("form", form, ("inspect", "every-eval-ever"))
+    measured = isinstance(result, Estimates) and bool(result.kind)
+    frame = result.records if measured else result
+    kinds = [kind for kind, each in FORMS.items() if {each.model, each.value} <= {*(() if frame is None else frame)}]
+    if not kinds or not (measured or form == "inspect"):
+        raise InputError(f"{form!r} is written of what a `measure_...` verb returned, and has the records it measured.")
+    runs = [*_runs(kinds[0], frame)]
+    if form == "inspect":
+        _save_inspect(kinds[0], runs, folder)
+    else:
+        _save_every_eval_ever(kinds[0], result, runs, folder)
+    return folder
+
+
+def _runs(kind: str, frame: pd.DataFrame) -> Iterator[tuple[str, str, list[dict]]]:
+    """Yield model, task and samples, as an Inspect log has them, of each model, task and condition."""
+    form, rows = FORMS[kind], records.rows_of(frame)
+    put = conditions(frame if kind == "recognition" else frame[[]]).astype(str)
+    keys = [frame[form.model], frame[form.task], put.map(varying_parts(put.unique()))]
+    for (model, task, said), places in (
+        frame.reset_index(drop=True).groupby([k.to_numpy() for k in keys]).groups.items()
+    ):
+        seen: dict[str, int] = {}
+        yield model, _slug(f"{kind} {task} {said}"), [_sample(form, model, rows[at], seen) for at in places]
+
+
+def _sample(form: Form, model: str, row: dict, seen: dict[str, int]) -> dict:
+    """Return a record as a sample of an Inspect log; what has no answer is NaN, with the reason."""
+    parts = [row[name] for name in form.about if row.get(name) is not None]
+    ident = " ".join(f"{part:.0f}" if isinstance(part, float) else str(part) for part in parts)
+    seen[ident] = seen.get(ident, 0) + 1
+    asked = row.get("messages") or [{"role": "user", "content": str(row[form.shown])}]
+    reply, status, value = row.get("reply", row.get("raw_response")), row["status"], row[form.value]
+    said = [{"role": "assistant", "content": reply, "source": "generate"}] if reply and status != "error" else []
+    answer = next((str(row[name]) for name in ("predicted_model", form.answer) if row.get(name) is not None), None)
+    score = {"value": "IC"[value] if isinstance(value, bool) else _number(value), "answer": answer}
+    if value is None:
+        why = "this question has no right answer" if status == "ok" else f"no answer: {status}"
+        score |= {"explanation": why, "metadata": {"status": status, "reason": why}}
+    used = {long: (row.get("usage") or {}).get(name) or 0 for name, long in USAGE.items()}
+    choices = [{"message": each, "stop_reason": STOPS.get(status, "stop")} for each in said]
+    output = {"model": model, "choices": choices, "usage": used | {"total_tokens": sum(used.values())}}
+    sample = {"id": ident, "epoch": seen[ident], "input": asked, "target": str(row[form.target]), "output": output}
+    return sample | {"messages": asked + said, "scores": {form.value: score}, "metadata": {"selfeval": row}}
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", text).strip("-") or "unknown"
+
+
+def _digest(value) -> bytes:
+    return hashlib.sha256(json.dumps(value).encode()).digest()
+
+
+def _save_inspect(kind: str, runs: Sequence, folder: Path) -> None:
+    """Write an Inspect log for each model, task and condition; the same run again takes the place of its file."""
+    now, name = datetime.now(UTC).isoformat(timespec="seconds"), FORMS[kind].value
+    for model, task, samples in runs:
+        ident, ids = _digest([model, task, samples]).hex()[:22], [*dict.fromkeys(each["id"] for each in samples)]
+        values = pd.Series([_number(LETTERS.get(v := each["scores"][name]["value"], v)) for each in samples])
+        shares = {"mean": values.mean(), "no_answer_rate": values.isna().mean()}
+        metrics = {metric: {"name": metric, "value": float(share)} for metric, share in shares.items()}
+        counts = {"scored_samples": int(values.count()), "unscored_samples": int(values.isna().sum())}
+        spec = {"created": now, "task": task, "model": model} | dict.fromkeys(("task_id", "run_id", "eval_id"), ident)
+        spec |= {"dataset": {"name": kind, "samples": len(ids), "sample_ids": ids}}
+        spec |= {
+            "config": {"epochs": max(each["epoch"] for each in samples)},
+            "metadata": {CLUSTER: FORMS[kind].cluster},
+        }
+        log = {
+            "version": 2,
+            "status": "success",
+            "eval": spec | {"packages": {"selfeval": LIBRARY["version"]}},
+            "samples": samples,
+        }
+        results = {"total_samples": len(samples), "completed_samples": len(samples)}
+        log["results"] = results | {"scores": [{"name": name, "scorer": name, "metrics": metrics} | counts]}
+        file = next(folder.glob(f"*_{ident}.json"), folder / f"{now.replace(':', '-')}_{task}_{ident}.json")
+        write_whole(file, json.dumps(log, ensure_ascii=False, indent=1))
+
+
+def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: Path) -> None:
+    """Write a record per model with its estimates, and beside it its answers where these are right or wrong."""
+    now, rows = f"{datetime.now(UTC).timestamp():.0f}", pd.DataFrame(result).dropna(subset="estimate")
+    judges = sorted({model for model, _, _ in runs}) if kind == "jury" else []
+    if judges:  # whose subject is the agent
+        agents = sorted({*result.records["agent"].dropna()} - {"human", ""})
+        rows = rows[rows["evaluator"] == ""].assign(evaluator=" + ".join(agents))
+    for model, part in rows.groupby("evaluator", sort=False):
+        about = {"schema_version": "0.3.0", "evaluation_id": f"selfeval-{kind}/{model}/{now}"}
+        metric = {"judges": [{"model_info": _model_info(each)} for each in judges]}
+        metric = {"llm_scoring": metric | {"input_prompt": runs[0][2][0]["input"][0]["content"]}} if judges else {}
+        record = about | {"retrieved_timestamp": now, "source_metadata": SOURCE, "eval_library": LIBRARY}
+        record["model_info"] = _model_info(model)
+        record["evaluation_results"] = [_estimate(kind, row, metric) for row in part.to_dict("records")]
+        name = uuid.UUID(bytes=_digest([kind, model])[:16], version=4)
+        place = f"data/selfeval-{kind}/{_slug(model.rpartition('/')[0])}/{_slug(model.rpartition('/')[2])}/{name}"
+        mine = [(task, sample) for who, task, samples in runs if who == model for sample in samples]
+        if kind in ("recognition", "identity"):
+            record["detailed_evaluation_results"] = {"format": "jsonl", "file_path": f"{place}_samples.jsonl"}
+            answers = (about | {"model_id": model, "evaluation_name": task} | _instance(one) for task, one in mine)
+            records.write_jsonl(folder / f"{place}_samples.jsonl", answers)
+        write_whole(folder / f"{place}.json", json.dumps(record, ensure_ascii=False, indent=1))
+
+
+def _model_info(name: str) -> dict:
+    """Return what Every Eval Ever wants to know of a model, as far as the registry does."""
+    about = {"id": name, "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}}
+    if (model := models().get(name)) is None:
+        return about | {"name": name}
+    return about | {"name": model.display, "developer": model.developer, "inference_platform": model.provider.name}
+
+
+def _estimate(kind: str, row: Mapping, metric: Mapping) -> dict:
+    """Return an estimate as Every Eval Ever has it."""
+    spread = {"num_samples": int(row["n"])}
+    if row["low"] == row["low"]:
+        ends = {"lower": row["low"], "upper": row["high"], "confidence_level": row["level"], "method": row["method"]}
+        spread |= {"confidence_interval": ends}
+    told = {name: str(row[name]) for name in ("author", "policy", "clusters", "cluster_unit", "conclusion", "note")}
+    return {
+        "evaluation_name": " ".join(filter(None, [kind, row["task"], row["condition"]])),
+        "source_data": {"dataset_name": f"selfeval {kind}", "source_type": "other"},
+        "metric_config": {"metric_id": row["statistic"], "lower_is_better": bool(WORSE.search(row["statistic"]))}
+        | metric,
+        "score_details": {"score": row["estimate"], "uncertainty": spread, "details": told},
+    }
+
+
+def _instance(sample: Mapping) -> dict:
+    """Return an answer as Every Eval Ever has it, where one that lacks has to be false: `error` then says so."""
+    [score], asked = sample["scores"].values(), sample["input"]
+    told = [f"{each['role']}: {each['content']}" for each in asked]
+    read = {"turn_idx": 0, "source": "output.raw", "extracted_value": score["answer"]}
+    read |= {"extraction_method": "custom", "is_terminal": True}
+    return {
+        "sample_id": f"{sample['id']} #{sample['epoch']}",
+        "interaction_type": "single_turn",  # the last of them
+        "input": {"raw": asked[-1]["content"], "formatted": "\n\n".join(told), "reference": [sample["target"]]},
+        "output": {"raw": [each["content"] for each in sample["messages"][len(asked) :]]},
+        "answer_attribution": [read] if score["answer"] else [],
+        "evaluation": {"score": float(score["value"] == "C"), "is_correct": score["value"] == "C"},
+        "error": score.get("explanation"),
+    }
