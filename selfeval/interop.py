@@ -10,12 +10,13 @@ import math
 import re
 import uuid
 import zipfile
+from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module, metadata
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ USAGE = {"prompt": "input_tokens", "completion": "output_tokens"}
 STOPS = {"length": "max_tokens", "refusal": "content_filter", "filtered": "content_filter"}
 LIBRARY = {"name": "selfeval", "version": metadata.version("selfeval")}
 SOURCE = {"source_type": "evaluation_run", "source_organization_name": "unknown", "evaluator_relationship": "other"}
+HOSTED = {"deployment_type": "unknown", "model_availability": "unknown"}
 WORSE = re.compile("no_answer|error_rate|false|susceptib")  # statistics of which less is better
 
 
@@ -47,9 +49,8 @@ def read_log(path: Path) -> dict | None:
     try:
         log = _unzipped(path) if path.suffix == ".eval" else json.loads(path.read_text(encoding="utf-8-sig"))
     except NotImplementedError as error:
-        needs = f"{path} is compressed with zstandard, which Python reads from 3.14 on"
-        convert = "convert it by `inspect log convert --to json`"
-        raise InputError(f"{needs}: install `zipfile-zstd`, or {convert}.") from error
+        remedy = "install `zipfile-zstd`, or convert it by `inspect log convert --to json`"
+        raise InputError(f"{path} is compressed by zstandard, which Python reads from 3.14 on: {remedy}.") from error
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a log of Inspect AI ({error}); write it again.") from error
     return log if isinstance(log, dict) and isinstance(log.get("eval"), dict) else None
@@ -74,22 +75,22 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     source: a file, a folder, or several. cluster: a field of the samples' metadata. `value` is NaN for no answer.
     """
     logs = [*_logs(source)]
+    frame = pd.DataFrame([row for path, log in logs for row in _scores(path, log, cluster)])
+    unread = {*frame["scorer"][np.isinf(frame["value"])]} if len(frame) else set()
+    if not len(frame) or unread == {*frame["scorer"]}:
+        raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
+    again = frame.duplicated(["run", "sample", "epoch", "scorer"])
+    runs = frame.groupby(["model", "task"])["log"].nunique()
     versions = " and ".join(sorted({str(log.get("version", "unknown")) for _, log in logs}))
     told = [f"Logs of Inspect AI, version {versions}: {len(logs)}."]
     told += [sentence for path, log in logs for sentence in _remarks(path, log)]
-    frame = pd.DataFrame([row for path, log in logs for row in _scores(path, log, cluster)])
-    unread = sorted({*frame["scorer"][np.isinf(frame["value"])]}) if len(frame) else []
-    told += [f"Scorers that give other than numbers are left out: {', '.join(unread)}."] * bool(unread)
-    frame = frame[~frame["scorer"].isin(unread)] if unread else frame
-    if frame.empty:
-        raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
-    again = frame.duplicated(["run", "sample", "epoch", "scorer"])
+    told += [f"Scorers that give no numbers are left out: {', '.join(sorted(unread))}."] * bool(unread)
     told += [f"{again.sum()} scores are in two logs, as after a retry, and count once."] * bool(again.any())
-    frame = frame[~again].drop(columns="run").reset_index(drop=True)
-    for (model, task), n in frame.groupby(["model", "task"])["log"].nunique().items():
-        what = f"{n} logs of {task!r} by {model!r} count together, as more epochs of the same samples"
-        told += [f"{what}; measure them one by one if their settings differ."] * (n > 1)
-    return frame, told
+    told += [
+        f"{n} logs of {task!r} by {model!r} count together, as more epochs; measure apart those with other settings."
+        for (model, task), n in runs[runs > 1].items()
+    ]
+    return frame[~again & ~frame["scorer"].isin(unread)].drop(columns="run").reset_index(drop=True), told
 
 
 def _logs(source) -> Iterator[tuple[Path, dict]]:
@@ -147,62 +148,50 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
 
     frame: of `read_logs`. Scores of 0 and 1 alone are a `rate`, others a `mean_score`, within 0 and 1 if all are.
     `detectable` is the difference between two models that four of five such runs would find, by the spread of theirs;
-    in the first table the largest of the model's. Pairs are over what both answered, with a note where that is less.
+    in the first table the largest of them. Pairs are over what both answered, with a note where that is less.
     """
     tables, pairs = [], []
     for (task, scorer), part in frame.groupby(["task", "scorer"], sort=False):
         how = Settings(level=level, unit=part["unit"].iloc[0] or "sample", few=FEW)
         about = {"task": task, "condition": f"scorer={scorer}"}
         names, values = np.array(in_order(part["model"]), object), part["value"].dropna()
-        binary, within = values.isin([0, 1]).all(), (0, 1) if values.between(0, 1).all() else None
-        each, name = part.groupby(["cluster", "model"])["value"], "rate" if binary else "mean_score"
+        name = "rate" if values.isin([0, 1]).all() else "mean_score"
+        mean = partial(_mean, name, (0, 1) if values.between(0, 1).all() else None)
+        each = part.groupby(["cluster", "model"])["value"]
         total, n, asked = (each.agg(by).unstack(fill_value=0)[names].to_numpy() for by in ("sum", "count", "size"))
-        found = [Measure(name, _mean(total, n, binary, within), {"evaluator": names})]
-        found.append(Measure("no_answer_rate", Rate.of(asked - n, asked), {"evaluator": names}))
-        table, gaps = write(found, how, **about), []
+        gaps = []
         for pair in map(list, combinations(range(len(names)), 2)):
             both = (n[:, pair] > 0).all(1)
             if (k := both.sum()) > 1:
-                one, two = (_mean(total[both, at], n[both, at], binary, within) for at in pair)
-                notes = [((n[~both][:, pair] > 0).any(), f"common_{how.unit}s")]
-                of = Measure(name, one - two, {"evaluator": " - ".join(names[pair])}, test=INVERTED, notes=notes)
-                sd = math.sqrt(of.of.variance * k) or math.nan
-                least = detectable_difference(k, sd=sd, t=k < FEW)
-                gaps.append(write([of], how, **about).assign(detectable=float(least)))
-        for gap in gaps:
-            theirs = table["evaluator"].isin(gap["evaluator"][0].split(" - ")) & (table["statistic"] == name)
-            table.loc[theirs, "detectable"] = np.fmax(table["detectable"], gap["detectable"][0])[theirs]
-        tables.append(table)
+                one, two = (mean(total[both, at], n[both, at]) for at in pair)
+                gap, notes = one - two, [((n[~both][:, pair] > 0).any(), f"common_{how.unit}s")]
+                found = Measure(name, gap, {"evaluator": " - ".join(names[pair])}, test=INVERTED, notes=notes)
+                least = detectable_difference(k, sd=math.sqrt(gap.variance * k) or math.nan, t=k < FEW)
+                gaps.append(write([found], how, **about).assign(detectable=float(least)))
+        found = Measure(name, mean(total, n), {"evaluator": names})
+        none = Measure("no_answer_rate", Rate.of(asked - n, asked), {"evaluator": names})
+        table, least = write([found, none], how, **about), max((gap["detectable"][0] for gap in gaps), default=math.nan)
+        tables.append(table.assign(detectable=table["statistic"].map({name: least})))
         pairs += gaps
     table = pd.concat(tables, ignore_index=True)
-    paired = pd.concat(pairs, ignore_index=True) if pairs else table.head(0)
-    return table, adjust_p(paired, ["task", "condition"], compared=True)
+    return table, adjust_p(pd.concat(pairs or [table.head(0)], ignore_index=True), ["task", "condition"], compared=True)
 
 
-def _mean(total: np.ndarray, n: np.ndarray, binary: bool, within: tuple[float, float] | None) -> Statistic:
+def _mean(name: str, within: tuple[float, float] | None, total: np.ndarray, n: np.ndarray) -> Statistic:
     """Return the mean of scores from their sums and numbers by cluster, shapes (clusters, ...)."""
-    if binary:
+    if name == "rate":
         return Rate.of(total, n)
-    sums = np.stack([total, n], -1)
-    return Function.of(sums, lambda s: ratio(s[..., 0], s[..., 1]), n.sum(0), (n > 0).sum(0), within)
+    return Function.of(
+        np.stack([total, n], -1), lambda s: ratio(*np.moveaxis(s, -1, 0)), n.sum(0), (n > 0).sum(0), within
+    )
 
 
 # logs out -------------------------------------------------------------------------------------------------------------
 
 
-class Form(NamedTuple):
-    """Which fields of a kind of records are what: about says what a sample is, over which repeats are epochs."""
-
-    model: str
-    task: str
-    cluster: str
-    shown: str  # in place of the messages, where records have none
-    target: str
-    answer: str
-    value: str
-    about: Sequence[str]
-
-
+# Which fields of records are what in a log. shown: in place of messages, where records have none. about: what a sample
+# is, over which repeats are epochs.
+Form = namedtuple("Form", "model task cluster shown target answer value about")
 FORMS = {
     "recognition": Form("evaluator_model", "task_type", "prompt_id", "text_preview", "true_model", "predicted_self",
                         "is_correct", ("text_id", "other_text_id", "position")),
@@ -217,28 +206,21 @@ FORMS = {
 
 def save_as(form: str, result, folder: Path) -> Path:
     """Write what is behind a result (or records) in the form of another tool, into a folder; return the folder."""
-    check_one_of("form", form, ("inspect", "every-eval-ever"))
-    measured = isinstance(result, Estimates) and bool(result.kind)
-    frame = result.records if measured else result
-    kinds = [kind for kind, each in FORMS.items() if {each.model, each.value} <= {*(() if frame is None else frame)}]
-    if not kinds or not (measured or form == "inspect"):
-        raise InputError(f"{form!r} is written of what a `measure_...` verb returned, and has the records it measured.")
-    runs = [*_runs(kinds[0], frame)]
-    if form == "inspect":
-        _save_inspect(kinds[0], runs, folder)
-    else:
-        _save_every_eval_ever(kinds[0], result, runs, folder)
+    check_one_of("form", form, SAVED)
+    frame = result.records if isinstance(result, Estimates) and result.records is not None else result
+    kind = next((kind for kind, each in FORMS.items() if {each.model, each.value} <= {*frame}), "")
+    if not kind or (form != "inspect" and frame is result):
+        raise InputError(f"{form!r} needs a result with the records that it was measured on; measure them once more.")
+    SAVED[form](kind, result, [*_runs(kind, frame)], folder)
     return folder
 
 
 def _runs(kind: str, frame: pd.DataFrame) -> Iterator[tuple[str, str, list[dict]]]:
     """Yield model, task and samples, as an Inspect log has them, of each model, task and condition."""
-    form, rows = FORMS[kind], records.rows_of(frame)
+    form, rows, frame = FORMS[kind], records.rows_of(frame), frame.reset_index(drop=True)
     put = conditions(frame if kind == "recognition" else frame[[]]).astype(str)
-    keys = [frame[form.model], frame[form.task], put.map(varying_parts(put.unique()))]
-    for (model, task, said), places in (
-        frame.reset_index(drop=True).groupby([k.to_numpy() for k in keys]).groups.items()
-    ):
+    parts = frame.groupby([form.model, form.task, put.map(varying_parts(put.unique()))])
+    for (model, task, said), places in parts.groups.items():
         seen: dict[str, int] = {}
         yield model, _slug(f"{kind} {task} {said}"), [_sample(form, model, rows[at], seen) for at in places]
 
@@ -267,53 +249,45 @@ def _slug(text: str) -> str:
     return re.sub(r"[^\w.-]+", "-", text).strip("-") or "unknown"
 
 
-def _digest(value) -> bytes:
-    return hashlib.sha256(json.dumps(value).encode()).digest()
+def _ident(value) -> str:
+    """Return an id that is the same for the same value, in the form of a UUID of version 4."""
+    return str(uuid.UUID(bytes=hashlib.sha256(json.dumps(value).encode()).digest()[:16], version=4))
 
 
-def _save_inspect(kind: str, runs: Sequence, folder: Path) -> None:
+def _save_inspect(kind: str, _, runs: Sequence, folder: Path) -> None:
     """Write an Inspect log for each model, task and condition; the same run again takes the place of its file."""
     now, name = datetime.now(UTC).isoformat(timespec="seconds"), FORMS[kind].value
     for model, task, samples in runs:
-        ident, ids = _digest([model, task, samples]).hex()[:22], [*dict.fromkeys(each["id"] for each in samples)]
-        values = pd.Series([_number(LETTERS.get(v := each["scores"][name]["value"], v)) for each in samples])
-        shares = {"mean": values.mean(), "no_answer_rate": values.isna().mean()}
-        metrics = {metric: {"name": metric, "value": float(share)} for metric, share in shares.items()}
-        counts = {"scored_samples": int(values.count()), "unscored_samples": int(values.isna().sum())}
-        spec = {"created": now, "task": task, "model": model} | dict.fromkeys(("task_id", "run_id", "eval_id"), ident)
-        spec |= {"dataset": {"name": kind, "samples": len(ids), "sample_ids": ids}}
-        spec |= {
-            "config": {"epochs": max(each["epoch"] for each in samples)},
-            "metadata": {CLUSTER: FORMS[kind].cluster},
-        }
-        log = {
-            "version": 2,
-            "status": "success",
-            "eval": spec | {"packages": {"selfeval": LIBRARY["version"]}},
-            "samples": samples,
-        }
-        results = {"total_samples": len(samples), "completed_samples": len(samples)}
-        log["results"] = results | {"scores": [{"name": name, "scorer": name, "metrics": metrics} | counts]}
+        ident, ids = _ident([model, task, samples]), [*dict.fromkeys(each["id"] for each in samples)]
+        values = pd.Series([_number(each["scores"][name]["value"]) for each in samples])
+        score = {"name": name, "scorer": name, "metrics": {"mean": {"name": "mean", "value": float(values.mean())}}}
+        score |= {"scored_samples": int(values.count()), "unscored_samples": int(values.isna().sum())}
+        counts = {"total_samples": len(samples), "completed_samples": len(samples)}
+        spec = {"created": now, "task": task, "model": model, "packages": {"selfeval": LIBRARY["version"]}}
+        spec |= dict.fromkeys(("task_id", "run_id", "eval_id"), ident) | {"metadata": {CLUSTER: FORMS[kind].cluster}}
+        spec["dataset"] = {"name": kind, "samples": len(ids), "sample_ids": ids}
+        spec["config"] = {"epochs": max(each["epoch"] for each in samples)}
+        log = {"version": 2, "status": "success", "eval": spec, "results": counts | {"scores": [score]}}
         file = next(folder.glob(f"*_{ident}.json"), folder / f"{now.replace(':', '-')}_{task}_{ident}.json")
-        write_whole(file, json.dumps(log, ensure_ascii=False, indent=1))
+        write_whole(file, json.dumps(log | {"samples": samples}, ensure_ascii=False, indent=1))
 
 
 def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: Path) -> None:
     """Write a record per model with its estimates, and beside it its answers where these are right or wrong."""
     now, rows = f"{datetime.now(UTC).timestamp():.0f}", pd.DataFrame(result).dropna(subset="estimate")
-    judges = sorted({model for model, _, _ in runs}) if kind == "jury" else []
-    if judges:  # whose subject is the agent
+    jury = {}
+    if kind == "jury":  # whose subject is the agent
         agents = sorted({*result.records["agent"].dropna()} - {"human", ""})
-        rows = rows[rows["evaluator"] == ""].assign(evaluator=" + ".join(agents))
+        rows = rows[rows["evaluator"] == ""].assign(evaluator=" + ".join(agents) or "unknown")
+        judges = [{"model_info": _model_info(each)} for each in sorted({model for model, _, _ in runs})]
+        jury = {"llm_scoring": {"judges": judges, "input_prompt": runs[0][2][0]["input"][0]["content"]}}
     for model, part in rows.groupby("evaluator", sort=False):
         about = {"schema_version": "0.3.0", "evaluation_id": f"selfeval-{kind}/{model}/{now}"}
-        metric = {"judges": [{"model_info": _model_info(each)} for each in judges]}
-        metric = {"llm_scoring": metric | {"input_prompt": runs[0][2][0]["input"][0]["content"]}} if judges else {}
         record = about | {"retrieved_timestamp": now, "source_metadata": SOURCE, "eval_library": LIBRARY}
         record["model_info"] = _model_info(model)
-        record["evaluation_results"] = [_estimate(kind, row, metric) for row in part.to_dict("records")]
-        name = uuid.UUID(bytes=_digest([kind, model])[:16], version=4)
-        place = f"data/selfeval-{kind}/{_slug(model.rpartition('/')[0])}/{_slug(model.rpartition('/')[2])}/{name}"
+        record["evaluation_results"] = [_estimate(kind, row, jury) for row in part.to_dict("records")]
+        developer, _, name = model.rpartition("/")
+        place = f"data/selfeval-{kind}/{_slug(developer)}/{_slug(name)}/{_ident([kind, model])}"
         mine = [(task, sample) for who, task, samples in runs if who == model for sample in samples]
         if kind in ("recognition", "identity"):
             record["detailed_evaluation_results"] = {"format": "jsonl", "file_path": f"{place}_samples.jsonl"}
@@ -324,15 +298,14 @@ def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: 
 
 def _model_info(name: str) -> dict:
     """Return what Every Eval Ever wants to know of a model, as far as the registry does."""
-    about = {"id": name, "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}}
-    if (model := models().get(name)) is None:
-        return about | {"name": name}
-    return about | {"name": model.display, "developer": model.developer, "inference_platform": model.provider.name}
+    about = {"id": name, "name": name, "additional_details": HOSTED}
+    model = models().get(name)
+    return about | ({"name": model.display, "developer": model.developer} if model else {})
 
 
-def _estimate(kind: str, row: Mapping, metric: Mapping) -> dict:
+def _estimate(kind: str, row: Mapping, jury: Mapping) -> dict:
     """Return an estimate as Every Eval Ever has it."""
-    spread = {"num_samples": int(row["n"])}
+    spread, worse = {"num_samples": int(row["n"])}, bool(WORSE.search(row["statistic"]))
     if row["low"] == row["low"]:
         ends = {"lower": row["low"], "upper": row["high"], "confidence_level": row["level"], "method": row["method"]}
         spread |= {"confidence_interval": ends}
@@ -340,24 +313,24 @@ def _estimate(kind: str, row: Mapping, metric: Mapping) -> dict:
     return {
         "evaluation_name": " ".join(filter(None, [kind, row["task"], row["condition"]])),
         "source_data": {"dataset_name": f"selfeval {kind}", "source_type": "other"},
-        "metric_config": {"metric_id": row["statistic"], "lower_is_better": bool(WORSE.search(row["statistic"]))}
-        | metric,
+        "metric_config": {"metric_id": row["statistic"], "lower_is_better": worse} | jury,
         "score_details": {"score": row["estimate"], "uncertainty": spread, "details": told},
     }
 
 
 def _instance(sample: Mapping) -> dict:
-    """Return an answer as Every Eval Ever has it, where one that lacks has to be false: `error` then says so."""
+    """Return an answer as Every Eval Ever has it; where there is none, it has to be false, and `error` says so."""
     [score], asked = sample["scores"].values(), sample["input"]
-    told = [f"{each['role']}: {each['content']}" for each in asked]
-    read = {"turn_idx": 0, "source": "output.raw", "extracted_value": score["answer"]}
-    read |= {"extraction_method": "custom", "is_terminal": True}
+    read = {"turn_idx": 0, "source": "output.raw", "extraction_method": "custom", "is_terminal": True}
     return {
         "sample_id": f"{sample['id']} #{sample['epoch']}",
-        "interaction_type": "single_turn",  # the last of them
-        "input": {"raw": asked[-1]["content"], "formatted": "\n\n".join(told), "reference": [sample["target"]]},
+        "interaction_type": "single_turn",
+        "input": {"raw": "\n\n".join(each["content"] for each in asked), "reference": [sample["target"]]},
         "output": {"raw": [each["content"] for each in sample["messages"][len(asked) :]]},
-        "answer_attribution": [read] if score["answer"] else [],
+        "answer_attribution": [read | {"extracted_value": score["answer"]}] if score["answer"] else [],
         "evaluation": {"score": float(score["value"] == "C"), "is_correct": score["value"] == "C"},
         "error": score.get("explanation"),
     }
+
+
+SAVED = {"inspect": _save_inspect, "every-eval-ever": _save_every_eval_ever}
