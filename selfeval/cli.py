@@ -502,11 +502,11 @@ main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, h
 
 def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
     from selfeval.asking.client import ask
-    from selfeval.roleplay import commands
+    from selfeval.roleplay import hearing
     from selfeval.roleplay.transcripts import render
 
     asking = {"concurrency": concurrency, "max_cost": max_cost}
-    held, said = ask(lambda client: commands.run(client, out, arms, config), asking)
+    held, said = ask(lambda client: hearing.play(client, out, arms, config), asking)
     click.echo(visible(str(render(held, said))))
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")
     if held.status != "ok":
