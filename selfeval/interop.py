@@ -35,7 +35,6 @@ FEW = 40  # clusters, as of the other evaluations
 CLUSTER = "selfeval_cluster"  # in the metadata of a log that we wrote: the field of its samples that was sampled
 USAGE = {"prompt": "input_tokens", "completion": "output_tokens"}
 STOPS = {"length": "max_tokens", "refusal": "content_filter", "filtered": "content_filter"}
-LIBRARY = {"name": "selfeval", "version": metadata.version("selfeval")}
 SOURCE = {"source_type": "evaluation_run", "source_organization_name": "unknown", "evaluator_relationship": "other"}
 HOSTED = {"deployment_type": "unknown", "model_availability": "unknown"}
 WORSE = re.compile("no_answer|error_rate|false|susceptib")  # statistics of which less is better
@@ -61,7 +60,7 @@ def _unzipped(path: Path) -> dict:
     with contextlib.suppress(ImportError):
         import_module("zipfile_zstd")  # teaches zipfile what recent versions write
     with zipfile.ZipFile(path) as file:
-        names = sorted({*file.namelist()})
+        names = dict.fromkeys(file.namelist())
         log = json.loads(file.read("header.json" if "header.json" in names else "_journal/start.json"))
         return log | {"samples": [json.loads(file.read(name)) for name in names if name.startswith("samples/")]}
 
@@ -80,7 +79,7 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     if not len(frame) or unread == {*frame["scorer"]}:
         raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
     again = frame.duplicated(["run", "sample", "epoch", "scorer"])
-    runs = frame.groupby(["model", "task"])["log"].nunique()
+    runs = frame[~again].groupby(["model", "task"])["log"].nunique()
     versions = " and ".join(sorted({str(log.get("version", "unknown")) for _, log in logs}))
     told = [f"Logs of Inspect AI, version {versions}: {len(logs)}."]
     told += [sentence for path, log in logs for sentence in _remarks(path, log)]
@@ -96,7 +95,7 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
 def _logs(source) -> Iterator[tuple[Path, dict]]:
     """Yield the logs of files and folders; in a folder, other files are passed over."""
     for path in map(records.path_to_read, [source] if records.is_file(source) else source):
-        files = [each for each in sorted(path.rglob("*")) if each.suffix in (".json", ".eval")] or [path]
+        files = sorted([*path.rglob("*.json"), *path.rglob("*.eval")]) if path.is_dir() else [path]
         found = [(file, log) for file in files if (log := read_log(file))]
         if not found:
             raise InputError(f"{path} is or holds no log of Inspect AI; name a `.json` or `.eval` that it wrote.")
@@ -105,12 +104,11 @@ def _logs(source) -> Iterator[tuple[Path, dict]]:
 
 def _remarks(path: Path, log: Mapping) -> Iterator[str]:
     """Say where a log's run did not end well, and whether samples are missing."""
-    if log.get("status") != "success":
-        yield f"{path.name}: the run's status is {log.get('status', 'started')!r}; the samples that it has are counted."
-    ids, epochs = (log["eval"].get("dataset") or {}).get("sample_ids"), (log["eval"].get("config") or {}).get("epochs")
-    planned = (log.get("results") or {}).get("total_samples") or len(ids or ()) * (epochs or 1)
-    if len(log.get("samples") or ()) < planned:
-        yield f"{path.name}: {len(log.get('samples') or ())} of {planned} samples are in the log."
+    there, planned = len(log.get("samples") or ()), (log.get("results") or {}).get("total_samples") or 0
+    if (status := log.get("status", "started")) != "success":
+        yield f"{path.name}: the run's status is {status!r}; the {there} samples that it has are counted."
+    elif there < planned:
+        yield f"{path.name}: {there} of {planned} samples are in the log."
 
 
 def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
@@ -181,9 +179,8 @@ def _mean(name: str, within: tuple[float, float] | None, total: np.ndarray, n: n
     """Return the mean of scores from their sums and numbers by cluster, shapes (clusters, ...)."""
     if name == "rate":
         return Rate.of(total, n)
-    return Function.of(
-        np.stack([total, n], -1), lambda s: ratio(*np.moveaxis(s, -1, 0)), n.sum(0), (n > 0).sum(0), within
-    )
+    sums, counts = np.stack([total, n], -1), (n.sum(0), (n > 0).sum(0))
+    return Function.of(sums, lambda s: ratio(s[..., 0], s[..., 1]), *counts, within)
 
 
 # logs out -------------------------------------------------------------------------------------------------------------
@@ -263,7 +260,7 @@ def _save_inspect(kind: str, _, runs: Sequence, folder: Path) -> None:
         score = {"name": name, "scorer": name, "metrics": {"mean": {"name": "mean", "value": float(values.mean())}}}
         score |= {"scored_samples": int(values.count()), "unscored_samples": int(values.isna().sum())}
         counts = {"total_samples": len(samples), "completed_samples": len(samples)}
-        spec = {"created": now, "task": task, "model": model, "packages": {"selfeval": LIBRARY["version"]}}
+        spec = {"created": now, "task": task, "model": model, "packages": {"selfeval": metadata.version("selfeval")}}
         spec |= dict.fromkeys(("task_id", "run_id", "eval_id"), ident) | {"metadata": {CLUSTER: FORMS[kind].cluster}}
         spec["dataset"] = {"name": kind, "samples": len(ids), "sample_ids": ids}
         spec["config"] = {"epochs": max(each["epoch"] for each in samples)}
@@ -283,8 +280,8 @@ def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: 
         jury = {"llm_scoring": {"judges": judges, "input_prompt": runs[0][2][0]["input"][0]["content"]}}
     for model, part in rows.groupby("evaluator", sort=False):
         about = {"schema_version": "0.3.0", "evaluation_id": f"selfeval-{kind}/{model}/{now}"}
-        record = about | {"retrieved_timestamp": now, "source_metadata": SOURCE, "eval_library": LIBRARY}
-        record["model_info"] = _model_info(model)
+        record = about | {"retrieved_timestamp": now, "source_metadata": SOURCE, "model_info": _model_info(model)}
+        record["eval_library"] = {"name": "selfeval", "version": metadata.version("selfeval")}
         record["evaluation_results"] = [_estimate(kind, row, jury) for row in part.to_dict("records")]
         developer, _, name = model.rpartition("/")
         place = f"data/selfeval-{kind}/{_slug(developer)}/{_slug(name)}/{_ident([kind, model])}"

@@ -120,7 +120,7 @@ def _files(source) -> dict[Path, Mapping]:
         path = records.path_to_read(name).resolve()
         found = [path]
         if path.is_dir():  # also logs that `save` wrote
-            found = sorted(path.rglob("predictions_*.jsonl")) or sorted(path.rglob("*_recognition-*.json"))
+            found = sorted(path.rglob("predictions_*.jsonl")) or sorted(path.rglob("*_recognition-*.*"))
         if not found:
             raise InputError(f"{path} holds no `predictions_*.jsonl`, which `02_collect_predictions` writes.")
         files |= dict.fromkeys(found, given or {})

@@ -201,12 +201,12 @@ class Estimates(Records):
         return Plotting(self)
 
     def __repr__(self) -> str:
-        return repr(self._short())
+        return repr(self.short())
 
     def _repr_html_(self) -> str:
-        return html(self._short())
+        return html(self.short())
 
-    def _short(self) -> pd.DataFrame:
+    def short(self) -> pd.DataFrame:
         """Return what a reader looks for: labels that are there, estimates and p as texts, and over how much."""
         rows = pd.DataFrame(self)
         if not {*rows} >= ESTIMATES:
