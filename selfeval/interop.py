@@ -50,7 +50,7 @@ def read_log(path: Path) -> dict | None:
     except NotImplementedError as error:
         remedy = "install `zipfile-zstd`, or convert it by `inspect log convert --to json`"
         raise InputError(f"{path} is compressed by zstandard, which Python reads from 3.14 on: {remedy}.") from error
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, RecursionError) as error:
+    except Exception as error:  # all that the readers of somebody's archive raise
         raise InputError(f"{path} cannot be read as a log of Inspect AI ({error}); write it again.") from error
     return log if isinstance(log, dict) and isinstance(log.get("eval"), dict) else None
 

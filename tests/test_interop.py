@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -26,10 +24,10 @@ LOGS = [json.loads(file.read_text()) for file in FILES]
 
 def written(folder, planned=0, status="success", **values):
     """Write a log of one sample per value, {scorer: values}, and return its file."""
-    samples = [{"scores": {s: {"value": v[k]} for s, v in values.items()}} for k in range(len(values["a"]))]
-    log = {"version": 2, "status": status, "eval": {"model": "m", "task": "t"}, "new": 1}
-    samples = [sample | {"id": k} for k, sample in enumerate(samples)]
-    (folder / "log.json").write_text(json.dumps(log | {"samples": samples, "results": {"total_samples": planned}}))
+    scores = pd.DataFrame(values, dtype=object).map(lambda value: {"value": value}).to_dict("records")
+    log = {"version": 2, "status": status, "eval": {"model": "m", "task": "t"}, "results": {"total_samples": planned}}
+    log["samples"] = [{"id": k, "scores": each, "unknown": 1} for k, each in enumerate(scores)]
+    (folder / "log.json").write_text(json.dumps(log))
     return folder / "log.json"
 
 
@@ -63,54 +61,45 @@ def test_rate_interval_and_paired_difference_of_a_real_log_are_those_computed_by
     assert (gap["estimate"], gap["low"]) == pytest.approx((a - b, low)) and gap["p"] == gap["p_holm"] > 0.05
     sd = math.sqrt(6 / 5 * 6 * ((ca - cb) ** 2).sum())
     assert gap["detectable"] == pytest.approx((t.ppf(0.975, 5) + t.ppf(0.8, 5)) * sd / math.sqrt(6), rel=0.01)
-    means = result[result["statistic"] == "mean_score"]
+    found = result.set_index(["statistic", "condition"])[["estimate", "n"]]
     scores = [sample["scores"]["closeness"]["value"] for sample in LOGS[0]["samples"]]
-    assert means["estimate"].iloc[0] == pytest.approx(np.nanmean(scores)) and means["n"].iloc[0] == 17
-    missing = result[result["statistic"] == "no_answer_rate"]["estimate"]
-    assert missing.to_numpy() == pytest.approx([0, 1 / 18, 1 / 18, 1 / 18])  # NaN, and an error without scores
+    assert found.loc["mean_score"].iloc[0].tolist() == pytest.approx([np.nanmean(scores), 17])
+    missing = found.loc["no_answer_rate"]["estimate"]  # NaN, and an error without scores
+    assert missing.tolist() == pytest.approx([0, 1 / 18, 1 / 18, 1 / 18])
 
 
 def test_letters_parts_missing_samples_and_other_values(tmp_path, capsys):
     values = ["C", "I", "P", "N"], [True, "no", "0.5", math.nan], [{"x": 1, "y": 5}] * 4, ["A", "B", 1, 0]
     file = written(tmp_path, status="error", **dict(zip("abcd", values, strict=True)))
     told = se.measure_log([file]).set_index(["condition", "statistic"])["estimate"]
-    for scorer, mean in (("a", 0.5), ("b", 0.5), ("c.x", 1), ("c.y", 5)):
-        name = "rate" if mean == 1 else "mean_score"
-        assert (told[f"scorer={scorer}", name], told[f"scorer={scorer}", "no_answer_rate"]) == (
-            mean,
-            (scorer < "c") / 4,
-        )
+    for scorer, mean, missing in (("a", 0.5, 0.25), ("b", 0.5, 0.25), ("c.x", 1, 0), ("c.y", 5, 0)):
+        rows = told[f"scorer={scorer}"]
+        assert (rows["rate" if mean == 1 else "mean_score"], rows["no_answer_rate"]) == (mean, missing)
     se.measure_log([written(tmp_path, planned=5, a=[1, 0]), FILES[0], FILES[0]])
     said = capsys.readouterr().out
     for sentence in ("left out: d.", "is 'error'; the 4 samples", "2 of 5 samples are in", "36 scores are in two logs"):
         assert sentence in said
-    for logs, how, sentence in (
-        (written(tmp_path, a=["x"]), {}, "no numeric score"),
-        (FILES, {"cluster": "passage"}, "no 'passage' in its metadata"),
-        (FIXTURES / "theirs" / "predictions.json", {}, "no log of Inspect AI"),
-    ):
+    theirs, letters = FIXTURES / "theirs" / "predictions.json", written(tmp_path, a=["x"])
+    for logs, sentence in ((theirs, "no log of Inspect AI"), (letters, "no numeric score"), (FILES, "no 'passage' in")):
         with pytest.raises(InputError, match=sentence):
-            se.measure_log(logs, **how)
+            se.measure_log(logs, cluster="passage" * (logs is FILES))
 
 
 def test_an_eval_file_is_read_and_one_in_zstandard_says_what_to_do(tmp_path):
-    file, log = tmp_path / "log.eval", LOGS[1]
+    file, samples = tmp_path / "log.eval", {f"samples/{k}.json": each for k, each in enumerate(LOGS[1]["samples"])}
     with zipfile.ZipFile(file, "w") as made:
-        made.writestr("header.json", json.dumps({name: part for name, part in log.items() if name != "samples"}))
-        for sample in log["samples"]:
-            made.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
+        for name, part in {"header.json": {**LOGS[1], "samples": None}, **samples}.items():
+            made.writestr(name, json.dumps(part))
     pd.testing.assert_frame_equal(pd.DataFrame(se.measure_log(tmp_path)), pd.DataFrame(se.measure_log(FILES[1])))
-    if sys.version_info < (3, 14) and "zipfile_zstd" not in sys.modules:
-        file.write_bytes(file.read_bytes().replace(b"PK\1\2\x14\3\x14\0\0\0\0\0", b"PK\1\2\x14\3\x14\0\0\0\x5d\0"))
-        with pytest.raises(InputError, match="inspect log convert"):
-            se.measure_log(file)
+    file.write_bytes(file.read_bytes().replace(b"PK\1\2\x14\3\x14\0\0\0\0\0", b"PK\1\2\x14\3\x14\0\0\0\x5d\0"))
+    with pytest.raises(InputError, match=r"inspect log convert|cannot be read"):  # with the package, as it is not so
+        se.measure_log(file)
 
 
 def test_the_command_prints_the_table_the_comparison_and_the_figure(tmp_path):
     said = CliRunner().invoke(main, ["measure", str(FILES[0].parent), "--out", str(tmp_path)])
     assert said.exit_code == 0 and "p_holm" in said.output and f"figure: {tmp_path}/inspect_log.png" in said.output
-    [again] = se.read_results(tmp_path)
-    assert len(se.compare(again)) == 2 and "nothing to draw" not in said.output
+    assert len(se.compare(*se.read_results(tmp_path))) == 2 and "nothing to draw" not in said.output
 
 
 @pytest.fixture(scope="module")
@@ -143,18 +132,17 @@ def test_logs_of_ours_are_predictions_again_to_the_digit_and_name_no_answer(resu
 def test_records_of_every_eval_ever_are_valid(results, tmp_path):
     schemas = [json.loads((FIXTURES / "every_eval_ever" / f"{name}.schema.json").read_text()) for name in SCHEMAS]
     whole, single = map(Draft7Validator, schemas)
-    for kind in ("recognition", "identity", "jury", "existence"):
-        files = [*se.save(results[kind], tmp_path / kind, form="every-eval-ever").rglob("*.json")]
-        assert len(files) == (3 if kind == "recognition" else 1)
-        for record in (json.loads(file.read_text()) for file in files):
-            whole.validate(record)
+    for kind, result in results.items():
+        if kind == "answers":
+            continue
+        for file in se.save(result, tmp_path / kind, form="every-eval-ever").rglob("*.json"):
+            whole.validate(record := json.loads(file.read_text()))
             assert ("llm_scoring" in record["evaluation_results"][0]["metric_config"]) == (kind == "jury")
             assert ("detailed_evaluation_results" in record) == (kind in ("recognition", "identity"))
-            if detail := record.get("detailed_evaluation_results"):
-                answers = (tmp_path / kind / detail["file_path"]).read_text().splitlines()
-                for answer in map(json.loads, answers):
-                    single.validate(answer)
-                    assert answer["evaluation_id"] == record["evaluation_id"]
+        answers = "".join(file.read_text() for file in (tmp_path / kind).rglob("*_samples.jsonl"))
+        assert len(answers.splitlines()) == (len(result.records) if kind in ("recognition", "identity") else 0)
+        for answer in map(json.loads, answers.splitlines()):
+            single.validate(answer)
 
 
 def test_inspect_itself_reads_what_we_write_and_converts_it(results, tmp_path):
@@ -162,7 +150,6 @@ def test_inspect_itself_reads_what_we_write_and_converts_it(results, tmp_path):
     for kind, result in results.items():
         folder = se.save(result, tmp_path / kind, form="inspect")
         assert [len(log.read_eval_log(each).samples) for each in log.list_eval_logs(str(folder))]
-    asked = ["log", "convert", "--to", "eval", "--output-dir", str(tmp_path / "eval"), str(tmp_path / "answers")]
-    subprocess.run([sys.executable, "-m", "inspect_ai", *asked], check=True, capture_output=True)
+    log.convert_eval_logs(str(tmp_path / "answers"), "eval", str(tmp_path / "eval"))
     again = se.measure_recognition(tmp_path / "eval")
     pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(results["recognition"]), check_exact=True)
