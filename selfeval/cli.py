@@ -286,16 +286,15 @@ def _print_table(frame) -> None:
 
 @main.command()
 @click.argument("logs", nargs=-1, required=True, type=_Path(exists=True))
-@click.option("--cluster", default="", metavar="FIELD", help="Field of the samples' metadata that was sampled.")
 @click.option("--out", type=_Path(), help="Folder for the tables and the figure; by default one of its own.")
-def measure(logs: tuple[Path, ...], cluster: str, out: Path | None) -> None:
+def measure(logs: tuple[Path, ...], out: Path | None) -> None:
     """Measure LOGS of Inspect AI, files or folders.
 
     Prints the rate or mean score of each model with its interval, and the differences between models, paired by sample.
     """
     from selfeval import face
 
-    result = face.measure_log(logs, cluster=cluster)
+    result = face.measure_log(logs)
     for shown in (result, face.compare(result)):
         click.echo(f"\n{visible(shown.short().to_string(index=False))}" if len(shown) else "")
     folder = face.save(result, out.absolute() if out else _named("measure", logs[0].name, [*map(str, logs)], None)[1])

@@ -666,9 +666,9 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
 
     Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
     here. `read_results` and `runs` read the CSVs again.
-    form: instead of these, write logs of Inspect AI ("inspect") of the answers behind a result, or of answers as they
-    were returned, with their messages; `measure_recognition` reads such logs as predictions. Or write the estimates
-    as records of Every Eval Ever ("every-eval-ever").
+    form: instead of these, write logs of Inspect AI ("inspect") of the answers to questions of authorship, replies on
+    identity or verdicts behind a result, or of these as they were returned, with their messages; `measure_recognition`
+    reads such logs as predictions. Or write the estimates as records of Every Eval Ever ("every-eval-ever").
     """
     folder = records.data_path(out)
     if form:

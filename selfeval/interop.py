@@ -24,17 +24,14 @@ import pandas as pd
 from selfeval import records
 from selfeval.errors import InputError, check_one_of
 from selfeval.figures.tables import Estimates, in_order
-from selfeval.models import models
 from selfeval.paths import write_whole
-from selfeval.stats.engine import Function, Rate, Settings, Statistic, detectable_difference, ratio
+from selfeval.stats.engine import Function, Rate, Settings, detectable_difference, ratio
 from selfeval.stats.table import INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import conditions, varying_parts
 
 LETTERS = {"C": 1, "I": 0, "P": 0.5, "N": math.nan, "yes": 1, "no": 0, "true": 1, "false": 0}  # as Inspect reads them
-FEW = 40  # clusters, as of the other evaluations
 CLUSTER = "selfeval_cluster"  # in the metadata of a log that we wrote: the field of its samples that was sampled
 USAGE = {"prompt": "input_tokens", "completion": "output_tokens"}
-STOPS = {"length": "max_tokens", "refusal": "content_filter", "filtered": "content_filter"}
 SOURCE = {"source_type": "evaluation_run", "source_organization_name": "unknown", "evaluator_relationship": "other"}
 HOSTED = {"deployment_type": "unknown", "model_availability": "unknown"}
 WORSE = re.compile("no_answer|error_rate|false|susceptib")  # statistics of which less is better
@@ -48,8 +45,7 @@ def read_log(path: Path) -> dict | None:
     try:
         log = _unzipped(path) if path.suffix == ".eval" else json.loads(path.read_text(encoding="utf-8-sig"))
     except NotImplementedError as error:
-        remedy = "install `zipfile-zstd`, or convert it by `inspect log convert --to json`"
-        raise InputError(f"{path} is compressed by zstandard, which Python reads from 3.14 on: {remedy}.") from error
+        raise InputError(f"{path} needs Python 3.14 or `zipfile-zstd`; or: inspect log convert --to json") from error
     except Exception as error:  # all that the readers of somebody's archive raise
         raise InputError(f"{path} cannot be read as a log of Inspect AI ({error}); write it again.") from error
     return log if isinstance(log, dict) and isinstance(log.get("eval"), dict) else None
@@ -65,7 +61,7 @@ def _unzipped(path: Path) -> dict:
         return log | {"samples": [json.loads(file.read(name)) for name in names if name.startswith("samples/")]}
 
 
-records.TABLES[".eval"] = lambda path: records.logged(path, read_log(path))  # those that we wrote are predictions
+records.TABLES[".eval"] = lambda path: records.logged(read_log(path))  # those that we wrote are predictions
 
 
 def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
@@ -85,10 +81,7 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     told += [sentence for path, log in logs for sentence in _remarks(path, log)]
     told += [f"Scorers that give no numbers are left out: {', '.join(sorted(unread))}."] * bool(unread)
     told += [f"{again.sum()} scores are in two logs, as after a retry, and count once."] * bool(again.any())
-    told += [
-        f"{n} logs of {task!r} by {model!r} count together, as more epochs; measure apart those with other settings."
-        for (model, task), n in runs[runs > 1].items()
-    ]
+    told += [f"{n} logs of {task!r} by {model!r} count as more epochs." for (model, task), n in runs[runs > 1].items()]
     return frame[~again & ~frame["scorer"].isin(unread)].drop(columns="run").reset_index(drop=True), told
 
 
@@ -150,11 +143,11 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
     """
     tables, pairs = [], []
     for (task, scorer), part in frame.groupby(["task", "scorer"], sort=False):
-        how = Settings(level=level, unit=part["unit"].iloc[0] or "sample", few=FEW)
+        how = Settings(level=level, unit=part["unit"].iloc[0] or "sample", few=40)
         about = {"task": task, "condition": f"scorer={scorer}"}
         names, values = np.array(in_order(part["model"]), object), part["value"].dropna()
         name = "rate" if values.isin([0, 1]).all() else "mean_score"
-        mean = partial(_mean, name, (0, 1) if values.between(0, 1).all() else None)
+        mean = Rate.of if name == "rate" else partial(_mean, (0, 1) if values.between(0, 1).all() else None)
         each = part.groupby(["cluster", "model"])["value"]
         total, n, asked = (each.agg(by).unstack(fill_value=0)[names].to_numpy() for by in ("sum", "count", "size"))
         gaps = []
@@ -164,7 +157,7 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
                 one, two = (mean(total[both, at], n[both, at]) for at in pair)
                 gap, notes = one - two, [((n[~both][:, pair] > 0).any(), f"common_{how.unit}s")]
                 found = Measure(name, gap, {"evaluator": " - ".join(names[pair])}, test=INVERTED, notes=notes)
-                least = detectable_difference(k, sd=math.sqrt(gap.variance * k) or math.nan, t=k < FEW)
+                least = detectable_difference(k, sd=math.sqrt(gap.variance * k) or math.nan, t=k < how.few)
                 gaps.append(write([found], how, **about).assign(detectable=float(least)))
         found = Measure(name, mean(total, n), {"evaluator": names})
         none = Measure("no_answer_rate", Rate.of(asked - n, asked), {"evaluator": names})
@@ -175,12 +168,9 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
     return table, adjust_p(pd.concat(pairs or [table.head(0)], ignore_index=True), ["task", "condition"], compared=True)
 
 
-def _mean(name: str, within: tuple[float, float] | None, total: np.ndarray, n: np.ndarray) -> Statistic:
+def _mean(within: tuple[float, float] | None, total: np.ndarray, n: np.ndarray) -> Function:
     """Return the mean of scores from their sums and numbers by cluster, shapes (clusters, ...)."""
-    if name == "rate":
-        return Rate.of(total, n)
-    sums, counts = np.stack([total, n], -1), (n.sum(0), (n > 0).sum(0))
-    return Function.of(sums, lambda s: ratio(s[..., 0], s[..., 1]), *counts, within)
+    return Function.of(np.stack([total, n], -1), lambda s: ratio(s[..., 0], s[..., 1]), n.sum(0), within=within)
 
 
 # logs out -------------------------------------------------------------------------------------------------------------
@@ -196,19 +186,18 @@ FORMS = {
                      "passed", ("template_id", "arm", "control_of", "turn")),
     "jury": Form("juror", "arm", "conversation_id", "conversation_id", "source", "score",
                  "score", ("conversation_id", "turn", "round", "position")),
-    "existence": Form("evaluator", "answer_type", "target_model", "question", "exists", "parsed_response",
-                      "existence_score", ("target_model", "template_id", "asked_reasoning")),
 }  # fmt: skip
 
 
 def save_as(form: str, result, folder: Path) -> Path:
     """Write what is behind a result (or records) in the form of another tool, into a folder; return the folder."""
     check_one_of("form", form, SAVED)
-    frame = result.records if isinstance(result, Estimates) and result.records is not None else result
+    measured = isinstance(result, Estimates) and result.records is not None
+    frame = result.records if measured else result
     kind = next((kind for kind, each in FORMS.items() if {each.model, each.value} <= {*frame}), "")
-    if not kind or (form != "inspect" and frame is result):
-        raise InputError(f"{form!r} needs a result with the records that it was measured on; measure them once more.")
-    SAVED[form](kind, result, [*_runs(kind, frame)], folder)
+    if not (kind if form == "inspect" else measured):
+        raise InputError(f"{form!r} needs answers, replies or verdicts: give `save` these, or what was measured on it.")
+    SAVED[form](kind or result.kind, result, [*_runs(kind, frame)] if kind else [], folder)
     return folder
 
 
@@ -228,7 +217,7 @@ def _sample(form: Form, model: str, row: dict, seen: dict[str, int]) -> dict:
     ident = " ".join(f"{part:.0f}" if isinstance(part, float) else str(part) for part in parts)
     seen[ident] = seen.get(ident, 0) + 1
     asked = row.get("messages") or [{"role": "user", "content": str(row[form.shown])}]
-    reply, status, value = row.get("reply", row.get("raw_response")), row["status"], row[form.value]
+    reply, status, value = row["reply"], row["status"], row[form.value]
     said = [{"role": "assistant", "content": reply, "source": "generate"}] if reply and status != "error" else []
     answer = next((str(row[name]) for name in ("predicted_model", form.answer) if row.get(name) is not None), None)
     score = {"value": "IC"[value] if isinstance(value, bool) else _number(value), "answer": answer}
@@ -236,7 +225,7 @@ def _sample(form: Form, model: str, row: dict, seen: dict[str, int]) -> dict:
         why = "this question has no right answer" if status == "ok" else f"no answer: {status}"
         score |= {"explanation": why, "metadata": {"status": status, "reason": why}}
     used = {long: (row.get("usage") or {}).get(name) or 0 for name, long in USAGE.items()}
-    choices = [{"message": each, "stop_reason": STOPS.get(status, "stop")} for each in said]
+    choices = [{"message": each, "stop_reason": {"length": "max_tokens"}.get(status, "stop")} for each in said]
     output = {"model": model, "choices": choices, "usage": used | {"total_tokens": sum(used.values())}}
     sample = {"id": ident, "epoch": seen[ident], "input": asked, "target": str(row[form.target]), "output": output}
     return sample | {"messages": asked + said, "scores": {form.value: score}, "metadata": {"selfeval": row}}
@@ -262,8 +251,8 @@ def _save_inspect(kind: str, _, runs: Sequence, folder: Path) -> None:
         counts = {"total_samples": len(samples), "completed_samples": len(samples)}
         spec = {"created": now, "task": task, "model": model, "packages": {"selfeval": metadata.version("selfeval")}}
         spec |= dict.fromkeys(("task_id", "run_id", "eval_id"), ident) | {"metadata": {CLUSTER: FORMS[kind].cluster}}
-        spec["dataset"] = {"name": kind, "samples": len(ids), "sample_ids": ids}
-        spec["config"] = {"epochs": max(each["epoch"] for each in samples)}
+        epochs = max(each["epoch"] for each in samples)
+        spec |= {"dataset": {"name": kind, "samples": len(ids), "sample_ids": ids}, "config": {"epochs": epochs}}
         log = {"version": 2, "status": "success", "eval": spec, "results": counts | {"scores": [score]}}
         file = next(folder.glob(f"*_{ident}.json"), folder / f"{now.replace(':', '-')}_{task}_{ident}.json")
         write_whole(file, json.dumps(log | {"samples": samples}, ensure_ascii=False, indent=1))
@@ -276,11 +265,12 @@ def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: 
     if kind == "jury":  # whose subject is the agent
         agents = sorted({*result.records["agent"].dropna()} - {"human", ""})
         rows = rows[rows["evaluator"] == ""].assign(evaluator=" + ".join(agents) or "unknown")
-        judges = [{"model_info": _model_info(each)} for each in sorted({model for model, _, _ in runs})]
+        judges = [{"model_info": _model(each, result.names)} for each in sorted({model for model, _, _ in runs})]
         jury = {"llm_scoring": {"judges": judges, "input_prompt": runs[0][2][0]["input"][0]["content"]}}
     for model, part in rows.groupby("evaluator", sort=False):
         about = {"schema_version": "0.3.0", "evaluation_id": f"selfeval-{kind}/{model}/{now}"}
-        record = about | {"retrieved_timestamp": now, "source_metadata": SOURCE, "model_info": _model_info(model)}
+        record = about | {"retrieved_timestamp": now, "source_metadata": SOURCE}
+        record["model_info"] = _model(model, result.names)
         record["eval_library"] = {"name": "selfeval", "version": metadata.version("selfeval")}
         record["evaluation_results"] = [_estimate(kind, row, jury) for row in part.to_dict("records")]
         developer, _, name = model.rpartition("/")
@@ -293,11 +283,8 @@ def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: 
         write_whole(folder / f"{place}.json", json.dumps(record, ensure_ascii=False, indent=1))
 
 
-def _model_info(name: str) -> dict:
-    """Return what Every Eval Ever wants to know of a model, as far as the registry does."""
-    about = {"id": name, "name": name, "additional_details": HOSTED}
-    model = models().get(name)
-    return about | ({"name": model.display, "developer": model.developer} if model else {})
+def _model(name: str, names: Mapping[str, str]) -> dict:
+    return {"id": name, "name": names.get(name, name), "additional_details": HOSTED}
 
 
 def _estimate(kind: str, row: Mapping, jury: Mapping) -> dict:
