@@ -244,7 +244,7 @@ def _save_inspect(kind: str, _, runs: Sequence, folder: Path) -> None:
     """Write an Inspect log for each model, task and condition; the same run again takes the place of its file."""
     now, name = datetime.now(UTC).isoformat(timespec="seconds"), FORMS[kind].value
     for model, task, samples in runs:
-        ident, ids = _ident([model, task, samples]), [*dict.fromkeys(each["id"] for each in samples)]
+        ident, ids = _ident([model, task, samples]).replace("-", ""), [*dict.fromkeys(each["id"] for each in samples)]
         values = pd.Series([_number(each["scores"][name]["value"]) for each in samples])
         score = {"name": name, "scorer": name, "metrics": {"mean": {"name": "mean", "value": float(values.mean())}}}
         score |= {"scored_samples": int(values.count()), "unscored_samples": int(values.isna().sum())}
@@ -253,9 +253,10 @@ def _save_inspect(kind: str, _, runs: Sequence, folder: Path) -> None:
         spec |= dict.fromkeys(("task_id", "run_id", "eval_id"), ident) | {"metadata": {CLUSTER: FORMS[kind].cluster}}
         epochs = max(each["epoch"] for each in samples)
         spec |= {"dataset": {"name": kind, "samples": len(ids), "sample_ids": ids}, "config": {"epochs": epochs}}
-        log = {"version": 2, "status": "success", "eval": spec, "results": counts | {"scores": [score]}}
-        file = next(folder.glob(f"*_{ident}.json"), folder / f"{now.replace(':', '-')}_{task}_{ident}.json")
-        write_whole(file, json.dumps(log | {"samples": samples}, ensure_ascii=False, indent=1))
+        log = {"version": 2, "status": "success", "eval": spec, "plan": {}, "results": counts | {"scores": [score]}}
+        place = folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"  # as Inspect calls its logs
+        file = next(folder.glob(f"*_{ident}.json"), place)
+        write_whole(file, json.dumps(log | {"stats": {}, "samples": samples}, ensure_ascii=False, indent=1))
 
 
 def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: Path) -> None:

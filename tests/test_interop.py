@@ -147,7 +147,10 @@ def test_inspect_itself_reads_what_we_write_and_converts_it(results, tmp_path):
     log = pytest.importorskip("inspect_ai.log")
     for kind in ("answers", "recognition", "identity", "jury"):
         folder = se.save(results[kind], tmp_path / kind, form="inspect")
-        assert [len(log.read_eval_log(each).samples) for each in log.list_eval_logs(str(folder))]
+        for each in log.list_eval_logs(str(folder)):  # `inspect view` reads the head alone
+            assert (
+                len(log.read_eval_log(each).samples) == log.read_eval_log(each, header_only=True).results.total_samples
+            )
     log.convert_eval_logs(str(tmp_path / "answers"), "eval", str(tmp_path / "eval"))
     again = se.measure_recognition(tmp_path / "eval")
     pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(results["recognition"]), check_exact=True)
