@@ -13,6 +13,7 @@ Identity     ask_identity, measure_identity
 Published    EvalRunner runs a configuration of the published form; save_results
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
 Existence    ask_existence, measure_existence
+Logs         measure_log reads those of Inspect AI
 Results      plot, table, compare, save, show; more in `stats` and `figures`
 Runs         read_results, runs
 Models       list_models; `models` is the registry
@@ -33,7 +34,7 @@ ASKING = (
 )  # fmt: skip
 _FACE = (
     *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
-    "controls", "plot", "table", "compare", "save", "read_results", "runs",
+    "measure_log", "controls", "plot", "table", "compare", "save", "read_results", "runs",
 )  # fmt: skip
 _HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results"), "identity")
 _HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}

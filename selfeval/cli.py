@@ -291,6 +291,23 @@ def _print_table(frame) -> None:
     click.echo(visible(frame.rename_axis(None).to_string(float_format="{:.10g}".format)))
 
 
+@main.command()
+@click.argument("logs", nargs=-1, required=True, type=_Path(exists=True))
+@click.option("--out", type=_Path(), help="Folder for the tables and the figure; by default one of its own.")
+def measure(logs: tuple[Path, ...], out: Path | None) -> None:
+    """Measure LOGS of Inspect AI, files or folders.
+
+    Prints the rate or mean score of each model with its interval, and the differences between models, paired by sample.
+    """
+    from selfeval import face
+
+    result = face.measure_log(logs)
+    for shown in (result, face.compare(result)):
+        click.echo(f"\n{visible(shown.short().to_string(index=False))}" if len(shown) else "")
+    folder = face.save(result, out.absolute() if out else _named("measure", logs[0].name, [*map(str, logs)], None)[1])
+    click.echo("\n".join(f"figure: {figure}" for figure in sorted(folder.glob("*.png"))))
+
+
 # the store ------------------------------------------------------------------------------------------------------------
 
 
@@ -510,11 +527,11 @@ main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, h
 
 def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
     from selfeval.asking.client import ask
-    from selfeval.roleplay import commands
+    from selfeval.roleplay import hearing
     from selfeval.roleplay.transcripts import render
 
     asking = {"concurrency": concurrency, "max_cost": max_cost}
-    held, said = ask(lambda client: commands.run(client, out, arms, config), asking)
+    held, said = ask(lambda client: hearing.play(client, out, arms, config), asking)
     click.echo(visible(str(render(held, said))))
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")
     if held.status != "ok":

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Unpack
 import pandas as pd
 import yaml
 
+from selfeval import interop, records, stats
 from selfeval import models as registry
-from selfeval import records, stats
 from selfeval.asking import dryrun
 from selfeval.asking.client import Asking, Client, ask, verb
 from selfeval.errors import InputError, check_one_of, check_whole
@@ -574,6 +574,25 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     return found
 
 
+# --- logs of other tools ----------------------------------------------------------------------------------------------
+
+
+@verb
+def measure_log(logs: str | Path | Sequence[str | Path], *, level: float = 0.95, cluster: str = "") -> Estimates:
+    """Return the rate or mean score of each model in logs of Inspect AI, one row per model, scorer and statistic.
+
+    logs: a file (`.json`, `.eval`), a folder, or several. Scores are numbers, or C, I and P (1, 0 and .5); N, NaN and
+    samples without a score are no answer (`no_answer_rate`). level: of the intervals, clustered by sample id over
+    epochs. cluster: a field of the samples' metadata that is sampled instead, such as a passage with many questions.
+    `compare(result)` has the differences between models, paired by sample, with p adjusted by Holm. `detectable` is
+    the difference that four of five such runs would find.
+    """
+    frame, told = interop.read_logs(logs, cluster)
+    _tell(told)
+    table, paired = interop.score_tables(frame, level)
+    return _estimates("log", table, {"paired": paired}, frame, registry.display_names(frame["model"].unique()))
+
+
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
@@ -660,13 +679,18 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
     return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
 
 
-def save(result: Estimates, out: str | Path) -> Path:
+def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
     """Write a result to a folder below data/ and return the folder: a CSV per table, and its main figure.
 
     Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
     here. `read_results` and `runs` read the CSVs again.
+    form: instead of these, write logs of Inspect AI ("inspect") of the answers to questions of authorship, replies on
+    identity or verdicts behind a result, or of these as they were returned, with their messages; `measure_recognition`
+    reads such logs as predictions. Or write the estimates as records of Every Eval Ever ("every-eval-ever").
     """
     folder = records.data_path(out)
+    if form:
+        return interop.save_as(form, result, folder)
     if result.kind in ("identity", "existence"):
         records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
     for name in KINDS[result.kind]:

@@ -124,7 +124,9 @@ def _files(source) -> dict[Path, Mapping]:
         if not isinstance(given, Mapping | None):
             raise InputError(f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r}.")
         path = records.path_to_read(name).resolve()
-        found = sorted(path.rglob("predictions_*.jsonl")) if path.is_dir() else [path]
+        found = [path]
+        if path.is_dir():  # also logs that `save` wrote
+            found = sorted(path.rglob("predictions_*.jsonl")) or sorted(path.rglob("*_recognition-*.*"))
         if not found:
             raise InputError(f"{path} holds no `predictions_*.jsonl`, which `02_collect_predictions` writes.")
         files |= dict.fromkeys(found, given or {})

@@ -169,7 +169,14 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
                 value = json.loads(text if whole else line + file.read())
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
-            yield from value if isinstance(value, list) else [value]
+            yield from value if isinstance(value, list) else logged(value)
+
+
+def logged(value) -> list:
+    """Return the samples of a log of Inspect AI, the records in those that `save` wrote; anything else as it is."""
+    if not (isinstance(value, dict) and {"eval", "samples"} <= {*value}):
+        return [value]
+    return [(sample.get("metadata") or {}).get("selfeval", sample) for sample in value["samples"] or ()]
 
 
 Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # rows as a user has them, or the file that holds them

@@ -17,7 +17,7 @@ FLOORS = (  # a module imports from its own floor and from those below it
     ("__main__",),
     ("cli", "report", "sweep"),
     ("face",),
-    ("recognition", "identity", "roleplay"),
+    ("recognition", "identity", "roleplay", "interop"),
     ("figures",),
     ("asking", "stats", "models", "records", "scoring", "keys", "errors", "paths", "predictions"),
 )

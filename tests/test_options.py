@@ -84,6 +84,9 @@ class World(SimpleNamespace):
         self.identity = se.measure_identity(self.said, n_resamples=20)
         self.jury = se.measure_jury(self.verdicts)
         self.likely, self.own = se.likelihoods(self.texts), se.collect_predictions(self.texts)
+        self.logs = folder / "log.json"
+        samples = [{"id": k, "metadata": {"prompt": k % 3}, "scores": {"s": {"value": k % 2}}} for k in range(9)]
+        self.logs.write_text(json.dumps({"version": 2, "eval": {"model": "m", "task": "t"}, "samples": samples}))
         for place in ("one", "two"):
             se.records.write_jsonl(folder / place / f"{place}.jsonl", self.answers.head(3).to_dict("records"))
 
@@ -202,6 +205,8 @@ def verbs(w):
         }),
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
+        "measure_log": ({"logs": w.logs}, {"level": 0.9, "cluster": "prompt"}),
+        "save": ({"result": w.result, "out": OUT}, {"form": "inspect"}),
         "plot": ({"result": w.result}, {"kind": "claimed", "ax": subplots()[1]}),
         "list_models": ({}, {"like": "gpt"}),
         "runs": ({}, {"folder": "results/sample"}),

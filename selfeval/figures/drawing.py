@@ -162,6 +162,13 @@ def of_names(label: str, *statistics: str, **how) -> Callable:
     return form
 
 
+def scores(tables: Tables, names: Names) -> Drawing | None:
+    """Draw the rate or mean score of each model of a log, or the differences of models, a panel per task and scorer."""
+    rows = estimates(tables["log"], "rate", "mean_score")
+    rows = rows.assign(panel=_designs(rows), null=rows["evaluator"].str.contains(" - ").map({True: 0.0}))
+    return dots(rows, f"mean score{over(rows)}", names=names)
+
+
 KINDS = {  # figures of each kind of result, the main one first
     "recognition": {f.__name__: f for f in (advantage, claimed, predictions, roc)},
     "implicit": {"readings": readings},
@@ -175,4 +182,5 @@ KINDS = {  # figures of each kind of result, the main one first
         "discrimination": of_names("score of real − of invented names", "discrimination"),
         "scores": of_names("mean score: 0 does not exist, 1 exists", "score_real", "score_invented", null=None),
     },
+    "log": {"scores": scores},
 }

@@ -151,8 +151,13 @@ KINDS = {  # kind of a result: its tables, first that of its estimates
     "identity": ("identity", "paired"),
     "jury": ("jury", "verdicts"),
     "existence": ("existence",),
+    "log": ("log", "paired"),
 }
-CSV = {"recognition": "self_recognition", "verdicts": "verdict_scores"}  # tables whose file has another name
+CSV = {
+    "log": "inspect_log",
+    "recognition": "self_recognition",
+    "verdicts": "verdict_scores",
+}  # tables whose file has another name
 TEXT = {  # columns that hold text, empty where there is nothing to say
     *"evaluator author task condition policy statistic method cluster_unit note conclusion field first second".split(),
     *"predicted source arm conversation_id agent".split(),
@@ -263,11 +268,11 @@ class Estimates(Records):
     def __repr__(self) -> str:
         first = self["statistic"].isin(SHOWN.get(self.kind, ())) if "statistic" in self else pd.Series(dtype=bool)
         if first.all() or not first.any():
-            return as_text(self._short())
-        return f"{as_text(self[first]._short())}\n{first.sum()} of {len(self)} rows; pd.DataFrame(result) shows all."
+            return as_text(self.short())
+        return f"{as_text(self[first].short())}\n{first.sum()} of {len(self)} rows; pd.DataFrame(result) shows all."
 
     def _repr_html_(self) -> str:
-        return html(self._short())
+        return html(self.short())
 
     def _say_missing(self, name: str) -> str:
         statistic = {"J": "discrimination", "A": "advantage"}.get(name, name)
@@ -275,7 +280,7 @@ class Estimates(Records):
             return f"{name!r} is a statistic, in rows of their own; `selfeval.table(result, {statistic!r})` shows it."
         return super()._say_missing(name)
 
-    def _short(self) -> pd.DataFrame:
+    def short(self) -> pd.DataFrame:
         """Return what a reader looks for: labels that are there, estimates and p as texts, and over how much."""
         rows = pd.DataFrame(self)
         if not {*rows} >= ESTIMATES:

@@ -7,10 +7,10 @@ nothing.
   transcripts        Conversation, its exchanges, files of them, the published output files; how one is shown
   conversation       who asks and who answers, many at once; chats between people, and a model in one person's place
   cast               the entries of data/roleplay/, a person who types, the scripted floor
-  hearing            who sits on the jury in which order, one verdict and many; judges that read nothing
+  hearing            who sits on the jury in which order, one verdict and many; judges that read nothing;
+                     what `selfeval roleplay` and `selfeval compare` do
   jury_prompts       what a juror is asked
   verdicts           what jurors' replies say, and what they come to
-  commands           what `selfeval roleplay` and `selfeval compare` do
   simulated_jurors   jurors and talkers whose traits are known
 """
 

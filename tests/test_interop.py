@@ -1,0 +1,156 @@
+"""Logs of Inspect AI and records of Every Eval Ever: read, measured by hand, written, read again, validated."""
+
+import json
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft7Validator
+from scipy.stats import norm, t
+
+import selfeval as se
+from selfeval.cli import main
+from selfeval.errors import InputError
+
+FIXTURES = Path(__file__).parent / "data"
+FILES = [FIXTURES / "inspect" / f"{name}.json" for name in ("careful", "hasty")]
+SCHEMAS = ("eval", "instance_level_eval")
+LOGS = [json.loads(file.read_text()) for file in FILES]
+
+
+def written(folder, planned=0, status="success", **values):
+    """Write a log of one sample per value, {scorer: values}, and return its file."""
+    scores = pd.DataFrame(values, dtype=object).map(lambda value: {"value": value}).to_dict("records")
+    log = {"version": 2, "status": status, "eval": {"model": "m", "task": "t"}, "results": {"total_samples": planned}}
+    log["samples"] = [{"id": k, "scores": each, "unknown": 1} for k, each in enumerate(scores)]
+    (folder / "log.json").write_text(json.dumps(log))
+    return folder / "log.json"
+
+
+def by_hand(log):
+    """Return p, low, high and the contributions of samples to p, with pandas and numpy."""
+    rows = [(s["id"], {"C": 1, "I": 0}[s["scores"]["match"]["value"]]) for s in log["samples"] if s.get("scores")]
+    each = pd.DataFrame(rows, columns=["id", "right"]).groupby("id")["right"].agg(["sum", "count"])
+    n, z = each["count"].sum(), norm.ppf(0.975)
+    p, weight = each["sum"].sum() / n, each["count"] / n
+    k = 1 / (weight**2).sum()
+    contrib = (each["sum"] - p * each["count"]) / n
+    square = (contrib * (1 - 1 / k) / (1 - weight)) ** 2
+    size = np.clip(p * (1 - p) / (k / (k - 1) * square.sum()), k / 2, n)
+    df = np.clip(2 * square.sum() ** 2 / (square**2).sum(), min(max(k / 2, 7), k - 1), k - 1)
+    size = max(size * (z / t.ppf(0.975, df)) ** 2, min(size, k / 2))
+    centre = (p + z**2 / (2 * size)) / (1 + z**2 / size)
+    half = z / (1 + z**2 / size) * math.sqrt(p * (1 - p) / size + z**2 / (4 * size**2))
+    return p, centre - half, centre + half, contrib
+
+
+def test_rate_interval_and_paired_difference_of_a_real_log_are_those_computed_by_hand(capsys):
+    result = se.measure_log(FILES)
+    assert capsys.readouterr().out == "Logs of Inspect AI, version 2: 2.\n"
+    rates = result[result["statistic"] == "rate"]
+    (a, la, ha, ca), (b, lb, hb, cb) = map(by_hand, LOGS)
+    np.testing.assert_allclose(rates[["estimate", "low", "high"]], [[a, la, ha], [b, lb, hb]])
+    assert rates["n"].tolist() == [18, 17] and rates["clusters"].tolist() == [6, 6]
+    r = (ca * cb).sum() / math.sqrt((ca**2).sum() * (cb**2).sum())
+    low = a - b - math.sqrt((a - la) ** 2 - 2 * r * (a - la) * (hb - b) + (hb - b) ** 2)
+    gap = se.compare(result).query("statistic == 'rate'").iloc[0]
+    assert (gap["estimate"], gap["low"]) == pytest.approx((a - b, low)) and gap["p"] == gap["p_holm"] > 0.05
+    sd = math.sqrt(6 / 5 * 6 * ((ca - cb) ** 2).sum())
+    assert gap["detectable"] == pytest.approx((t.ppf(0.975, 5) + t.ppf(0.8, 5)) * sd / math.sqrt(6), rel=0.01)
+    found = result.set_index(["statistic", "condition"])[["estimate", "n"]]
+    scores = [sample["scores"]["closeness"]["value"] for sample in LOGS[0]["samples"]]
+    assert found.loc["mean_score"].iloc[0].tolist() == pytest.approx([np.nanmean(scores), 17])
+    missing = found.loc["no_answer_rate"]["estimate"]  # NaN, and an error without scores
+    assert missing.tolist() == pytest.approx([0, 1 / 18, 1 / 18, 1 / 18])
+
+
+def test_letters_parts_missing_samples_and_other_values(tmp_path, capsys):
+    values = ["C", "I", "P", "N"], [True, "no", "0.5", math.nan], [{"x": 1, "y": 5}] * 4, ["A", "B", 1, 0]
+    file = written(tmp_path, status="error", **dict(zip("abcd", values, strict=True)))
+    told = se.measure_log([file]).set_index(["condition", "statistic"])["estimate"]
+    for scorer, mean, missing in (("a", 0.5, 0.25), ("b", 0.5, 0.25), ("c.x", 1, 0), ("c.y", 5, 0)):
+        rows = told[f"scorer={scorer}"]
+        assert (rows["rate" if mean == 1 else "mean_score"], rows["no_answer_rate"]) == (mean, missing)
+    se.measure_log([written(tmp_path, planned=5, a=[1, 0]), FILES[0], FILES[0]])
+    said = capsys.readouterr().out
+    for sentence in ("left out: d.", "is 'error'; the 4 samples", "2 of 5 samples are in", "36 scores are in two logs"):
+        assert sentence in said
+    theirs, letters = FIXTURES / "theirs" / "predictions.json", written(tmp_path, a=["x"])
+    for logs, sentence in ((theirs, "no log of Inspect AI"), (letters, "no numeric score"), (FILES, "no 'passage' in")):
+        with pytest.raises(InputError, match=sentence):
+            se.measure_log(logs, cluster="passage" * (logs is FILES))
+
+
+def test_an_eval_file_is_read_and_one_in_zstandard_says_what_to_do(tmp_path):
+    file, samples = tmp_path / "log.eval", {f"samples/{k}.json": each for k, each in enumerate(LOGS[1]["samples"])}
+    with zipfile.ZipFile(file, "w") as made:
+        for name, part in {"header.json": {**LOGS[1], "samples": None}, **samples}.items():
+            made.writestr(name, json.dumps(part))
+    pd.testing.assert_frame_equal(pd.DataFrame(se.measure_log(tmp_path)), pd.DataFrame(se.measure_log(FILES[1])))
+    file.write_bytes(file.read_bytes().replace(b"PK\1\2\x14\3\x14\0\0\0\0\0", b"PK\1\2\x14\3\x14\0\0\0\x5d\0"))
+    with pytest.raises(InputError, match=r"inspect log convert|cannot be read"):  # with the package, as it is not so
+        se.measure_log(file)
+
+
+def test_the_command_prints_the_table_the_comparison_and_the_figure(tmp_path):
+    said = CliRunner().invoke(main, ["measure", str(FILES[0].parent), "--out", str(tmp_path)])
+    assert said.exit_code == 0 and "p_holm" in said.output and f"figure: {tmp_path}/inspect_log.png" in said.output
+    assert len(se.compare(*se.read_results(tmp_path))) == 2 and "nothing to draw" not in said.output
+
+
+@pytest.fixture(scope="module")
+def results():
+    answers = se.collect_predictions(se.generate_texts(["sim/good", "sim/chance", "sim/no-answer"], 6))
+    verdicts = se.judge(se.converse("sim/talker", "sim/talker", turns=1), ["sim/juror-lenient", "sim/juror-stern"])
+    identity = se.measure_identity(se.ask_identity("sim/identity-wavers", limit=3, turns=1), n_resamples=20)
+    existence = se.measure_existence(se.ask_existence("sim/perfect", names=2, templates=1))
+    found = {"answers": answers, "recognition": se.measure_recognition(answers), "identity": identity}
+    return found | {"jury": se.measure_jury(verdicts), "existence": existence}
+
+
+def test_logs_of_ours_are_predictions_again_to_the_digit_and_name_no_answer(results, tmp_path):
+    for name in ("recognition", "answers", "recognition"):  # the second time over the first
+        folder = se.save(results[name], tmp_path / name, form="inspect")
+        again = se.measure_recognition(folder)
+        for table, was in results["recognition"].tables.items():
+            pd.testing.assert_frame_equal(again.tables[table], was, check_exact=True)
+    files = [*folder.glob("*.json")]
+    assert len(files) == 6 and set(se.measure_log(folder)["cluster_unit"]) == {"prompt"}
+    samples = [sample for file in files for sample in json.loads(file.read_text())["samples"]]
+    none = [score for s in samples for score in s["scores"].values() if score["value"] not in ("C", "I")]
+    assert none and all(math.isnan(s["value"]) and s["metadata"]["status"] == "no_answer" for s in none)
+    with pytest.raises(InputError, match="lacks the fields text_id, true_model"):
+        se.measure_recognition(FILES[0])
+    with pytest.raises(InputError, match="needs answers, replies or verdicts"):
+        se.save(se.read_results("results/demo")[0], tmp_path, form="inspect")
+
+
+def test_records_of_every_eval_ever_are_valid(results, tmp_path):
+    schemas = [json.loads((FIXTURES / "every_eval_ever" / f"{name}.schema.json").read_text()) for name in SCHEMAS]
+    whole, single = map(Draft7Validator, schemas)
+    for kind, result in (results | {"answers": se.measure_log(FILES)}).items():
+        for file in se.save(result, tmp_path / kind, form="every-eval-ever").rglob("*.json"):
+            whole.validate(record := json.loads(file.read_text()))
+            assert ("llm_scoring" in record["evaluation_results"][0]["metric_config"]) == (kind == "jury")
+            assert ("detailed_evaluation_results" in record) == (kind in ("recognition", "identity"))
+        answers = "".join(file.read_text() for file in (tmp_path / kind).rglob("*_samples.jsonl"))
+        assert len(answers.splitlines()) == (len(result.records) if kind in ("recognition", "identity") else 0)
+        for answer in map(json.loads, answers.splitlines()):
+            single.validate(answer)
+
+
+def test_inspect_itself_reads_what_we_write_and_converts_it(results, tmp_path):
+    log = pytest.importorskip("inspect_ai.log")
+    for kind in ("answers", "recognition", "identity", "jury"):
+        folder = se.save(results[kind], tmp_path / kind, form="inspect")
+        for each in log.list_eval_logs(str(folder)):  # `inspect view` reads the head alone
+            assert (
+                len(log.read_eval_log(each).samples) == log.read_eval_log(each, header_only=True).results.total_samples
+            )
+    log.convert_eval_logs(str(tmp_path / "answers"), "eval", str(tmp_path / "eval"))
+    again = se.measure_recognition(tmp_path / "eval")
+    pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(results["recognition"]), check_exact=True)
