@@ -209,7 +209,7 @@ def verbs(w):
         "save": ({"result": w.result, "out": OUT}, {"form": "inspect"}),
         "plot": ({"result": w.result}, {"kind": "claimed", "ax": subplots()[1]}),
         "list_models": ({}, {"like": "gpt"}),
-        "runs": ({}, {"folder": "results/sample"}),
+        "runs": ({}, {"folder": "results/sample", "all": ({"folder": "results/families/recognition"}, True)}),
         "table": ({"result": w.jury}, {"statistics": "auc", "jurors": ({"statistics": "auc"}, True)}),
         "compare": ({"result": w.result}, {"by": "condition", "other": ({"by": "sim/good"}, "sim/chance")}),
         "hearings": ({"result": w.jury}, {"limit": 2}),
