@@ -7,15 +7,17 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import yaml
 
 from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of, did_you_mean
 from selfeval.models import Model, models
-from selfeval.records import PREDICTION_FIELDS, condition_of, is_text
+from selfeval.records import PREDICTION_FIELDS, condition_of, is_text, mapped
 from selfeval.scoring import name_key, place
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
@@ -38,6 +40,7 @@ TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
 NAMED = NAMES[:-1]  # by one name
 ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")  # in the text of a list of one, as tables have it
+PART = 10_000  # rows of a file that are read at a time
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = scoring.CODES | {"yes": True, "no": False} | NULLS
@@ -69,7 +72,7 @@ def read_predictions(
         raise InputError(f"`authors` must be of the form {{'ChatGPT': 'GPT', 'Bard': None}}, got {authors!r:.80}.")
     unused, unseen, notes, frames = {*names}, {*authors}, [], []
     for file, rows, given in _sources(source):
-        found = pd.DataFrame(_share_values(file, rows, names))
+        found = _share_values(file, rows, names)
         unused -= {*found}
         frame = _with_our_names(file, found, names)
         frame = _by_other_headings(file, frame)
@@ -106,11 +109,12 @@ def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
     return names
 
 
-def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict], Mapping]]:
+def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame, Mapping]]:
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
     first = next(iter(source), None) if isinstance(source, Sequence) and not records.is_file(source) else None
     if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and len(first) > 1):  # not {path: {...}}
-        yield "The frame of predictions", records.rows_of(source), {}
+        rows = source if isinstance(source, pd.DataFrame) else records.rows_of(source)
+        yield "The frame of predictions", rows, {}
         return
     for file, given in _files(source).items():
         yield file, records.file_rows(file), given
@@ -135,25 +139,46 @@ def _files(source) -> dict[Path, Mapping]:
     return files
 
 
-def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Sequence[str]]) -> Iterator[dict]:
-    """Yield the rows of a file without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
+def _share_values(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping) -> pd.DataFrame:
+    """Return rows as a table without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
 
     A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
     memory.
     """
     known: dict = {}
-    for number, row in enumerate(rows, 1):
-        row = {sys.intern(str(name)): value for name, value in row.items() if name in names or name not in SENT}
-        for name, value in row.items():
-            if isinstance(value, str):
-                row[name] = sys.intern(str(value))  # a frame may hold numpy's
-            elif isinstance(value, list | dict):
-                if not PLAIN.isdisjoint(names.get(name, [name])):
-                    raise InputError(
-                        f"{records.place_of(path, number)}: `{name}` must be no list or object, got {value!r:.80}."
-                    )
-                row[name] = known.setdefault(repr(value), value)
-        yield row
+    columns: dict[str, list] = {}
+
+    def shared(value):
+        if isinstance(value, str):
+            return sys.intern(str(value))  # a frame may hold numpy's
+        return known.setdefault(repr(value), value) if isinstance(value, list | dict) else value
+
+    for begin, part in _parts(rows, {*SENT} - {*names}):
+        plain = [name for name in part if not PLAIN.isdisjoint(names.get(name, [name]))]
+        nested = [(at, name) for name in plain for at, value in enumerate(part[name]) if isinstance(value, list | dict)]
+        for at, name in sorted(nested, key=lambda each: each[0])[:1]:
+            place, value = records.place_of(path, begin + at + 1), part[name][at]
+            raise InputError(f"{place}: `{name}` must be no list or object, got {value!r:.80}.")
+        for name, values in part.items():
+            column = columns.setdefault(name, [])
+            column += [None] * (begin - len(column))
+            numbers = {*map(type, values)} <= {int, float, bool, type(None)}
+            column += values if numbers else records.mapped(values, shared)
+    longest = max(map(len, columns.values()), default=0)
+    return pd.DataFrame({name: column + [None] * (longest - len(column)) for name, column in columns.items()})
+
+
+def _parts(rows: Iterable[dict] | pd.DataFrame, left_out: set[str]) -> Iterator[tuple[int, dict[str, list]]]:
+    """Yield (number of rows before, {name: values}) of some rows at a time: most of a file repeats what is known."""
+    if isinstance(rows, pd.DataFrame):
+        kept = rows.loc[:, [name not in left_out for name in rows]]
+        yield 0, {str(name): records.with_nulls(column).tolist() for name, column in kept.items()}
+        return
+    begin, rows = 0, iter(rows)
+    while part := [*islice(rows, PART)]:
+        names = dict.fromkeys(name for row in part for name in row if name not in left_out)
+        yield begin, {str(name): [row.get(name) for row in part] for name in names}
+        begin += len(part)
 
 
 # fields ---------------------------------------------------------------------------------------------------------------
@@ -170,7 +195,8 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
         raise InputError(f"{path} gives `{name}` twice: by that name and in `columns`, or twice there; name one.")
     _replace_names(renamed, NAMED, lambda name: ONLY_NAME.sub(r"\2", name))
     for part in parts:
-        _add_to_condition(path, renamed, [value if condition_of(value) else {part: value} for value in frame[part]])
+        values = frame[part].tolist()
+        _add_to_condition(path, renamed, mapped(values, lambda said, part=part: condition_of(said) or {part: said}))
     if "returned_text" in renamed:
         replies = renamed.get("reply", renamed["returned_text"]).astype(object)
         renamed["reply"] = replies.fillna(renamed["returned_text"])
@@ -179,16 +205,16 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
 
 def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) -> None:
     """Add further parts to the condition of each record; one that a file has otherwise is an error."""
-    conditions = []
-    for known, more in zip(frame.get("condition", [None] * len(frame)), parts, strict=True):
-        known, more = condition_of(known), condition_of(more)
-        for name in known.keys() & more:
-            if str(known[name]).lower() != str(more[name]).lower():
+    known = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
+    pairs = {(id(one), id(more)): (condition_of(one), condition_of(more)) for one, more in zip(known, parts, strict=True)}
+    for one, more in pairs.values():
+        for name in one.keys() & more:
+            if str(one[name]).lower() != str(more[name]).lower():
                 raise InputError(
-                    f"{path} has {name} = {known[name]!r} in `condition`, and `predictions` says {more[name]!r}."
+                    f"{path} has {name} = {one[name]!r} in `condition`, and `predictions` says {more[name]!r}."
                 )
-        conditions.append({**known, **more})
-    frame["condition"] = conditions
+    conditions = {key: {**one, **more} for key, (one, more) in pairs.items()}
+    frame["condition"] = [conditions[id(one), id(more)] for one, more in zip(known, parts, strict=True)]
 
 
 def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
@@ -277,15 +303,16 @@ def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
     In yes/no tasks true, false, 1 and 0 are YES and NO, in pairs 1 and 2 the places; an object has to be the JSON of an
     answer or a block of text, a list of such.
     """
-    replies = frame["reply"].astype(object).where(frame["reply"].notna(), None).tolist()
-    for at, (value, task) in enumerate(zip(replies, frame["task_type"], strict=True)):
+    replies = records.with_nulls(frame["reply"]).tolist()
+    for at in [at for at, value in enumerate(replies) if not (value is None or isinstance(value, str))]:
+        value, task = replies[at], frame["task_type"][at]
         if task == "binary_self" and value in (True, False):
             replies[at] = "YES" if value else "NO"
         elif task in PAIRS and not isinstance(value, bool) and value in (1, 2):
             replies[at] = str(int(value))
         elif isinstance(value, dict) and scoring.is_answer(value):
             replies[at] = json.dumps(value, ensure_ascii=False)
-        elif not (value is None or isinstance(value, str) or _is_block(value)):
+        elif not _is_block(value):
             raise InputError(
                 f"{records.place_of(path, at + 1)}: `reply` is {value!r:.80}, and must be the words of a reply (in "
                 "yes/no tasks also true or false); give these, or the answer in `predicted_model` or `predicted_self`."
@@ -340,8 +367,9 @@ NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the las
 def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
     """Put one form of a value in the place of others; raise `InputError` for a wrong one: record, rule and remedy."""
     for name, read in READ.items():
-        if name in frame and any(isinstance(value, str) for value in frame[name]):
-            values = [read(value) if isinstance(value, str) else value for value in frame[name]]
+        values = frame[name].tolist() if name in frame else []
+        if any(issubclass(kind, str) for kind in {*map(type, values)}):
+            values = mapped(values, lambda value, read=read: read(value) if isinstance(value, str) else value)
             frame[name] = pd.Series(values, frame.index, object)
     there = frame.reindex(columns=["reply", *NULLABLE]).notna()
     for name, tasks, ok, rule in RULES:
@@ -400,7 +428,8 @@ def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | No
     frame["evaluator_model"] = frame["evaluator_model"].replace(same)
     _replace_names(frame, ("predicted_model", "candidates"), bearer)
     listed = models()
-    shown = frame["true_model"].map(lambda author: listed[author].display if author in listed else author)
+    displays = {author: listed[author].display if author in listed else author for author in frame["true_model"].unique()}
+    shown = frame["true_model"].map(displays)
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
     lettered = _letters_as_names(frame)
     told = [f"{Path(path).name}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
@@ -420,11 +449,12 @@ def _replace_names(frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str
     of = cache(of)
 
     def replaced(value):
+        if isinstance(value, list):
+            return [*map(replaced, value)]
         return of(value) if isinstance(value, str) else value  # what is missing stays
 
     for field in {*fields} & {*frame}:
-        lists = {id(value): [*map(replaced, value)] for value in frame[field] if isinstance(value, list)}
-        frame[field] = [lists[id(value)] if isinstance(value, list) else replaced(value) for value in frame[field]]
+        frame[field] = mapped(frame[field].tolist(), replaced)
 
 
 def _bearer(path: str | Path, frame: pd.DataFrame) -> Callable[[str], str]:
@@ -441,7 +471,7 @@ def _bearer(path: str | Path, frame: pd.DataFrame) -> Callable[[str], str]:
 
 
 def _writers(frame: pd.DataFrame) -> set[str]:
-    return {*frame["true_model"]} | ({*frame["other_model"].dropna()} if "other_model" in frame else set())
+    return {name for field in ("true_model", "other_model") if field in frame for name in frame[field].dropna().unique()}
 
 
 def _owners(frame: pd.DataFrame) -> dict[str, str | None]:
@@ -467,7 +497,8 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
     """
     found, writers, said = {}, _writers(frame), frame["predicted_model"]
     asked = frame.reindex(columns=["task_type", "true_model", "other_model", "position", "candidates"])
-    for at in said.index[said.map(scoring.letter, na_action="ignore").notna() & ~said.isin(writers)]:
+    letters = [name for name in said.dropna().unique() if name not in writers and scoring.letter(name)]
+    for at in said.index[said.isin(letters)]:
         task, true, other, position, shown = asked.loc[at]
         if task in PAIRS:
             shown = {1: [true, other], 2: [other, true]}.get(place(position))
@@ -496,10 +527,10 @@ def _check_names(frame: pd.DataFrame) -> list[str]:
     """Say which answers on record name nobody in the records; raise `InputError` for names that nobody knows."""
     asked = frame.reindex(columns=[*NAMES, "task_type"]).dropna(subset="predicted_model")
     pairs, named = asked["task_type"].isin(PAIRS), asked["predicted_model"]
-    shown = asked["candidates"].map(lambda names: names if isinstance(names, list) else ())
-    both = zip(named, asked["true_model"], shown, strict=True)
-    listed = pd.Series([{name, true} <= {*names} for name, true, names in both], asked.index, bool)
-    outside = named[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame)) & ~listed]
+    outside = asked[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame))]
+    both = zip(outside["predicted_model"], outside["true_model"], outside["candidates"], strict=True)
+    listed = [isinstance(names, list) and {name, true} <= {*names} for name, true, names in both]
+    outside = outside["predicted_model"][~np.array(listed, bool)]
     neither = named[pairs & named.ne(asked["true_model"]) & named.ne(asked["other_model"])]
     _refuse_unknown(frame, [*outside, *neither])
     told = {"nobody in the records count as somebody else": outside}
@@ -562,6 +593,6 @@ def _times(names: Iterable[str] | Mapping[str, int]) -> str:
 
 def file_labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: its labels in the file}."""
-    named = frame.reindex(columns=["true_model", "true_model_display"])
+    named = frame.reindex(columns=["true_model", "true_model_display"]).drop_duplicates()
     named = named[named["true_model_display"].map(is_text)]
     return named.groupby("true_model")["true_model_display"].agg(lambda found: [*found.unique()]).to_dict()

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -194,20 +194,33 @@ def are_files(source) -> bool:
 
 def rows_of(source: Rows) -> list[dict]:
     """Return rows: those of a DataFrame, in which what is missing is null, of dictionaries, or of a file."""
+    rows = file_rows(path_to_read(source)) if is_file(source) else source
+    rows = with_nulls(rows).to_dict("records") if isinstance(rows, pd.DataFrame) else list(rows)
     if isinstance(source, pd.DataFrame):
-        return source.astype(object).where(source.notna(), None).to_dict("records")
-    rows = list(file_rows(path_to_read(source)) if is_file(source) else source)
+        return rows
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InputError(f"Rows must be a DataFrame, dictionaries or a file, and one at least, got {source!r:.80}.")
     return [dict(row) for row in rows]
 
 
-def file_rows(path: Path) -> Iterable[dict]:
-    """Return the rows of a file that may be somebody else's: JSON lines, CSV, or, as pandas can, Excel or parquet."""
+def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of plain objects, in which what is missing is null."""
+    return frame.astype(object).where(frame.notna(), None)
+
+
+def mapped(values: Sequence, of: Callable) -> list:
+    """Return what a function makes of each value; it is called once for each text, and for what is one object."""
+    distinct = {value if type(value) is str else id(value): value for value in values}
+    made = {key: of(value) for key, value in distinct.items()}
+    return [made[value if type(value) is str else id(value)] for value in values]
+
+
+def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
+    """Return the rows of a file that may be somebody else's: JSON lines, or a table that pandas reads (CSV, Excel)."""
     if (read := TABLES.get(path.suffix.lower())) is None:
         return json_rows(path)
     try:
-        return rows_of(read(path))
+        return read(path)
     except (OSError, ValueError, ImportError) as error:
         why = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8.") from error

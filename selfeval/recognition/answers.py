@@ -263,7 +263,8 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
 def _claims_only(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the records without those about another author than the evaluator, and say how many these are."""
     put = frame["condition"] if "condition" in frame else pd.Series(None, frame.index)
-    other = put.map(lambda condition: bool(condition_of(condition).get("about"))).astype(bool)
+    about = records.mapped(put.tolist(), lambda condition: bool(condition_of(condition).get("about")))
+    other = pd.Series(about, put.index, bool)
     if not other.any():
         return frame
     said = f"{other.sum()} answers say whether another author wrote a text (`about`) and claim nothing"
@@ -280,7 +281,7 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     A status that says so, or a reply that begins with "ERROR", is an error; another one that we do not know is "ok".
     """
     frame = predictions.copy()
-    frame["reply"] = raw = frame["reply"].map(_reply_text).astype(object)
+    frame["reply"] = raw = pd.Series(records.mapped(frame["reply"].tolist(), _reply_text), frame.index, object)
     status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
     failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
     failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
@@ -310,27 +311,31 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     others = frozenset(frame.attrs.get("called", ())) - {*everyone}
     design = ["task_type", "evaluator_model", "true_model", "status", "position", "other_model"]
     fields = [*design, "condition", "predicted_model", "predicted_self", "reply", "candidates"]
-    values = frame.reindex(columns=fields).astype(object).where(lambda value: value.notna(), None)
-    conditions = {str(condition): condition for condition in values["condition"]}
-
-    @cache
-    def recorded(said: str, chosen: str | None, claimed: bool | None, *row) -> tuple:
-        return _answer_on_record(dict(zip(design, row, strict=True)) | {"condition": conditions[said]}, chosen, claimed)
+    values = {name: records.with_nulls(column).tolist() for name, column in frame.reindex(columns=fields).items()}
+    said = records.mapped(values["condition"], str)
+    conditions = dict(zip(said, values["condition"], strict=True))
+    values["condition"] = said
+    values["candidates"] = records.mapped(
+        values["candidates"], lambda listed: tuple(listed) if isinstance(listed, list | tuple) else everyone
+    )
 
     @cache
     def read(said: str, reply: str, shown: frozenset | tuple, *row) -> tuple:
         record = dict(zip(design, row, strict=True)) | {"condition": conditions[said], "reply": reply}
         return tuple(score(record | {"candidates": shown}, labels).values())
 
+    rows = [*zip(*values.values(), strict=True)]
+    at = {row: number for number, row in enumerate(dict.fromkeys(rows))}
     before, after = [], []
-    for *row, condition, chosen, claimed, reply, listed in values.itertuples(False, None):
-        said, shown = str(condition), tuple(listed) if isinstance(listed, list | tuple) else everyone
-        before.append(recorded(said, chosen, claimed, *row))
+    for *row, said, chosen, claimed, reply, shown in at:
+        record = dict(zip(design, row, strict=True)) | {"condition": conditions[said]}
+        before.append(_answer_on_record(record, chosen, claimed))
         places = shown is not everyone and "labels" not in said and scoring.letter(reply)
         among = shown if places or "anonymous" in said else frozenset(shown) | others
         after.append(read(said, reply, among, *row) if isinstance(reply, str) else before[-1])
-    columns = ["predicted_model", "predicted_self", "is_correct", "status"]
-    return tuple(pd.DataFrame(rows, frame.index, columns, dtype=object) for rows in (before, after))
+    columns, taken = ["predicted_model", "predicted_self", "is_correct", "status"], [*map(at.get, rows)]
+    both = (pd.DataFrame(answers, columns=columns, dtype=object) for answers in (before, after))
+    return tuple(answers.take(taken).set_axis(frame.index) for answers in both)
 
 
 def _answer_on_record(record: dict, chosen: str | None, claimed: bool | None) -> tuple:

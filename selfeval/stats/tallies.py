@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.records import names_author
+from selfeval.records import mapped, names_author
 
 NAMING, BINARY, PAIRWISE = ("exact_model", "lineup"), "binary_self", "pairwise_self"
 NONE, NOT_SELF = "none", "not_self"  # labels in confusion tables: no answer; the answer "not mine"
@@ -116,8 +116,8 @@ def condition_label(condition) -> str:
 
 def conditions(frame: pd.DataFrame) -> pd.Series:
     """Return the condition label of each row, as categories."""
-    labels = map(condition_label, frame["condition"]) if "condition" in frame else [""] * len(frame)
-    return pd.Series(pd.Categorical([*labels]), frame.index)
+    labels = mapped(frame["condition"].tolist(), condition_label) if "condition" in frame else [""] * len(frame)
+    return pd.Series(pd.Categorical(labels), frame.index)
 
 
 def varying_parts(conditions: Iterable[str]) -> dict[str, str]:
