@@ -71,7 +71,8 @@ def _meant(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+    rare = {"DATA", "visible"}  # what is offered is what is typed
+    return sorted([*{*__all__} - rare, *(name for name in globals() if name.startswith("__"))])
 
 
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
