@@ -260,10 +260,9 @@ def measure_recognition(
     what reading changed.
     """
     frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
-    models = [*frame["evaluator_model"].unique(), *frame["true_model"].unique()]
-    names = registry.display_names(models)
+    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(tables.reading(frame, changes, names))
-    families = registry.grouped({*models}, "family")
+    families = registry.grouped([*frame["evaluator_model"].unique(), *frame["true_model"].unique()], "family")
     counted = [*stats.tallies.tallies(frame)]
     table = stats.recognition_table(counted, n_resamples=n_resamples, level=level, seed=seed, families=families)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}

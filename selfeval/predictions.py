@@ -15,7 +15,7 @@ import yaml
 
 from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of, did_you_mean
-from selfeval.models import Model, models
+from selfeval.models import Model, display_names, models
 from selfeval.records import PREDICTION_FIELDS, condition_of, is_text, mapped
 from selfeval.scoring import name_key, place
 
@@ -105,8 +105,7 @@ def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
     first = next(iter(source), None) if isinstance(source, Sequence) and not records.is_file(source) else None
     if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and len(first) > 1):  # not {path: {...}}
-        rows = source if isinstance(source, pd.DataFrame) else records.rows_of(source)
-        yield "The frame of predictions", rows, {}
+        yield "The frame of predictions", records.rows_of(source) if first else source, {}
         return
     for file, given in _files(source).items():
         yield file, records.file_rows(file), given
@@ -142,26 +141,22 @@ def _share_values(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: 
             return known.setdefault(repr(value), value)
         return sys.intern(str(value)) if isinstance(value, str) else value  # a frame may hold numpy's
 
-    for part in records.frames(rows):
+    for part in [rows] if isinstance(rows, pd.DataFrame) else records.frames(rows):
         columns = {}
         for name, column in part.items():
             if name in SENT and name not in names:
                 continue
             values = records.with_nulls(column).tolist()
-            kinds = {*map(type, values)} - {type(None)}
+            kinds = {*map(type, values)}
             if any(issubclass(kind, list | dict) for kind in kinds) and not PLAIN.isdisjoint(names.get(name, [name])):
                 at, value = next((at, each) for at, each in enumerate(values, begin) if isinstance(each, list | dict))
-                raise InputError(
-                    f"{records.place_of(path, at)}: `{name}` must be no list or object, got {value!r:.80}."
-                )
-            if kinds == {str}:
-                values = [value and sys.intern(value) for value in values]
-            elif not kinds <= {int, float, bool}:
-                values = mapped(values, shared)
-            columns[str(name)] = pd.Series(values, dtype=object)
+                said = f"`{name}` must be no list or object, got {value!r:.80}."
+                raise InputError(f"{records.place_of(path, at)}: {said}")
+            numbers = kinds <= {int, float, bool, type(None)}
+            columns[str(name)] = pd.Series(values if numbers else mapped(values, shared), dtype=object)
         parts.append(pd.DataFrame(columns))
         begin += len(part)
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    frame = pd.concat(parts, ignore_index=True)
     return pd.DataFrame({name: column.infer_objects() for name, column in frame.items()})
 
 
@@ -382,9 +377,8 @@ def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | No
     same = {one: bearer(one) for one in sorted(asked) if bearer(one) != one and bearer(one) not in asked}
     frame["evaluator_model"] = frame["evaluator_model"].replace(same)
     _replace_names(frame, ("predicted_model", "candidates"), bearer)
-    listed = models()
-    shown = mapped(frame["true_model"].tolist(), lambda author: listed[author].display if author in listed else author)
-    shown = pd.Series(shown, frame.index)
+    writers = frame["true_model"].unique()
+    shown = frame["true_model"].map(dict(zip(writers, writers, strict=True)) | display_names(writers))
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
     lettered = _letters_as_names(frame)
     told = [f"{Path(path).name}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
@@ -451,9 +445,9 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
 
     A letter that is somebody's name stays one.
     """
-    found, writers, said = {}, _writers(frame), frame["predicted_model"]
+    found, said = {}, frame["predicted_model"]
     asked = frame.reindex(columns=["task_type", "true_model", "other_model", "position", "candidates"])
-    letters = [name for name in said.dropna().unique() if name not in writers and scoring.letter(name)]
+    letters = [*filter(scoring.letter, {*said.dropna()} - _writers(frame))]
     for at in said.index[said.isin(letters)]:
         task, true, other, position, shown = asked.loc[at]
         if task in PAIRS:

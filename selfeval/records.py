@@ -204,11 +204,8 @@ def mapped(values: Sequence, of: Callable) -> list:
     return [*map(made.get, keys)]
 
 
-def frames(rows: Iterable[dict] | pd.DataFrame) -> Iterator[pd.DataFrame]:
+def frames(rows: Iterable[dict]) -> Iterator[pd.DataFrame]:
     """Yield rows as frames of objects, PART rows at a time, so that a large file is never in memory as dictionaries."""
-    if isinstance(rows, pd.DataFrame):
-        yield rows
-        return
     rows = iter(rows)
     while part := [*itertools.islice(rows, PART)]:
         yield pd.DataFrame(part, dtype=object)

@@ -21,8 +21,7 @@ PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 YES = {"another": False, "good": None}  # question: what YES says of whether the text is the evaluator's own
 REREAD = ("auto", "yes", "no")
-FAILED = re.compile(r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b", re.I)
-ERROR = re.compile(r"\s*error\b", re.I)
+FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
 STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
 # "Response A", "(b)", [[A]], "A." or "B" on its own line, "Answer: a", "I wrote B", "A is mine"; an article is none
@@ -245,10 +244,10 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     same = (before == after) | ~(had | has)
     taken, final = had & ~same, frame["status"].isin(STATUSES[2:])
 
-    each = ["task_type", "evaluator_model"]
-    group = frame.groupby(each).ngroup()
+    group = [frame["task_type"], frame["evaluator_model"]]
+    cell = frame.groupby(group).ngroup()
     beside = had & readable & ~final
-    not_held, of = (np.bincount(group, rows)[group] for rows in (taken & beside, beside))
+    not_held, of = (np.bincount(cell, rows)[cell] for rows in (taken & beside, beside))
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
     old["status"] = frame["status"].where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
@@ -257,7 +256,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}
     kinds |= {"removed": had & ~has, "added": ~had & has, "changed": taken & has, "answers": keep}
-    changes = pd.DataFrame(kinds).astype(int).groupby([frame[name] for name in each]).sum().reset_index()
+    changes = pd.DataFrame(kinds).astype(int).groupby(group).sum().reset_index()
     changes["answers"] = np.where(changes["answers"] > 0, "as recorded", "as read")
     return frame, changes
 
@@ -285,8 +284,8 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     frame["reply"] = raw = pd.Series(mapped(frame["reply"].tolist(), _reply_text), frame.index, object)
     status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
     known = status.isin(STATUSES)
-    failed = np.array(mapped(raw.tolist(), lambda reply: bool(ERROR.match(reply or ""))), bool)
-    failed |= ~known & np.array(mapped(status.tolist(), lambda status: bool(FAILED.match(str(status)))), bool)
+    failed = pd.Series(mapped(raw.tolist(), lambda said: bool(re.match(r"(?i)\s*error\b", said or ""))), frame.index)
+    failed[~known] |= status[~known].astype(str).str.match(FAILED, case=False)
     return frame.assign(status=status.where(known, "ok").mask(failed, "error"))
 
 
@@ -313,13 +312,11 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     others = frozenset(frame.attrs.get("called", ())) - {*everyone}
     design = ["task_type", "evaluator_model", "true_model", "status", "position", "other_model"]
     fields = [*design, "condition", "predicted_model", "predicted_self", "reply", "candidates"]
-    nulls = [None] * len(frame)
-    values = {name: records.with_nulls(frame[name]).tolist() if name in frame else nulls for name in fields}
-    said = mapped(values["condition"], str)
-    conditions = dict(zip(said, values["condition"], strict=True))
-    values["condition"] = said
+    values = {name: records.with_nulls(column).tolist() for name, column in frame.reindex(columns=fields).items()}
+    put, values["condition"] = values["condition"], mapped(values["condition"], str)
+    conditions = dict(zip(values["condition"], put, strict=True))
     shown = mapped(values["candidates"], lambda shown: tuple(shown) if isinstance(shown, list | tuple) else everyone)
-    values["candidates"], listed = [*map(id, shown)], dict(zip(map(id, shown), shown, strict=True))
+    values["candidates"] = shown
 
     @cache
     def read(said: str, reply: str, shown: frozenset | tuple, *row) -> tuple:
@@ -329,8 +326,7 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows = [*zip(*values.values(), strict=True)]
     at = {row: number for number, row in enumerate(dict.fromkeys(rows))}
     before, after = [], []
-    for *row, said, chosen, claimed, reply, number in at:
-        shown = listed[number]
+    for *row, said, chosen, claimed, reply, shown in at:
         record = dict(zip(design, row, strict=True)) | {"condition": conditions[said]}
         before.append(_answer_on_record(record, chosen, claimed))
         places = shown is not everyone and "labels" not in said and scoring.letter(reply)
