@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import yaml
 
@@ -143,9 +142,7 @@ def _share_values(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: 
 
     for part in [rows] if isinstance(rows, pd.DataFrame) else records.frames(rows):
         columns = {}
-        for name, column in part.items():
-            if name in SENT and name not in names:
-                continue
+        for name, column in part.loc[:, [name in names or name not in SENT for name in part]].items():
             values = records.with_nulls(column).tolist()
             kinds = {*map(type, values)}
             if any(issubclass(kind, list | dict) for kind in kinds) and not PLAIN.isdisjoint(names.get(name, [name])):
@@ -174,8 +171,8 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
         raise InputError(f"{path} gives `{name}` twice: by that name and in `columns`, or twice there; name one.")
     _replace_names(renamed, NAMED, lambda name: ONLY_NAME.sub(r"\2", name))
     for part in parts:
-        values = frame[part].tolist()
-        _add_to_condition(path, renamed, mapped(values, lambda said, part=part: condition_of(said) or {part: said}))
+        put = mapped(frame[part].tolist(), lambda said, part=part: condition_of(said) or {part: said})
+        _add_to_condition(path, renamed, put)
     if "returned_text" in renamed:
         replies = renamed.get("reply", renamed["returned_text"]).astype(object)
         renamed["reply"] = replies.fillna(renamed["returned_text"])
@@ -479,8 +476,8 @@ def _check_names(frame: pd.DataFrame) -> list[str]:
     pairs, named = asked["task_type"].isin(PAIRS), asked["predicted_model"]
     outside = asked[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame))]
     both = zip(outside["predicted_model"], outside["true_model"], outside["candidates"], strict=True)
-    listed = [isinstance(names, list) and {name, true} <= {*names} for name, true, names in both]
-    outside = outside["predicted_model"][~np.array(listed, bool)]
+    unlisted = [not (isinstance(names, list) and {name, true} <= {*names}) for name, true, names in both]
+    outside = outside.loc[unlisted, "predicted_model"]
     neither = named[pairs & named.ne(asked["true_model"]) & named.ne(asked["other_model"])]
     _refuse_unknown(frame, [*outside, *neither])
     told = {"nobody in the records count as somebody else": outside}
