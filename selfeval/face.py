@@ -264,12 +264,13 @@ def measure_recognition(
     frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(tables.reading(frame, changes, names))
-    families = registry.grouped({*frame["evaluator_model"], *frame["true_model"]}, "family")
-    table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed, families=families)
+    families = registry.grouped([*frame["evaluator_model"].unique(), *frame["true_model"].unique()], "family")
+    counted = [*stats.tallies.tallies(frame)]
+    table = stats.recognition_table(counted, n_resamples=n_resamples, level=level, seed=seed, families=families)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
-    more["paired"] = stats.paired_models(frame, level=level)
-    more |= {"models_in_general": stats.models_in_general(frame, level=level), "changes": changes}
+    more["paired"] = stats.paired_models(counted, level=level)
+    more |= {"models_in_general": stats.models_in_general(counted, level=level), "changes": changes}
     return _estimates("recognition", table, more, frame, names, statistics)
 
 

@@ -7,16 +7,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import yaml
 
 from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of, did_you_mean
-from selfeval.models import Model, models
+from selfeval.models import Model, display_names, models
 from selfeval.records import PREDICTION_FIELDS, condition_of, is_text, mapped
 from selfeval.scoring import name_key, place
 
@@ -40,7 +38,6 @@ TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
 NAMED = NAMES[:-1]  # by one name
 ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")  # in the text of a list of one, as tables have it
-PART = 10_000  # rows of a file that are read at a time
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = scoring.CODES | {"yes": True, "no": False} | NULLS
@@ -93,7 +90,7 @@ def read_predictions(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
     notes += [f"`authors` names {name!r}, which is in no record." for name in sorted(unseen, key=str)]
-    frame.attrs["called"] = _names_by_hand(frame, authors)
+    frame.attrs["called"] = _names_by_hand(frame, authors) if authors else {}
     frame.attrs["notes"] = notes + _check_names(frame)
     return frame
 
@@ -113,8 +110,7 @@ def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
     first = next(iter(source), None) if isinstance(source, Sequence) and not records.is_file(source) else None
     if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and len(first) > 1):  # not {path: {...}}
-        rows = source if isinstance(source, pd.DataFrame) else records.rows_of(source)
-        yield "The frame of predictions", rows, {}
+        yield "The frame of predictions", records.rows_of(source) if first else source, {}
         return
     for file, given in _files(source).items():
         yield file, records.file_rows(file), given
@@ -145,40 +141,28 @@ def _share_values(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: 
     A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
     memory.
     """
-    known: dict = {}
-    columns: dict[str, list] = {}
+    known, parts, begin = {}, [], 1
 
     def shared(value):
-        if isinstance(value, str):
-            return sys.intern(str(value))  # a frame may hold numpy's
-        return known.setdefault(repr(value), value) if isinstance(value, list | dict) else value
+        if isinstance(value, list | dict):
+            return known.setdefault(repr(value), value)
+        return sys.intern(str(value)) if isinstance(value, str) else value  # a frame may hold numpy's
 
-    for begin, part in _parts(rows, {*SENT} - {*names}):
-        plain = [name for name in part if not PLAIN.isdisjoint(names.get(name, [name]))]
-        nested = [(at, name) for name in plain for at, value in enumerate(part[name]) if isinstance(value, list | dict)]
-        for at, name in sorted(nested, key=lambda each: each[0])[:1]:
-            place, value = records.place_of(path, begin + at + 1), part[name][at]
-            raise InputError(f"{place}: `{name}` must be no list or object, got {value!r:.80}.")
-        for name, values in part.items():
-            column = columns.setdefault(name, [])
-            column += [None] * (begin - len(column))
-            numbers = {*map(type, values)} <= {int, float, bool, type(None)}
-            column += values if numbers else records.mapped(values, shared)
-    longest = max(map(len, columns.values()), default=0)
-    return pd.DataFrame({name: column + [None] * (longest - len(column)) for name, column in columns.items()})
-
-
-def _parts(rows: Iterable[dict] | pd.DataFrame, left_out: set[str]) -> Iterator[tuple[int, dict[str, list]]]:
-    """Yield (number of rows before, {name: values}) of some rows at a time: most of a file repeats what is known."""
-    if isinstance(rows, pd.DataFrame):
-        kept = rows.loc[:, [name not in left_out for name in rows]]
-        yield 0, {str(name): records.with_nulls(column).tolist() for name, column in kept.items()}
-        return
-    begin, rows = 0, iter(rows)
-    while part := [*islice(rows, PART)]:
-        names = dict.fromkeys(name for row in part for name in row if name not in left_out)
-        yield begin, {str(name): [row.get(name) for row in part] for name in names}
+    for part in [rows] if isinstance(rows, pd.DataFrame) else records.frames(rows):
+        columns = {}
+        for name, column in part.loc[:, [name in names or name not in SENT for name in part]].items():
+            values = records.with_nulls(column).tolist()
+            kinds = {*map(type, values)}
+            if any(issubclass(kind, list | dict) for kind in kinds) and not PLAIN.isdisjoint(names.get(name, [name])):
+                at, value = next((at, each) for at, each in enumerate(values, begin) if isinstance(each, list | dict))
+                said = f"`{name}` must be no list or object, got {value!r:.80}."
+                raise InputError(f"{records.place_of(path, at)}: {said}")
+            numbers = kinds <= {int, float, bool, type(None)}
+            columns[str(name)] = pd.Series(values if numbers else mapped(values, shared), dtype=object)
+        parts.append(pd.DataFrame(columns))
         begin += len(part)
+    frame = pd.concat(parts, ignore_index=True)
+    return pd.DataFrame({name: column.infer_objects() for name, column in frame.items()})
 
 
 # fields ---------------------------------------------------------------------------------------------------------------
@@ -195,8 +179,8 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
         raise InputError(f"{path} gives `{name}` twice: by that name and in `columns`, or twice there; name one.")
     _replace_names(renamed, NAMED, lambda name: ONLY_NAME.sub(r"\2", name))
     for part in parts:
-        values = frame[part].tolist()
-        _add_to_condition(path, renamed, mapped(values, lambda said, part=part: condition_of(said) or {part: said}))
+        put = mapped(frame[part].tolist(), lambda said, part=part: condition_of(said) or {part: said})
+        _add_to_condition(path, renamed, put)
     if "returned_text" in renamed:
         replies = renamed.get("reply", renamed["returned_text"]).astype(object)
         renamed["reply"] = replies.fillna(renamed["returned_text"])
@@ -205,16 +189,17 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
 
 def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) -> None:
     """Add further parts to the condition of each record; one that a file has otherwise is an error."""
-    known = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
-    pairs = {(id(one), id(more)): (condition_of(one), condition_of(more)) for one, more in zip(known, parts, strict=True)}
-    for one, more in pairs.values():
-        for name in one.keys() & more:
-            if str(one[name]).lower() != str(more[name]).lower():
+    conditions = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
+    both = {(id(known), id(more)): (known, more) for known, more in zip(conditions, parts, strict=True)}
+    for key, pair in both.items():
+        known, more = map(condition_of, pair)
+        for name in known.keys() & more:
+            if str(known[name]).lower() != str(more[name]).lower():
                 raise InputError(
-                    f"{path} has {name} = {one[name]!r} in `condition`, and `predictions` says {more[name]!r}."
+                    f"{path} has {name} = {known[name]!r} in `condition`, and `predictions` says {more[name]!r}."
                 )
-    conditions = {key: {**one, **more} for key, (one, more) in pairs.items()}
-    frame["condition"] = [conditions[id(one), id(more)] for one, more in zip(known, parts, strict=True)]
+        both[key] = {**known, **more}
+    frame["condition"] = [both[key] for key in zip(map(id, conditions), map(id, parts), strict=True)]
 
 
 def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
@@ -423,13 +408,12 @@ def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | No
         bearer = _bearer(path, frame)
         said = {name_key(name): bearer(who or name) for name, who in authors.items()}
         _replace_names(frame, NAMES, lambda name: said.get(name_key(name), name))
-    bearer, asked = _bearer(path, frame), {*frame["evaluator_model"]}
+    bearer, asked = _bearer(path, frame), {*frame["evaluator_model"].tolist()}
     same = {one: bearer(one) for one in sorted(asked) if bearer(one) != one and bearer(one) not in asked}
     frame["evaluator_model"] = frame["evaluator_model"].replace(same)
     _replace_names(frame, ("predicted_model", "candidates"), bearer)
-    listed = models()
-    displays = {author: listed[author].display if author in listed else author for author in frame["true_model"].unique()}
-    shown = frame["true_model"].map(displays)
+    writers = frame["true_model"].unique()
+    shown = frame["true_model"].map(dict(zip(writers, writers, strict=True)) | display_names(writers))
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
     lettered = _letters_as_names(frame)
     told = [f"{Path(path).name}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
@@ -471,7 +455,8 @@ def _bearer(path: str | Path, frame: pd.DataFrame) -> Callable[[str], str]:
 
 
 def _writers(frame: pd.DataFrame) -> set[str]:
-    return {name for field in ("true_model", "other_model") if field in frame for name in frame[field].dropna().unique()}
+    named = frame.reindex(columns=["true_model", "other_model"])
+    return {*named["true_model"].tolist(), *named["other_model"].dropna().tolist()}
 
 
 def _owners(frame: pd.DataFrame) -> dict[str, str | None]:
@@ -495,9 +480,9 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
 
     A letter that is somebody's name stays one.
     """
-    found, writers, said = {}, _writers(frame), frame["predicted_model"]
+    found, said = {}, frame["predicted_model"]
     asked = frame.reindex(columns=["task_type", "true_model", "other_model", "position", "candidates"])
-    letters = [name for name in said.dropna().unique() if name not in writers and scoring.letter(name)]
+    letters = [*filter(scoring.letter, {*said.dropna()} - _writers(frame))]
     for at in said.index[said.isin(letters)]:
         task, true, other, position, shown = asked.loc[at]
         if task in PAIRS:
@@ -510,7 +495,7 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
 
 def _names_by_hand(frame: pd.DataFrame, authors: Mapping[str, str | None]) -> dict[str, list[str]]:
     """Return {id: further names} of what is said by hand, {name: []} of somebody else; raise for one who is nowhere."""
-    bearers, called = {*_writers(frame), *frame["evaluator_model"]}, {}
+    bearers, called = {*_writers(frame), *frame["evaluator_model"].tolist()}, {}
     bearer = _bearer("`authors`", frame)
     for name, who in authors.items():
         found = bearer(str(who or name))
@@ -529,8 +514,8 @@ def _check_names(frame: pd.DataFrame) -> list[str]:
     pairs, named = asked["task_type"].isin(PAIRS), asked["predicted_model"]
     outside = asked[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame))]
     both = zip(outside["predicted_model"], outside["true_model"], outside["candidates"], strict=True)
-    listed = [isinstance(names, list) and {name, true} <= {*names} for name, true, names in both]
-    outside = outside["predicted_model"][~np.array(listed, bool)]
+    unlisted = [not (isinstance(names, list) and {name, true} <= {*names}) for name, true, names in both]
+    outside = outside.loc[unlisted, "predicted_model"]
     neither = named[pairs & named.ne(asked["true_model"]) & named.ne(asked["other_model"])]
     _refuse_unknown(frame, [*outside, *neither])
     told = {"nobody in the records count as somebody else": outside}
@@ -580,7 +565,7 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     _refuse_unknown(frame, unheard[unheard.groupby(unheard).transform("size") >= REPEATED])
     alone = alone[alone.map(lambda name: len(name) > 1 and name[0].isupper()) | ~known[alone.index]]
     named = replies.drop(alone.index).map(cache(scoring.credited_name)).dropna()
-    heard = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))}
+    heard = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))} if len(named) else ()
     names = [*alone, *(name for name in named if name_key(name) not in heard)]
     return [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"] if names else []
 

@@ -28,6 +28,7 @@ PREDICTION_FIELDS = (
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
+PART = 10_000  # rows of a file that are read at a time
 LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
@@ -194,10 +195,10 @@ def are_files(source) -> bool:
 
 def rows_of(source: Rows) -> list[dict]:
     """Return rows: those of a DataFrame, in which what is missing is null, of dictionaries, or of a file."""
-    rows = file_rows(path_to_read(source)) if is_file(source) else source
-    rows = with_nulls(rows).to_dict("records") if isinstance(rows, pd.DataFrame) else list(rows)
     if isinstance(source, pd.DataFrame):
-        return rows
+        return with_nulls(source).to_dict("records")
+    rows = file_rows(path_to_read(source)) if is_file(source) else source
+    rows = rows_of(rows) if isinstance(rows, pd.DataFrame) else [*rows]
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InputError(f"Rows must be a DataFrame, dictionaries or a file, and one at least, got {source!r:.80}.")
     return [dict(row) for row in rows]
@@ -209,10 +210,17 @@ def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def mapped(values: Sequence, of: Callable) -> list:
-    """Return what a function makes of each value; it is called once for each text, and for what is one object."""
-    distinct = {value if type(value) is str else id(value): value for value in values}
-    made = {key: of(value) for key, value in distinct.items()}
-    return [made[value if type(value) is str else id(value)] for value in values]
+    """Return what a function makes of each value; it is called once for equal texts, and for what is one object."""
+    keys = values if {*map(type, values)} <= {str, float, type(None)} else [*map(id, values)]  # 1 is no True
+    made = {key: of(value) for key, value in dict(zip(keys, values, strict=True)).items()}
+    return [*map(made.get, keys)]
+
+
+def frames(rows: Iterable[dict]) -> Iterator[pd.DataFrame]:
+    """Yield rows as frames of objects, PART rows at a time, so that a large file is never in memory as dictionaries."""
+    rows = iter(rows)
+    while part := [*itertools.islice(rows, PART)]:
+        yield pd.DataFrame(part, dtype=object)
 
 
 def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:

@@ -15,7 +15,7 @@ from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.predictions import file_labels, unread
-from selfeval.records import condition_of
+from selfeval.records import condition_of, mapped
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
@@ -245,8 +245,9 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     taken, final = had & ~same, frame["status"].isin(STATUSES[2:])
 
     group = [frame["task_type"], frame["evaluator_model"]]
+    cell = frame.groupby(group).ngroup()
     beside = had & readable & ~final
-    not_held, of = (rows.groupby(group).transform("sum") for rows in (taken & beside, beside))
+    not_held, of = (np.bincount(cell, rows)[cell] for rows in (taken & beside, beside))
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
     old["status"] = frame["status"].where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
@@ -262,9 +263,8 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
 
 def _claims_only(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the records without those about another author than the evaluator, and say how many these are."""
-    put = frame["condition"] if "condition" in frame else pd.Series(None, frame.index)
-    about = records.mapped(put.tolist(), lambda condition: bool(condition_of(condition).get("about")))
-    other = pd.Series(about, put.index, bool)
+    put = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
+    other = pd.Series(mapped(put, lambda said: bool(condition_of(said).get("about"))), frame.index, bool)
     if not other.any():
         return frame
     said = f"{other.sum()} answers say whether another author wrote a text (`about`) and claim nothing"
@@ -281,11 +281,12 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     A status that says so, or a reply that begins with "ERROR", is an error; another one that we do not know is "ok".
     """
     frame = predictions.copy()
-    frame["reply"] = raw = pd.Series(records.mapped(frame["reply"].tolist(), _reply_text), frame.index, object)
+    frame["reply"] = raw = pd.Series(mapped(frame["reply"].tolist(), _reply_text), frame.index, object)
     status = frame["status"] if "status" in frame else pd.Series("ok", frame.index)
-    failed = raw.astype(str).str.match(r"\s*error\b", case=False) & raw.notna()
-    failed |= ~status.isin(STATUSES) & status.astype(str).str.match(FAILED, case=False)
-    return frame.assign(status=status.where(status.isin(STATUSES), "ok").mask(failed, "error"))
+    known = status.isin(STATUSES)
+    failed = pd.Series(mapped(raw.tolist(), lambda said: bool(re.match(r"(?i)\s*error\b", said or ""))), frame.index)
+    failed[~known] |= status[~known].astype(str).str.match(FAILED, case=False)
+    return frame.assign(status=status.where(known, "ok").mask(failed, "error"))
 
 
 def _reply_text(value) -> str | None:
@@ -312,12 +313,10 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     design = ["task_type", "evaluator_model", "true_model", "status", "position", "other_model"]
     fields = [*design, "condition", "predicted_model", "predicted_self", "reply", "candidates"]
     values = {name: records.with_nulls(column).tolist() for name, column in frame.reindex(columns=fields).items()}
-    said = records.mapped(values["condition"], str)
-    conditions = dict(zip(said, values["condition"], strict=True))
-    values["condition"] = said
-    values["candidates"] = records.mapped(
-        values["candidates"], lambda listed: tuple(listed) if isinstance(listed, list | tuple) else everyone
-    )
+    put, values["condition"] = values["condition"], mapped(values["condition"], str)
+    conditions = dict(zip(values["condition"], put, strict=True))
+    shown = mapped(values["candidates"], lambda shown: tuple(shown) if isinstance(shown, list | tuple) else everyone)
+    values["candidates"] = shown
 
     @cache
     def read(said: str, reply: str, shown: frozenset | tuple, *row) -> tuple:

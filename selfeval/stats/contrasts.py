@@ -14,7 +14,7 @@ but for the own likelihood, J. The gap is the AUC of the own likelihood minus an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import combinations
 
@@ -111,7 +111,7 @@ def common_rows(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.Da
     return sides
 
 
-def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float = 0.95) -> pd.DataFrame:
     """Compare every two evaluators' discrimination in a task and condition, paired by prompt: first minus second.
 
     Returns `stats.COLUMNS`: `evaluator` is "first - second", p inverts the interval (MOVER with the correlation over
@@ -130,7 +130,7 @@ def paired_models(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataF
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
-def models_in_general(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def models_in_general(predictions: pd.DataFrame | Iterable[Tally], *, level: float = 0.95) -> pd.DataFrame:
     """Estimate the mean over evaluators, for these models and for models like them.
 
     Models are fixed by default: method `clustered_t` then speaks of these evaluators on prompts like these. Method

@@ -25,7 +25,7 @@ first, and rows of judges that wrote neither text are never pooled with those of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -46,7 +46,7 @@ POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # o
 
 
 def recognition_table(
-    predictions: pd.DataFrame,
+    predictions: pd.DataFrame | Iterable[Tally],
     *,
     n_resamples: int = 10_000,
     level: float = 0.95,
@@ -55,9 +55,9 @@ def recognition_table(
 ) -> pd.DataFrame:
     """Compute all statistics of recognition with intervals and tests, one row per statistic and method.
 
-    predictions: prediction records; needs `evaluator_model`, `true_model`, `task_type`, `text_id`, and
-    `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`), `condition`,
-    `score`, `position`, `other_model`, `other_text_id` and `repeat` where present. Each (task,
+    predictions: prediction records, or their tallies; needs `evaluator_model`, `true_model`, `task_type`, `text_id`,
+    and `predicted_model` (naming tasks) or `predicted_self` (others); uses `prompt_id` (else `prompt_used`),
+    `condition`, `score`, `position`, `other_model`, `other_text_id` and `repeat` where present. Each (task,
     condition) is analysed by itself; its authors are the candidates. In pairs, evaluators that wrote neither text are
     neutral judges: what they left unanswered is `neutral_no_answer_rate`, and `own_minus_neutral` compares own choices
     with theirs on the same pairs. Where the condition has no `question`, they were asked which text `true_model` wrote:

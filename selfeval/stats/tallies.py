@@ -216,12 +216,15 @@ def _check_unique(frame: pd.DataFrame) -> None:
 # Tallies
 
 
-def tallies(predictions: pd.DataFrame) -> Iterator[Tally]:
-    """Yield one Tally for each (task, condition) of the prediction records, in sorted order.
+def tallies(predictions: pd.DataFrame | Iterable[Tally]) -> Iterator[Tally]:
+    """Yield one Tally for each (task, condition) of the prediction records, in sorted order; tallies stay as they are.
 
     Of pairs it is that of the evaluators' own, then that of neutral judges, where there are any. Values are those that
     `read_predictions` has checked; here, that nothing is in the table twice.
     """
+    if not isinstance(predictions, pd.DataFrame):
+        yield from predictions
+        return
     frame = predictions.reset_index(drop=True).assign(condition=conditions(predictions).array)
     _check_unique(frame)
     prompt, note = prompts(frame)
