@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
-from selfeval.asking import dryrun, local, simulated
+from selfeval.asking import dryrun, local
 from selfeval.asking.endpoint import Call, Endpoint, Failure
-from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
+from selfeval.asking.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import BudgetError, InputError, StoreError, check_whole, did_you_mean
 from selfeval.models import Model
@@ -160,7 +160,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         """
         if is_computed(request.model) and not (request.model.call and dryrun.folder()):
             self.tally.simulated += 1
-            response = await ask_callable(request.model.call or partial(simulated.answer, request), *request.full())
+            response = await compute(request)
             self.tally.failed += response.status == "error"
             return response
         if dryrun.folder():

@@ -17,8 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from selfeval import models
-from selfeval.asking.request import Request, Response, estimate, is_computed
-from selfeval.asking.simulated import WORDS
+from selfeval.asking.request import WORDS, Request, Response, estimate, is_computed
 from selfeval.models import Model
 from selfeval.paths import ROOT
 
