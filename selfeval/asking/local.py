@@ -81,7 +81,7 @@ def list_models(like: str = ""):
         free = model.provider.embedded or model.provider.name == "sim"
         price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
         row = {"model": model.id, "name": model.display, "provider": model.provider.name}
-        rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
+        rows.append(row | {f"usd_{side}": price[side] for side in ("input", "output")} | {"needs": _needs(model)})
     if not rows:
         raise InputError(f"No model of the registry is like {like!r}; `selfeval.list_models()` lists all.")
     return pd.DataFrame(rows).sort_values("needs", key=lambda needs: needs != "", kind="stable", ignore_index=True)
