@@ -90,8 +90,7 @@ def _batch(_context, _option, given: bool) -> None:
         os.environ["SELFEVAL_BATCH"] = "1"  # for notebooks too
 
 
-HELP = "Ask in batches, at half the price and within a day."
-BATCH = click.option("--batch", is_flag=True, expose_value=False, callback=_batch, help=HELP)
+BATCH = click.option("--batch", is_flag=True, expose_value=False, callback=_batch, help="Half the price, in a day.")
 ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 

@@ -306,6 +306,7 @@ class FakeServer:
             self.batches.append({"id": f"batch-{len(self.batches)}", "status": "validating", **body, **more})
         if fault in ("lost", "unmade"):
             request.transport.close()
+            return web.Response()
         return web.json_response({k: v for k, v in self.batches[-1].items() if k != "lines"}, status=202)
 
     def _look(self, batch):

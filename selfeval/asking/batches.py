@@ -7,47 +7,37 @@ name for it if the provider lists that; else it is reported, and only `selfeval 
 
 import asyncio
 import contextlib
+import itertools
 import json
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
-from weakref import WeakValueDictionary
 
-from selfeval.asking.endpoint import Again, Call, Endpoint, Failure, adapted_parameters, as_dict, classify, read_reply
+from selfeval.asking.endpoint import Again, Call, Endpoint, Failure, adapted_parameters, as_dict, is_refused, read_reply
 from selfeval.asking.request import Response, canonical, request_key
 from selfeval.asking.store import BATCH, Ceiling, has_ended, own_name
-from selfeval.errors import InputError, is_amount
+from selfeval.errors import is_amount
 from selfeval.models import Model
 
-MOST = {"inline": 5_000, "files": 50_000}  # requests of a batch, by its provider's `batch`
-LARGEST = 190_000_000  # bytes of a batch: providers take 200 MB
+MOST = {"inline": 5_000, "files": 20_000}  # requests of a batch, by its provider's `batch`; 200 MB are the most, too
 POLL = 20.0  # seconds between two looks at what is on its way
 PASSES = 100  # of the event loop without a new question: nobody has one before replies come
 URL = "/v1/chat/completions"
-PATIENT = ("transient", "throttled", "unsent")  # failures of a look, after which there is another
-
-
-def require(model: Model) -> None:
-    """Raise `InputError` where a model's provider takes no batches; those that are computed here need none."""
-    provider = model.provider
-    if not (model.call or provider.batch or provider.embedded or provider.name == "sim"):
-        has = f"the provider `{provider.name}` of {model.id!r} has no `batch` in data/models.yaml"
-        raise InputError(f"`batch` cannot be used, since {has}; leave out `batch`, or this model.")
 
 
 class Batches(Endpoint):
     """One provider in one event loop that is asked in batches of one model and one form of reply.
 
-    Where the client does not ask in batches, only the replies of those on their way are waited for.
+    Where the client does not ask in batches, only those that are on their way are waited for.
     """
 
     def __init__(self, *how):
         super().__init__(*how)
-        self._calls: WeakValueDictionary[str, Call] = WeakValueDictionary()  # by key, as long as they are made
+        self._asked: set[str] = set()  # keys that a call has in a batch
         self._waiting: dict[tuple, list[Call]] = defaultdict(list)
         self._running: dict[str, asyncio.Task] = {}  # by our name of a batch: what `_follow` returns
-        self._quiet, self._sharing, self._claiming = 0, None, asyncio.Lock()
+        self._quiet, self._sharing = 0, None
+        self._claiming = asyncio.Semaphore(1 if self.batch else 10_000)
 
     def place(self, model: Model):
         """Hold a place in flight; in batches there is one for every call."""
@@ -61,32 +51,35 @@ class Batches(Endpoint):
 
     async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> dict | None:
         """Wait until this call is ours to send or a batch has it (None), or its reply is stored (the reply)."""
-        while self.batch and call.key in self._calls:  # noqa: ASYNC110  its twin, whose reply may come tomorrow
+        while self.batch and call.key in self._asked:  # noqa: ASYNC110  by its twin, whose reply may come tomorrow
             await asyncio.sleep(POLL)
-        self._calls[call.key] = call
+        self._asked.add(call.key)
         if ceiling and self.batch and call.model.price is None:
             ceiling.learn(call.model, None)  # nobody knows what a whole batch would cost
-        async with self._claiming if self.batch else contextlib.nullcontext():  # one asks whether there is room
+        async with self._claiming:  # one at a time asks whether there is room
             found = await self.store.claim(call.key, ceiling, amount / (1 + self.batch))
-        if isinstance(found, str):
+        if isinstance(found, dict):
+            self._asked.discard(call.key)
+            return found
+        if found:
             call.batch = self._running.get(found) or asyncio.create_task(self._follow(found))
             self._running[found] = call.batch
-        elif found is None and self.batch:
+        elif self.batch:
             self._waiting[call.model.id, canonical(call.given.get("response_format"))].append(call)
             self._quiet, self._sharing = 0, self._sharing or asyncio.create_task(self._share())
-        return found if isinstance(found, dict) else None
+        return None
 
     async def ask(self, call: Call) -> Response:
         """Return the reply that a call's batch brought; `Again` says that it is to be claimed and sent once more."""
         import httpx2
 
-        if not call.batch and not self.batch:
-            return await super().ask(call)
-        if not call.batch:
-            await asyncio.wait([sharing := self._sharing])
-            sharing.result()
-        await asyncio.wait([call.batch])
-        lines, why, refused = call.batch.result()
+        try:
+            if not (call.batch or self.batch):
+                return await super().ask(call)
+            await asyncio.shield(call.batch or self._sharing)
+            lines, why, refused = await asyncio.shield(call.batch)
+        finally:
+            self._asked.discard(call.key)
         sent, adapted = adapted_parameters(refused, call.parameters, call.given)
         line = lines.get(request_key(call.key), {})
         try:
@@ -109,80 +102,77 @@ class Batches(Endpoint):
             await asyncio.sleep(0)
         waiting, self._waiting, self._sharing = self._waiting, defaultdict(list), None
         for calls in waiting.values():
-            refused = dict(self.known[calls[0].model.id].refused)
-            sent = [adapted_parameters(refused, call.parameters, call.given)[0] for call in calls]
-            bodies = [call.body(parameters) for call, parameters in zip(calls, sent, strict=True)]
-            most = min(MOST[self.provider.batch], LARGEST // max(len(json.dumps(body)) + 200 for body in bodies))
-            for i in range(0, len(calls), most):
-                self._begin(calls[i : i + most], bodies[i : i + most], refused)
+            for i in range(0, len(calls), most := MOST[self.provider.batch]):
+                self._begin(calls[i : i + most])
 
-    def _begin(self, calls: list[Call], bodies: list[dict], refused: dict) -> None:
+    def _begin(self, calls: list[Call]) -> None:
         """Make one batch of calls: commit what is about to be sent, then send it."""
-        batch, model, now = uuid.uuid4().hex[:16], calls[0].model, time.time()
-        row = (batch, None, self.provider.name, model.id, "sending", own_name(), now, json.dumps(refused))
+        batch, model, lines = uuid.uuid4().hex[:16], calls[0].model, []
+        refused = self.known[model.id].refused
+        for call in calls:
+            sent, _ = adapted_parameters(refused, call.parameters, call.given)
+            lines.append({"custom_id": request_key(call.key), "body": call.body(sent)})
+        row = (batch, None, self.provider.name, model.id, "sending", own_name(), time.time(), json.dumps(refused))
         with self.store.change() as store:
             store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-            owners = [(BATCH + batch, call.key) for call in calls]
-            store.executemany("UPDATE claims SET owner = ? WHERE key = ?", owners)
-        lines = [{"custom_id": request_key(call.key), "body": body} for call, body in zip(calls, bodies, strict=True)]
+            store.executemany("UPDATE claims SET owner = ? WHERE key = ?", [(BATCH + batch, c.key) for c in calls])
         self._running[batch] = asyncio.create_task(self._send(batch, model.api_name, lines))
         for call in calls:
             call.batch = self._running[batch]
 
     async def _send(self, batch: str, model: str, lines: list[dict]) -> tuple[dict, str, dict]:
         """Send a batch, and return what `_follow` does."""
+        import openai
+
         sdk, body = await self._sdk(), {"endpoint": URL, "model": model, "requests": lines}  # in this order
         try:
-            with _in_words():
-                if self.provider.batch == "files":
-                    whole = "\n".join(json.dumps(line | {"method": "POST", "url": URL}) for line in lines).encode()
-                    file = await sdk.files.create(file=("batch.jsonl", whole), purpose="batch")
-                    body = {"input_file_id": file.id, "endpoint": URL, "completion_window": "24h"}
-                    body["metadata"] = {"selfeval": batch}
-                there = (await sdk.post("/batches", body=body, cast_to=dict[str, object]))["id"]
-            self._note(batch, there, "sent")
-        except Failure as failure:
-            if failure.outcome != "transient":  # it did not arrive
+            if self.provider.batch == "files":
+                whole = "\n".join(json.dumps(line | {"method": "POST", "url": URL}) for line in lines)
+                file = await sdk.files.create(file=("batch.jsonl", whole.encode()), purpose="batch")
+                body = {"input_file_id": file.id, "endpoint": URL, "completion_window": "24h"}
+                body["metadata"] = {"selfeval": batch}
+            there = as_dict(await sdk.post("/batches", body=body, cast_to=dict[str, object])).get("id")
+        except openai.APIError as error:
+            there, status = None, getattr(error, "status_code", 0)
+            if 400 <= status < 500 or is_refused(error):  # it was not taken
                 self.store.forget_batch(batch)
-                if failure.outcome != "throttled":
-                    raise
-                await asyncio.sleep(failure.wait or POLL)
-        return await self._follow(batch, lost=True)
+                if status != 429:
+                    raise Failure("rejected", str(error)) from error
+                await asyncio.sleep(POLL)
+        with self.store.change() as store:  # nobody is sending it now
+            store.execute("UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch))
+        return await self._follow(batch)
 
-    async def _follow(self, batch: str, lost: bool = False) -> tuple[dict, str, dict]:
+    async def _follow(self, batch: str) -> tuple[dict, str, dict]:
         """Return the lines of a batch by request, why others have none, and the parameters that were refused before.
 
-        Waits until the batch has ended, however long that takes. lost: whether nobody is sending it now.
+        Waits until the batch has ended, however long that takes.
         """
-        looks = 0
-        while True:
+        import openai
+
+        for looks in itertools.count():
             with self.store.read() as store:
                 query = "SELECT there, state, owner, since, refused FROM batches WHERE id = ?"
                 there, state, owner, since, refused = store.execute(query, (batch,)).fetchone()
+            lost = has_ended(owner, since) or time.time() > since + self.provider.deadline
             if state == "forgotten":
                 raise Again("again", f"the batch {batch} was not sent")
             try:
-                with _in_words():
-                    if not there and (lost or has_ended(owner, since) or time.time() > since + self.provider.deadline):
-                        there, looks = await self._look_up(batch, since), looks + 1
-                        if not there and looks > 1:
-                            self.store.forget_batch(batch)
-                    if there and (ended := await self._look(there)):
-                        self._note(batch, there, ended[2])
-                        return *ended[:2], json.loads(refused)
-            except Failure as failure:
-                if failure.outcome not in PATIENT:
-                    raise Failure("open", failure.detail) from None
+                if lost and not there and not (there := await self._look_up(batch, since)) and looks:
+                    self.store.forget_batch(batch)
+                if there and (ended := await self._look(there)):
+                    return *ended, json.loads(refused)
+            except openai.APIError as error:
+                if getattr(error, "status_code", 0) in (401, 403, 404):
+                    raise Failure("open", str(error)) from error
             await asyncio.sleep(POLL)
 
     async def _look_up(self, batch: str, since: float) -> str | None:
         """Return the provider's name for a batch that may have been sent; None where it lists none of ours."""
         if self.provider.batch == "inline":
-            raise Failure(
-                "open",
-                f"whether `{self.provider.name}` took the batch {batch} is unknown, since its answer was lost; look "
-                f"for it there, then `selfeval store forget-batch {batch}` frees its requests to be sent again",
-            )
+            lost = f"whether `{self.provider.name}` took the batch {batch} is unknown, since its answer was lost"
+            free = f"`selfeval store forget-batch {batch}` frees its requests to be sent again"
+            raise Failure("open", f"{lost}; look for it there, then {free}")
         async for each in (await self._sdk()).batches.list(limit=100):  # the newest first
             if (each.metadata or {}).get("selfeval") == batch:
                 return each.id
@@ -190,10 +180,10 @@ class Batches(Endpoint):
                 break
         return None
 
-    async def _look(self, there: str) -> tuple[dict, str, str] | None:
-        """Return the lines of a batch, why others have none, and how it ended; None where it has not."""
+    async def _look(self, there: str) -> tuple[dict, str] | None:
+        """Return the lines of a batch and why others have none; None where it has not ended."""
         sdk = await self._sdk()
-        found = await sdk.get(f"/batches/{there}", cast_to=dict[str, object])
+        found = as_dict(await sdk.get(f"/batches/{there}", cast_to=dict[str, object]))
         if (state := found.get("status")) not in ("completed", "failed", "expired", "cancelled"):
             return None
         lines = found.get("results") or []
@@ -203,34 +193,13 @@ class Batches(Endpoint):
         _share_cost(lines, as_dict(found.get("usage")).get("cost"))
         errors = as_dict(found.get("errors")).get("data") or [found.get("error")]
         why = f"the batch {there} ended as {state}: {as_dict(errors[0]).get('message') or 'no reply to this request'}"
-        return {line["custom_id"]: line for line in lines}, why, state
-
-    def _note(self, batch: str, there: str, state: str) -> None:
-        with self.store.change() as store:
-            store.execute("UPDATE batches SET there = ?, state = ? WHERE id = ?", (there, state, batch))
+        return {line["custom_id"]: line for line in lines}, why
 
     async def _sdk(self):
         import openai
 
         how = {"base_url": self.provider.url, "timeout": self.provider.deadline, "max_retries": 0}
         return openai.AsyncOpenAI(api_key=self.provider.key or "none", http_client=await self._connect(), **how)
-
-
-@contextlib.contextmanager
-def _in_words() -> Iterator[None]:
-    """Make a `Failure` of what the SDK raises; `unsent` where nothing can have arrived."""
-    import httpx2
-    import openai
-
-    try:
-        yield
-    except openai.APIStatusError as error:
-        said = error.body if isinstance(error.body, dict) else {"message": error.message}
-        raise classify(error.status_code, said, error.response.headers) from error
-    except (openai.OpenAIError, ValueError, KeyError, TypeError) as error:
-        unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
-        detail = f"connection failed: {error.__cause__ or error}"
-        raise Failure("unsent" if unsent else "transient", detail) from error
 
 
 def _share_cost(lines: list[dict], cost) -> None:

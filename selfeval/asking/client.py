@@ -16,7 +16,8 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
-from selfeval.asking import batches, dryrun, local
+from selfeval.asking import dryrun, local
+from selfeval.asking.batches import Batches
 from selfeval.asking.endpoint import Again, Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
@@ -121,9 +122,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         responses = [self._find_stored(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
-            local.require(model)
-            if self.batch:
-                batches.require(model)
+            local.require(model, self.batch)
         by_provider = defaultdict(list)
         for i in missing:
             by_provider[requests[i].model.provider.name].append(i)
@@ -181,7 +180,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
         provider = request.model.provider
         if provider.name not in self._endpoints:
-            kind = batches.Batches if provider.batch else Endpoint
+            kind = Batches if provider.batch else Endpoint
             self._endpoints[provider.name] = kind(provider, self.concurrency, self.store, self.batch)
         endpoint = self._endpoints[provider.name]
         try:

@@ -579,7 +579,7 @@ class Endpoint:
         except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
-            if self.provider.on_loopback and _is_refused(error):
+            if self.provider.on_loopback and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
                 detail = f"nothing answers at {self.provider.address}; start the server, or correct {where}"
                 raise Failure("fatal", detail) from error
@@ -619,7 +619,8 @@ def adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[
     return sent, names | room or None
 
 
-def _is_refused(error: BaseException | None) -> bool:
+def is_refused(error: BaseException | None) -> bool:
+    """Tell whether nobody listened at an address."""
     while error and getattr(error, "errno", None) != errno.ECONNREFUSED:
         error = error.__cause__
     return error is not None

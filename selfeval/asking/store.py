@@ -411,10 +411,9 @@ class Store:
             self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
 
     def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
-        """End a claim, ours or a batch's, and book what its call cost where that was reserved."""
-        query = "DELETE FROM claims WHERE key = ? AND (owner = ? OR owner LIKE ?) RETURNING purse"
-        ended = connection.execute(query, (key, owner, f"{BATCH}%")).fetchall()
-        purse = (ended and ended[0][0]) or purse
+        """End a claim, ours or a batch's, and book what its call cost."""
+        query = "DELETE FROM claims WHERE key = ? AND (owner = ? OR owner LIKE ?)"
+        connection.execute(query, (key, owner, f"{BATCH}%"))
         if purse and cost:
             query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
             connection.execute(query, (purse, cost))
