@@ -276,9 +276,9 @@ class FakeServer:
         return web.Response(status=entry["status"], body=data, content_type=kind, headers=extra)
 
     # batches, inline as OpenRouter takes them and as OpenAI's files; how one fares is `batch_faults` {number: name}:
-    # "lost" and "unmade" (no answer to the POST; made all the same, or not), "401", "429", "failed", "expired" (half of
-    # its lines), "stays" (validating until it is none of its faults), "500" (at each second look); faults of lines are
-    # `faults`. `batches`: what was made. `dollars`: what their replies cost, at half of `price`.
+    # "lost" and "unmade" (no answer to the POST; made all the same, or not), "429", "failed", "expired" (half of its
+    # lines), "stays" (validating until it is none of its faults), "500" (at each second look); faults of lines are `faults`,
+    # where "drop" is an error without a response. `batches`: what was made. `dollars`: what their replies cost, at half of `price`.
 
     def _batched(self, request, raw, rest):
         """Answer a request about files or batches."""
@@ -294,10 +294,8 @@ class FakeServer:
         body, number = json.loads(raw), len(self.ledger)
         self.ledger.append({"body": body, "time": time.monotonic()})
         fault = self.batch_faults.get(number)
-        if fault in ("401", "429"):
-            return web.json_response(
-                error("No batches for you", fault), status=int(fault), headers={"Retry-After": "0"}
-            )
+        if fault == "429":
+            return web.json_response(RATE, status=429)
         if fault != "unmade":
             assert "requests" not in body or [*body] == ["endpoint", "model", "requests"]
             name = body.get("input_file_id", "file-").removeprefix("file-")

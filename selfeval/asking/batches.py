@@ -7,7 +7,6 @@ name for it if the provider lists that; else it is reported, and only `selfeval 
 
 import asyncio
 import contextlib
-import itertools
 import json
 import time
 import uuid
@@ -35,9 +34,8 @@ class Batches(Endpoint):
         super().__init__(*how)
         self._asked: set[str] = set()  # keys that a call has in a batch
         self._waiting: dict[tuple, list[Call]] = defaultdict(list)
-        self._running: dict[str, asyncio.Task] = {}  # by our name of a batch: what `_follow` returns
-        self._quiet, self._sharing = 0, None
-        self._claiming = asyncio.Semaphore(1 if self.batch else 10_000)
+        self._running: dict[str, asyncio.Task] = {}  # by our name of a batch: what `_follow` returns; "": of `_share`
+        self._quiet, self._claiming = 0, asyncio.Semaphore(1 if self.batch else 10_000)
 
     def place(self, model: Model):
         """Hold a place in flight; in batches there is one for every call."""
@@ -66,7 +64,7 @@ class Batches(Endpoint):
             self._running[found] = call.batch
         elif self.batch:
             self._waiting[call.model.id, canonical(call.given.get("response_format"))].append(call)
-            self._quiet, self._sharing = 0, self._sharing or asyncio.create_task(self._share())
+            self._quiet, self._running[""] = 0, self._running.get("") or asyncio.create_task(self._share())
         return None
 
     async def ask(self, call: Call) -> Response:
@@ -76,7 +74,7 @@ class Batches(Endpoint):
         try:
             if not (call.batch or self.batch):
                 return await super().ask(call)
-            await asyncio.shield(call.batch or self._sharing)
+            await asyncio.shield(call.batch or self._running[""])
             lines, why, refused = await asyncio.shield(call.batch)
         finally:
             self._asked.discard(call.key)
@@ -100,8 +98,9 @@ class Batches(Endpoint):
         while self._quiet < PASSES:
             self._quiet += 1
             await asyncio.sleep(0)
-        waiting, self._waiting, self._sharing = self._waiting, defaultdict(list), None
+        waiting, self._waiting, _ = self._waiting, defaultdict(list), self._running.pop("")
         for calls in waiting.values():
+            calls = [call for call in calls if call.key in self._asked]  # others were interrupted
             for i in range(0, len(calls), most := MOST[self.provider.batch]):
                 self._begin(calls[i : i + most])
 
@@ -112,9 +111,9 @@ class Batches(Endpoint):
         for call in calls:
             sent, _ = adapted_parameters(refused, call.parameters, call.given)
             lines.append({"custom_id": request_key(call.key), "body": call.body(sent)})
-        row = (batch, None, self.provider.name, model.id, "sending", own_name(), time.time(), json.dumps(refused))
+        row = (batch, None, model.id, "open", own_name(), time.time(), json.dumps(refused))
         with self.store.change() as store:
-            store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             store.executemany("UPDATE claims SET owner = ? WHERE key = ?", [(BATCH + batch, c.key) for c in calls])
         self._running[batch] = asyncio.create_task(self._send(batch, model.api_name, lines))
         for call in calls:
@@ -125,6 +124,7 @@ class Batches(Endpoint):
         import openai
 
         sdk, body = await self._sdk(), {"endpoint": URL, "model": model, "requests": lines}  # in this order
+        there = None
         try:
             if self.provider.batch == "files":
                 whole = "\n".join(json.dumps(line | {"method": "POST", "url": URL}) for line in lines)
@@ -133,14 +133,15 @@ class Batches(Endpoint):
                 body["metadata"] = {"selfeval": batch}
             there = as_dict(await sdk.post("/batches", body=body, cast_to=dict[str, object])).get("id")
         except openai.APIError as error:
-            there, status = None, getattr(error, "status_code", 0)
-            if 400 <= status < 500 or is_refused(error):  # it was not taken
+            status = getattr(error, "status_code", 408)
+            if 400 <= status < 500 and status != 408 or is_refused(error):  # it was not taken
                 self.store.forget_batch(batch)
                 if status != 429:
                     raise Failure("rejected", str(error)) from error
                 await asyncio.sleep(POLL)
-        with self.store.change() as store:  # nobody is sending it now
-            store.execute("UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch))
+        finally:
+            with self.store.change() as store:  # nobody is sending it now
+                store.execute("UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch))
         return await self._follow(batch)
 
     async def _follow(self, batch: str) -> tuple[dict, str, dict]:
@@ -150,7 +151,8 @@ class Batches(Endpoint):
         """
         import openai
 
-        for looks in itertools.count():
+        missed = 0
+        while True:
             with self.store.read() as store:
                 query = "SELECT there, state, owner, since, refused FROM batches WHERE id = ?"
                 there, state, owner, since, refused = store.execute(query, (batch,)).fetchone()
@@ -158,7 +160,10 @@ class Batches(Endpoint):
             if state == "forgotten":
                 raise Again("again", f"the batch {batch} was not sent")
             try:
-                if lost and not there and not (there := await self._look_up(batch, since)) and looks:
+                if lost and not there:
+                    there = await self._look_up(batch, since)
+                    missed += not there
+                if missed > 1:  # what arrived is listed by now
                     self.store.forget_batch(batch)
                 if there and (ended := await self._look(there)):
                     return *ended, json.loads(refused)

@@ -35,10 +35,8 @@ TABLES = {
     "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
     "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
-    "batches": (  # `there`: the provider's name for one; its requests are the claims that it owns
-        *("id TEXT PRIMARY KEY", "there TEXT", "provider TEXT NOT NULL", "model TEXT NOT NULL", "state TEXT NOT NULL"),
-        *("owner TEXT NOT NULL", "since REAL NOT NULL", "refused TEXT NOT NULL"),
-    ),
+    # `there`: the provider's name for a batch, whose requests are the claims that it owns; refused: parameters left out
+    "batches": ("id TEXT PRIMARY KEY", "there", "model TEXT", "state TEXT", "owner TEXT", "since REAL", "refused"),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
