@@ -277,8 +277,8 @@ class FakeServer:
 
     # batches, inline as OpenRouter takes them and as OpenAI's files; how one fares is `batch_faults` {number: name}:
     # "lost" and "unmade" (no answer to the POST; made all the same, or not), "429", "failed", "expired" (half of its
-    # lines), "stays" (validating until it is none of its faults), "500" (at each second look); faults of lines are `faults`,
-    # where "drop" is an error without a response. `batches`: what was made. `dollars`: what their replies cost, at half of `price`.
+    # lines), "stays" (validating until it is none of its faults), "500" (at each second look). Lines have `faults`, of
+    # which "drop" is an error without a response. `batches`: what was made. `dollars`: half of what they cost.
 
     def _batched(self, request, raw, rest):
         """Answer a request about files or batches."""
@@ -324,7 +324,9 @@ class FakeServer:
                     these = (line for line in results if bool(line["response"]) == good)
                     self.files.append("\n".join(map(json.dumps, these)).encode())
             else:
+                good = sum(bool(line["response"] and line["response"]["status_code"] == 200) for line in results)
                 batch |= {"results": results, "usage": {"cost": self.dollars - before}}
+                batch["request_counts"] = {"completed": good}
         return web.json_response({k: v for k, v in batch.items() if k != "lines"})
 
     def _line(self, index, line):

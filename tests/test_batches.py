@@ -16,8 +16,8 @@ from selfeval.asking import batches, client
 from selfeval.asking.request import Request, user
 from selfeval.asking.store import Store
 from selfeval.cli import main
-from selfeval.errors import BudgetError, InputError, PriceError
-from selfeval.models import from_callable, get
+from selfeval.errors import BudgetError, PriceError
+from selfeval.models import get
 
 MODELS = "providers: {{{0}: {{base_url: '{1}', hosted: true, batch: {0}, answer_tokens: 100}}}}\n" + (
     "models: [{{id: '{0}:m', provider: {0}, model: m, display: M, cache_control: true, "
@@ -51,7 +51,7 @@ def cost(store):
 
 
 def test_a_study_in_batches_has_the_same_replies_as_one_without_at_half_the_price(store, batched, tmp_path):
-    fake, model = batched({1: "500", 2: "429"})
+    fake, model = batched({1: "500"})
     responses, tally = ask(store, questions(model, 100), batch=True)
     single, dear = ask(Store(tmp_path / "single.sqlite"), questions(model, 100))
     assert [r.text for r in responses] == [r.text for r in single] and {*bought(fake).values()} == {1}
@@ -72,6 +72,9 @@ def test_a_failed_line_says_why_and_the_next_run_asks_it_again(store, batched):
     kinds.clear()
     responses, tally = ask(store, questions(model, 100, temperature=0), batch=True, again="empty")
     assert {r.status for r in responses} == {"ok"} and cost(store) == pytest.approx(fake.dollars)
+    fake.batch_faults[len(fake.ledger)] = "429"
+    assert "Rate limit reached" in ask(store, questions(model, 101, temperature=0), batch=True)[0][-1].error
+    assert ask(store, questions(model, 101, temperature=0), batch=True)[1].calls == 1
 
 
 @pytest.mark.parametrize("fault", ["lost", "unmade"])
@@ -151,15 +154,6 @@ def test_a_ceiling_sends_what_it_has_room_for_and_a_dry_run_says_half_the_price(
     assert 20 < len(bought(fake)) < 100 and not count(store, "claims") and len(fake.batches) > 2
     with pytest.raises(PriceError):
         ask(store, questions(replace(model, price=None), 200), batch=True, max_cost=5)
-
-
-def test_a_provider_without_batches_is_refused_and_what_is_computed_runs(store, server, registry):
-    fake = server()
-    registry(f"providers:\n  plain: {{base_url: '{fake.url}'}}\n")
-    with pytest.raises(InputError, match=r"provider `plain` of 'plain:m' has no `batch` in data/models.yaml"):
-        ask(store, [*questions(get("openai:m"), 2), *questions(get("plain:m"), 2)], batch=True)
-    own = from_callable(lambda messages: "x", "mine")
-    assert ask(store, questions(own, 3), batch=True)[1].simulated == 3 and not fake.ledger
 
 
 def test_what_jurors_share_is_marked_for_a_cache_and_changes_no_identity(store, batched):

@@ -15,7 +15,6 @@ from collections import defaultdict
 from selfeval.asking.endpoint import Again, Call, Endpoint, Failure, adapted_parameters, as_dict, is_refused, read_reply
 from selfeval.asking.request import Response, canonical, request_key
 from selfeval.asking.store import BATCH, Ceiling, has_ended, own_name
-from selfeval.errors import is_amount
 from selfeval.models import Model
 
 MOST = {"inline": 5_000, "files": 20_000}  # requests of a batch, by its provider's `batch`; 200 MB are the most, too
@@ -75,7 +74,7 @@ class Batches(Endpoint):
             if not (call.batch or self.batch):
                 return await super().ask(call)
             await asyncio.shield(call.batch or self._running[""])
-            lines, why, refused = await asyncio.shield(call.batch)
+            lines, why, cost, refused = await asyncio.shield(call.batch)
         finally:
             self._asked.discard(call.key)
         sent, adapted = adapted_parameters(refused, call.parameters, call.given)
@@ -83,7 +82,10 @@ class Batches(Endpoint):
         try:
             if not (said := as_dict(line.get("response"))):
                 raise Failure("rejected", str(as_dict(line.get("error")).get("message") or line.get("error") or why))
-            answer = httpx2.Response(said.get("status_code") or 200, content=json.dumps(said.get("body")))
+            body = as_dict(said.get("body"))
+            if cost and "choices" in body:
+                body["usage"] = {"cost": cost} | as_dict(body.get("usage"))
+            answer = httpx2.Response(said.get("status_code") or 200, content=json.dumps(body))
             return read_reply(answer, call.model.in_batches(), attempts=1, adapted=adapted)
         except Failure as failure:
             self.store.record_attempt(call.key, failure.outcome, failure.detail)
@@ -119,7 +121,7 @@ class Batches(Endpoint):
         for call in calls:
             call.batch = self._running[batch]
 
-    async def _send(self, batch: str, model: str, lines: list[dict]) -> tuple[dict, str, dict]:
+    async def _send(self, batch: str, model: str, lines: list[dict]) -> tuple[dict, str, float, dict]:
         """Send a batch, and return what `_follow` does."""
         import openai
 
@@ -134,20 +136,18 @@ class Batches(Endpoint):
             there = as_dict(await sdk.post("/batches", body=body, cast_to=dict[str, object])).get("id")
         except openai.APIError as error:
             status = getattr(error, "status_code", 408)
-            if 400 <= status < 500 and status != 408 or is_refused(error):  # it was not taken
+            if is_refused(error) or (400 <= status < 500 and status != 408):  # it was not taken
                 self.store.forget_batch(batch)
-                if status != 429:
-                    raise Failure("rejected", str(error)) from error
-                await asyncio.sleep(POLL)
+                raise Failure("rejected", str(error)) from error
         finally:
             with self.store.change() as store:  # nobody is sending it now
                 store.execute("UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch))
         return await self._follow(batch)
 
-    async def _follow(self, batch: str) -> tuple[dict, str, dict]:
-        """Return the lines of a batch by request, why others have none, and the parameters that were refused before.
+    async def _follow(self, batch: str) -> tuple[dict, str, float, dict]:
+        """Return the lines of a batch by request, why others have none, what a reply cost, and refused parameters.
 
-        Waits until the batch has ended, however long that takes.
+        Waits until the batch has ended, however long that takes. Cost: where the provider says it of the whole, else 0.
         """
         import openai
 
@@ -185,8 +185,8 @@ class Batches(Endpoint):
                 break
         return None
 
-    async def _look(self, there: str) -> tuple[dict, str] | None:
-        """Return the lines of a batch and why others have none; None where it has not ended."""
+    async def _look(self, there: str) -> tuple[dict, str, float] | None:
+        """Return the lines of a batch, why others have none, and what a reply cost; None where it has not ended."""
         sdk = await self._sdk()
         found = as_dict(await sdk.get(f"/batches/{there}", cast_to=dict[str, object]))
         if (state := found.get("status")) not in ("completed", "failed", "expired", "cancelled"):
@@ -195,21 +195,13 @@ class Batches(Endpoint):
         for name in ("output_file_id", "error_file_id"):
             if found.get(name):
                 lines += map(json.loads, (await sdk.files.content(found[name])).content.splitlines())
-        _share_cost(lines, as_dict(found.get("usage")).get("cost"))
+        cost, replies = as_dict(found.get("usage")).get("cost"), as_dict(found.get("request_counts")).get("completed")
         errors = as_dict(found.get("errors")).get("data") or [found.get("error")]
         why = f"the batch {there} ended as {state}: {as_dict(errors[0]).get('message') or 'no reply to this request'}"
-        return {line["custom_id"]: line for line in lines}, why
+        return {line["custom_id"]: line for line in lines}, why, (cost or 0) / (replies or 1)
 
     async def _sdk(self):
         import openai
 
         how = {"base_url": self.provider.url, "timeout": self.provider.deadline, "max_retries": 0}
         return openai.AsyncOpenAI(api_key=self.provider.key or "none", http_client=await self._connect(), **how)
-
-
-def _share_cost(lines: list[dict], cost) -> None:
-    """Share what a whole batch cost among its replies, where they do not say it themselves."""
-    bodies = [as_dict(as_dict(line.get("response")).get("body")) for line in lines]
-    usages = [body.setdefault("usage", {}) for body in bodies if body.get("choices")]
-    for usage in usages if is_amount(cost) else ():
-        usage.setdefault("cost", cost / len(usages))

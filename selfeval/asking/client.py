@@ -106,8 +106,7 @@ class Client(contextlib.AbstractAsyncContextManager):
 
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
-        request = Request(model, messages, parameters, sample, seed, shared=shared)
-        return (await self.chat_all([request], label=None))[0]
+        return (await self.chat_all([Request(model, messages, parameters, sample, seed, False, shared)], label=None))[0]
 
     async def chat_all(self, requests: Sequence[Request], label: str | None = "replies") -> list[Response]:
         """Return the responses to all requests in their order; stored ones are read, the others are bought.
