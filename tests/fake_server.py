@@ -236,7 +236,7 @@ class FakeServer:
     async def _handle(self, request):
         if request.path == "/health":
             return web.json_response({"status": "ok"})
-        raw, headers = await request.read(), dict(request.headers)
+        raw, headers = await request.content.read(), dict(request.headers)
         if re.search("/(files|batches)", request.path):
             return self._batched(request, raw, request.path.split("/")[3:])
         try:
