@@ -96,6 +96,14 @@ COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
 CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend, in US dollars.")
+
+
+def _batch(_context, _option, given: bool) -> None:
+    if given:
+        os.environ["SELFEVAL_BATCH"] = "1"  # for notebooks too
+
+
+BATCH = click.option("--batch", is_flag=True, expose_value=False, callback=_batch, help="Half the price, in a day.")
 ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
@@ -117,6 +125,7 @@ def main() -> None:
 )
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN; * and ? work; repeatable.")
 @CEILING
+@BATCH
 @click.option("--engine", default="forked", show_default=True, type=ENGINES, help="How kernels start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
 @click.option("--dry-run", is_flag=True, help="Only print what would run, with calls, tokens and dollars.")
@@ -150,6 +159,7 @@ def _study(command):
     for option in (
         click.option("--yes", "-y", is_flag=True, help="Do not ask before calls are made."),
         click.option("--dry-run", is_flag=True, help="Only print the calls, tokens and dollars it would take."),
+        BATCH,
         CEILING,
         click.option("--out", "--output", "out", type=_Path(), help="Folder; by default one of its own in data/runs."),
     ):
@@ -361,6 +371,17 @@ def merge(files: tuple[Path, ...]) -> None:
     _add(files, "merge")
 
 
+@store.command("forget-batch")
+@click.argument("batch", metavar="ID")
+def forget_batch(batch: str) -> None:
+    """Free the requests of a batch to be sent again.
+
+    ID is the one that their errors name. Look first whether the provider lists the batch: what it has will be paid for.
+    """
+    with _opened() as replies:
+        click.echo(f"{replies.forget_batch(batch)} requests of the batch {batch} can be sent again")
+
+
 def _add(files: tuple[Path, ...], method: str) -> None:
     """Add files to the store by one of its methods, and say of each how many replies were new."""
     with _opened() as replies:
@@ -505,6 +526,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @SEED
 @IN_FLIGHT
 @CEILING
+@BATCH
 def roleplay(**options) -> None:
     """Let an agent play a human, and have a jury debate who it is.
 

@@ -30,6 +30,7 @@ Text = Annotated[str, MinLen(1)]
 Count = Annotated[int, Gt(0)]
 Amount = Annotated[float, Gt(0)]
 Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
+WHOLE = Predicate({"input", "output"}.issubset)
 load_dotenv(HOME / ".env")  # keys; what the environment already has stays
 
 
@@ -52,6 +53,7 @@ class Provider:
     seeded: bool = False
     effort: bool = False
     prefill: bool = False
+    batch: Literal["inline", "files"] | None = None
     likelihood: Literal["grammar", "prompt_logprobs"] | None = None
     embedded: dict | None = None
     __pydantic_config__ = STRANGERS
@@ -107,7 +109,8 @@ class Model:
     parameters: dict = field(default_factory=dict)
     reasoning: bool = False
     reasoning_tokens: Count = 16_000
-    price: Annotated[dict[Literal["input", "output"], Price], MinLen(2)] | None = None
+    price: Annotated[dict[Literal["input", "output", "cached"], Price], MinLen(2), WHOLE] | None = None
+    cache_control: bool = False
     simulation: dict | None = None
     call: Callable | None = None
     stored: bool = False  # the replies of `call` are
@@ -120,6 +123,10 @@ class Model:
     def all_names(self) -> tuple[str, ...]:
         """Return the display name, then the aliases."""
         return (self.display, *self.names)
+
+    def in_batches(self) -> "Model":
+        """Return the model with half of its price, as batches have it."""
+        return replace(self, price=self.price and {part: usd / 2 for part, usd in self.price.items()})
 
     def with_room(self, parameters: dict) -> dict:
         """Return parameters whose most tokens of a reply leave room for thinking besides."""

@@ -174,6 +174,7 @@ class FakeServer:
         self.port, self.ledger, self.replies, self.attempts, self.vocabulary = port, [], 0, {}, []
         self.open = threading.Event()
         self.open.set()
+        self.batches, self.files, self.batch_faults, self.price, self.dollars = [], [], {}, (1.0, 4.0), 0.0
 
     @property
     def url(self):
@@ -235,7 +236,9 @@ class FakeServer:
     async def _handle(self, request):
         if request.path == "/health":
             return web.json_response({"status": "ok"})
-        raw, headers = await request.read(), dict(request.headers)
+        raw, headers = await request.content.read(), dict(request.headers)
+        if re.search("/(files|batches)", request.path):
+            return self._batched(request, raw, request.path.split("/")[3:])
         try:
             body = json.loads(raw)
         except ValueError:
@@ -271,6 +274,73 @@ class FakeServer:
         kind = "text/html" if isinstance(data, bytes) and data.startswith(b"<") else "application/json"
         data = data if isinstance(data, bytes) else json.dumps(data).encode()
         return web.Response(status=entry["status"], body=data, content_type=kind, headers=extra)
+
+    # batches, inline as OpenRouter takes them and as OpenAI's files; how one fares is `batch_faults` {number: name}:
+    # "lost" and "unmade" (no answer to the POST; made all the same, or not), "429", "failed", "expired" (half of its
+    # lines), "stays" (validating until it is none of its faults), "500" (at each second look). Lines have `faults`, of
+    # which "drop" is an error without a response. `batches`: what was made. `dollars`: half of what they cost.
+
+    def _batched(self, request, raw, rest):
+        """Answer a request about files or batches."""
+        if "/files" in request.path and rest:
+            return web.Response(body=self.files[int(rest[0].removeprefix("file-"))])
+        if "/files" in request.path:
+            self.files.append(re.search(rb'\r\n\r\n({"custom_id.*?)\r\n--', raw, re.S)[1])
+            return web.json_response({"id": f"file-{len(self.files) - 1}", "object": "file"})
+        if rest:
+            return self._look(self.batches[int(rest[0].removeprefix("batch-"))])
+        if request.method == "GET":
+            return web.json_response({"object": "list", "data": self.batches[::-1], "has_more": False})
+        body, number = json.loads(raw), len(self.ledger)
+        self.ledger.append({"body": body, "time": time.monotonic()})
+        fault = self.batch_faults.get(number)
+        if fault == "429":
+            return web.json_response(RATE, status=429)
+        if fault != "unmade":
+            assert "requests" not in body or [*body] == ["endpoint", "model", "requests"]
+            name = body.get("input_file_id", "file-").removeprefix("file-")
+            lines = body.pop("requests", None) or [json.loads(line) for line in self.files[int(name)].splitlines()]
+            more = {"lines": lines, "number": number, "looks": 0, "created_at": int(time.time()), "object": "batch"}
+            self.batches.append({"id": f"batch-{len(self.batches)}", "status": "validating", **body, **more})
+        if fault in ("lost", "unmade"):
+            request.transport.close()
+            return web.Response()
+        return web.json_response({k: v for k, v in self.batches[-1].items() if k != "lines"}, status=202)
+
+    def _look(self, batch):
+        """Answer what has become of a batch: in the works at the first look, ended at the second."""
+        batch["looks"] += 1
+        fault = self.batch_faults.get(batch["number"])
+        if fault == "500" and batch["looks"] % 2:
+            return web.json_response(error("Try later"), status=500)
+        if fault != "stays" and batch["looks"] > 1 and batch["status"] == "validating":
+            batch["status"] = fault if fault in ("failed", "expired") else "completed"
+            batch["error"] = {"message": "It took too long"} if fault in ("failed", "expired") else None
+            lines = batch["lines"][:: 2 if fault == "expired" else 1] if fault != "failed" else []
+            before, results = self.dollars, [self._line(i, line) for i, line in enumerate(reversed(lines))]
+            if "input_file_id" in batch:
+                for name, good in (("output_file_id", True), ("error_file_id", False)):
+                    batch[name] = f"file-{len(self.files)}"
+                    these = (line for line in results if bool(line["response"]) == good)
+                    self.files.append("\n".join(map(json.dumps, these)).encode())
+            else:
+                good = sum(bool(line["response"] and line["response"]["status_code"] == 200) for line in results)
+                batch |= {"results": results, "usage": {"cost": self.dollars - before}}
+                batch["request_counts"] = {"completed": good}
+        return web.json_response({k: v for k, v in batch.items() if k != "lines"})
+
+    def _line(self, index, line):
+        fault, body = self._fault(index, line["body"]), line["body"]
+        said, status = completion(body, self._text(body)), 200
+        if fault == "drop":
+            return {"custom_id": line["custom_id"], "response": None, "error": {"message": "This line failed"}}
+        if fault in ANSWERS:
+            status, said, _ = ANSWERS[fault]
+        else:
+            EDITS.get(fault, lambda data: None)(said)
+            tokens = said["usage"]["prompt_tokens"], said["usage"]["completion_tokens"]
+            self.dollars += sum(n * usd for n, usd in zip(tokens, self.price, strict=True)) / 2e6
+        return {"custom_id": line["custom_id"], "response": {"status_code": status, "body": said}, "error": None}
 
     async def _wire(self, fault, request, body):
         """Break the connection: no answer, half an answer, an answer that is not JSON, or one that never ends."""

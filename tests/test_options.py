@@ -20,7 +20,7 @@ from matplotlib.pyplot import subplots
 import selfeval as se
 from selfeval import DATA
 from selfeval.asking.client import Asking
-from selfeval.errors import BudgetError, SelfevalError
+from selfeval.errors import BudgetError, InputError, SelfevalError
 
 REGISTRY = "models:\n" + "".join(
     f"  - {{id: my/{name}, provider: vllm, model: {name}, display: {display}, family: {display}, developer: {display}, "
@@ -271,7 +271,7 @@ def asked(w):
 @pytest.mark.parametrize("verb", se.ASKING)
 def test_what_all_verbs_share_that_ask_is_heeded_by_each(verb, world):
     """Calls in flight, a ceiling, a dry run, and what is asked for again: `Asking`."""
-    assert {*Asking.__annotations__} == {"concurrency", "max_cost", "dry_run", "again"}
+    assert {*Asking.__annotations__} == {"concurrency", "max_cost", "batch", "dry_run", "again"}
     server = world.server
 
     def call(latency=0.0, faults=(), **how):
@@ -284,6 +284,8 @@ def test_what_all_verbs_share_that_ask_is_heeded_by_each(verb, world):
     with pytest.raises(BudgetError):
         call(max_cost=0)
     assert not server.ledger
+    with pytest.raises(InputError, match="has no `batch`"):
+        call(batch=True)
     assert "to_buy" in call(dry_run=True) and not server.ledger
     if verb != "likelihoods":  # whose replies are figures, and never empty
         first = {"faults": {0: "empty-content"}, "concurrency": 1}

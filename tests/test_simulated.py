@@ -6,8 +6,7 @@ import pytest
 from planted_rates import recognition
 from test_client import ask
 
-from selfeval.asking.request import Request, user
-from selfeval.asking.simulated import answer, author_of
+from selfeval.asking.request import Request, answer, author_of, user
 from selfeval.errors import InputError
 from selfeval.models import get, models
 from selfeval.recognition.questions import Condition, Question

@@ -12,15 +12,16 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
-from selfeval.asking import dryrun, local, simulated
-from selfeval.asking.endpoint import Call, Endpoint, Failure
-from selfeval.asking.request import Request, Response, ask_callable, estimate, is_computed, read_again, stored_key
+from selfeval.asking import dryrun, local
+from selfeval.asking.batches import Batches
+from selfeval.asking.endpoint import Again, Call, Endpoint, Failure
+from selfeval.asking.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
-from selfeval.errors import BudgetError, InputError, StoreError, check_whole, did_you_mean
+from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, did_you_mean
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
@@ -39,6 +40,7 @@ class Tally:
     simulated: int = 0
     failed: int = 0
     tokens: int = 0
+    cached: int = 0
     cost: float = 0.0
     unpriced: int = 0
 
@@ -46,6 +48,7 @@ class Tally:
         """Count a reply that was bought."""
         self.calls += 1
         self.tokens += response.tokens()
+        self.cached += response.usage.get("cached", 0)
         self.cost += response.cost or 0.0
         self.unpriced += response.cost is None
 
@@ -55,7 +58,7 @@ class Tally:
             money = f"${self.cost:.4f}"
             if self.unpriced:
                 money = f"{money} or more" if self.cost else "?"
-            parts[0] += f" ({self.tokens} tokens, {money})"
+            parts[0] += f" ({self.tokens} tokens{f', {self.cached} of them cached' * bool(self.cached)}, {money})"
         if self.again:
             parts.append(f"{self.again} of them asked again")
         if self.simulated:
@@ -75,13 +78,13 @@ class Client(contextlib.AbstractAsyncContextManager):
     again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off ("length"), separated by
     commas, with a number for more often than once. Every reply stays stored, the last is served. An answer, a
     refusal and the reply of a simulated model or a callable are never asked for again. max_cost: US dollars that this
-    client may spend, where `SELFEVAL_MAX_COST` sets no ceiling.
+    client may spend, where `SELFEVAL_MAX_COST` sets no ceiling. batch: ask in batches, as `SELFEVAL_BATCH=1` does.
     """
 
-    def __init__(
-        self, concurrency: int = 16, store: Store | None = None, *, again: str = "", max_cost: float | None = None
-    ):
+    def __init__(self, concurrency=16, store: Store | None = None, *, again="", max_cost=None, batch: bool = False):
         check_whole("concurrency", concurrency, 1)
+        check_flag("batch", batch)
+        self.batch = batch or os.environ.get("SELFEVAL_BATCH") == "1"
         self._again, self._times = read_again(again)
         self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
         tallies.append(self.tally)
@@ -101,9 +104,9 @@ class Client(contextlib.AbstractAsyncContextManager):
         self.store.close()
         _write_progress()
 
-    async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters) -> Response:
+    async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
-        return (await self.chat_all([Request(model, messages, parameters, sample, seed)], label=None))[0]
+        return (await self.chat_all([Request(model, messages, parameters, sample, seed, False, shared)], label=None))[0]
 
     async def chat_all(self, requests: Sequence[Request], label: str | None = "replies") -> list[Response]:
         """Return the responses to all requests in their order; stored ones are read, the others are bought.
@@ -118,7 +121,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         responses = [self._find_stored(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
         for model in {requests[i].model.id: requests[i].model for i in missing}.values():
-            local.require(model)
+            local.require(model, self.batch)
         by_provider = defaultdict(list)
         for i in missing:
             by_provider[requests[i].model.provider.name].append(i)
@@ -133,7 +136,7 @@ class Client(contextlib.AbstractAsyncContextManager):
             async with Tasks() as group:
                 for indices in by_provider.values():
                     shared = iter(indices)  # workers pull in order: a server's prefix cache profits
-                    for _ in range(min(self.concurrency, len(indices))):
+                    for _ in range(len(indices) if self.batch else min(self.concurrency, len(indices))):
                         group.create_task(work(shared))
         for request, response in zip(requests, responses, strict=True):
             names = [name for name in (response.served_model, response.served_by) if name]
@@ -160,11 +163,11 @@ class Client(contextlib.AbstractAsyncContextManager):
         """
         if is_computed(request.model) and not (request.model.call and dryrun.folder()):
             self.tally.simulated += 1
-            response = await ask_callable(request.model.call or partial(simulated.answer, request), *request.full())
+            response = await compute(request)
             self.tally.failed += response.status == "error"
             return response
         if dryrun.folder():
-            return dryrun.reply(request, *request.full())
+            return dryrun.reply(request, *request.full(), bool(self.batch and request.model.provider.batch))
         before = stored.get(request.key)
         while True:
             earlier = [*before.earlier, before.status] if before else []
@@ -176,7 +179,8 @@ class Client(contextlib.AbstractAsyncContextManager):
         """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
         provider = request.model.provider
         if provider.name not in self._endpoints:
-            self._endpoints[provider.name] = Endpoint(provider, self.concurrency, self.store)
+            kind = Batches if provider.batch else Endpoint
+            self._endpoints[provider.name] = kind(provider, self.concurrency, self.store, self.batch)
         endpoint = self._endpoints[provider.name]
         try:
             async with endpoint.place(request.model), self._machine if provider.embedded else contextlib.nullcontext():
@@ -199,11 +203,12 @@ class Client(contextlib.AbstractAsyncContextManager):
             allowed = endpoint.allowed(model, parameters)
             tokens = estimate(messages, allowed, model)
             amount = self.ceiling.at_most(model, *tokens) if self.ceiling else 0.0
-            if (stored := await self.store.claim(key, self.ceiling, amount)) is not None:
+            call = Call(key, model, messages, parameters, allowed, sum(tokens), request.shared)
+            if (stored := await endpoint.claim(call, self.ceiling, amount)) is not None:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
-            with self._in_flight(key, amount):
-                response = await endpoint.ask(Call(key, model, messages, parameters, allowed, sum(tokens)))
+            with contextlib.suppress(Again), self._in_flight(call, amount):
+                response = await endpoint.ask(call)
                 self.tally.count(response)
                 if self.ceiling:
                     self.ceiling.learn(model, response.cost)
@@ -217,15 +222,16 @@ class Client(contextlib.AbstractAsyncContextManager):
                 self.store.release(key, self.ceiling, response.cost, "thinking", detail)
 
     @contextlib.contextmanager
-    def _in_flight(self, key: str, amount: float) -> Iterator[None]:
-        """Give a claim back where what is inside fails: no reply of it is stored."""
+    def _in_flight(self, call: Call, amount: float) -> Iterator[None]:
+        """Give a claim back where what is inside fails, unless a batch is on its way: no reply of it is stored."""
         self._flying += 1
         try:
             yield
         except BaseException as error:
             cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
             outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
-            self.store.release(key, self.ceiling, cost, outcome, "broken off while it waited for a reply")
+            if not call.batch or (isinstance(error, Failure) and error.outcome != "open"):
+                self.store.release(call.key, self.ceiling, cost, outcome, "broken off while it waited for a reply")
             raise
         finally:
             self._flying -= 1
@@ -284,13 +290,15 @@ class Asking(TypedDict, total=False):
 
     concurrency: calls in flight per provider, 16 unless set. again: replies to ask for once more, stored ones too:
     "empty", "filtered" or cut off ("length"), with a number for more often than once. max_cost: US dollars that this
-    call may spend; before it could spend more it stops, and what was bought stays stored. dry_run: ask nobody, and
-    return per model what is stored, what would be bought, the tokens and the price.
+    call may spend; before it could spend more it stops, and what was bought stays stored. batch: ask in batches, at
+    half the price and within a day; interrupted, the same call goes on waiting. dry_run: ask nobody, and return per
+    model what is stored, what would be bought, the tokens and the price.
     """
 
     concurrency: int
     again: str
     max_cost: float | None
+    batch: bool
     dry_run: bool
 
 
@@ -320,9 +328,9 @@ def ask(work: Callable[[Client], Awaitable[R]], asking: Asking) -> R:
     return run(_ask(work, **asking))
 
 
-async def _ask(work, *, concurrency: int = 16, again: str = "", max_cost: float | None = None, dry_run: bool = False):
+async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
     with dryrun.counting() if dry_run else contextlib.nullcontext() as folder:
-        async with Client(concurrency, again=again, max_cost=max_cost) as client:
+        async with Client(concurrency, **how) as client:
             found = await work(client)
         if folder:
             return dryrun.prices(folder)

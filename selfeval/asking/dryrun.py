@@ -17,13 +17,12 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from selfeval import models
-from selfeval.asking.request import Request, Response, estimate, is_computed
-from selfeval.asking.simulated import WORDS
+from selfeval.asking.request import WORDS, Request, Response, estimate, is_computed
 from selfeval.models import Model
 from selfeval.paths import ROOT
 
 LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
-COUNTS = "stored to_buy prompt_tokens_low prompt_tokens_high reply_tokens_low reply_tokens_high".split()
+COUNTS = "stored to_buy in_batches prompt_tokens_low prompt_tokens_high reply_tokens_low reply_tokens_high".split()
 WORD = 3  # tokens for two words, and one more: what a text of so many words takes
 _counts: ContextVar[str] = ContextVar("counts", default="")
 
@@ -71,7 +70,8 @@ def price(model: Model, count: dict) -> tuple[float, float] | None:
         return None
     inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
     low, high = (count[f"prompt_tokens_{k}"] * inside + count[f"reply_tokens_{k}"] * outside for k in ("low", "high"))
-    return low, high
+    part = 1 - count["in_batches"] / count["to_buy"] / 2
+    return low * part, high * part
 
 
 def prices(counts: Path):
@@ -89,6 +89,7 @@ def prices(counts: Path):
     counted = pd.DataFrame([*requests.values()], columns=["model", *COUNTS]).fillna(0)
     found = counted.groupby("model", sort=False).sum().astype(int).reset_index()
     usd = [price(models.get(row["model"]), row) or (None, None) for row in found.to_dict("records")]
+    found = found if found["in_batches"].any() else found.drop(columns="in_batches")
     return found.assign(usd_low=[low for low, _ in usd], usd_high=[high for _, high in usd])
 
 
@@ -100,6 +101,8 @@ def print_calls(counted) -> int:
     stored, to_buy = (int(counted[name].sum()) for name in ("stored", "to_buy"))
     print(f"{stored} replies are stored, {to_buy} to buy")
     if len(counted):
+        if "in_batches" in counted:
+            print(f"{counted['in_batches'].sum()} of them go out in batches, at half the price")
         low, high = (counted[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
         counted = counted.rename(columns=lambda name: name.replace("_tokens", ""))
         print(counted.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
@@ -107,7 +110,7 @@ def print_calls(counted) -> int:
     return to_buy
 
 
-def reply(request: Request, messages: list[dict], parameters: dict) -> Response:
+def reply(request: Request, messages: list[dict], parameters: dict, in_batch: bool = False) -> Response:
     """Return a stand-in for the reply to a request, which is counted where it would be bought.
 
     Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can be at most.
@@ -117,7 +120,7 @@ def reply(request: Request, messages: list[dict], parameters: dict) -> Response:
         prompt, answer = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
         written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
         typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
-        line = {"key": request.key, "model": model.id, "stored": 0, "to_buy": 1}
+        line = {"key": request.key, "model": model.id, "stored": 0, "to_buy": 1, "in_batches": int(in_batch)}
         line |= {"prompt_tokens_low": min(written, prompt), "prompt_tokens_high": prompt}
         _write(line | {"reply_tokens_low": min(typical, answer), "reply_tokens_high": answer})
     chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in parameters else None

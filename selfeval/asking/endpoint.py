@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from selfeval.asking import local
 from selfeval.asking.request import Response, ask_callable, readable
-from selfeval.asking.store import Store
+from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import is_amount, is_count
 from selfeval.keys import SHORTEST, redact
 from selfeval.models import Model, Provider
@@ -55,6 +55,10 @@ class Failure(Exception):
         super().__init__(self.detail)
 
 
+class Again(Failure):
+    """A call that is to be claimed and sent once more: otherwise, or since it never was sent."""
+
+
 def read_reply(response, model: Model, **more) -> Response:
     """Return the reply in an HTTP response, with `more` of its fields; raise `Failure` where there is none.
 
@@ -65,7 +69,7 @@ def read_reply(response, model: Model, **more) -> Response:
     message, finish = choice["message"], choice.get("finish_reason")
     content, refusal = message.get("content") or "", message.get("refusal")
     if isinstance(content, list):  # some endpoints answer in parts
-        content = "".join(str(_dict(part).get("text") or "") for part in content)
+        content = "".join(str(as_dict(part).get("text") or "") for part in content)
     thought, content = _split_thinking(content)
     if refusal:
         content, status = content or str(refusal), "refusal"
@@ -73,18 +77,18 @@ def read_reply(response, model: Model, **more) -> Response:
         status = "length" if finish == "length" else "filtered"
     else:
         status = "ok" if content.strip() else "empty"
-    usage = _usage(_dict(body.get("usage")))
+    usage = _usage(as_dict(body.get("usage")))
     return Response(
         text=content,
         status=status,
         finish_reason=_text(finish),
         usage=usage,
-        cost=_cost(_dict(body.get("usage")), usage, model),
+        cost=_cost(as_dict(body.get("usage")), usage, model),
         served_model=_text(body.get("model")),
         served_by=_text(body.get("provider")),
         request_id=_text(body.get("id")) or response.headers.get("x-request-id"),
         reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
-        logprobs=_logprobs(_dict(choice.get("logprobs")).get("content"), content),
+        logprobs=_logprobs(as_dict(choice.get("logprobs")).get("content"), content),
         **more,
     )
 
@@ -156,7 +160,7 @@ def retry_after(headers, error: dict) -> float | None:
     Forms: `retry-after-ms`, `retry-after` in seconds, and OpenRouter's reset time (milliseconds since the epoch) inside
     the error's metadata.
     """
-    reset = _dict(_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
+    reset = as_dict(as_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
     with contextlib.suppress(TypeError, ValueError):  # an unreadable time is the same as none
         if milliseconds := headers.get("retry-after-ms"):
             return max(0.0, float(milliseconds) / 1000)
@@ -185,7 +189,8 @@ def _split_thinking(content: str) -> tuple[str | None, str]:
     return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
 
 
-def _dict(value) -> dict:
+def as_dict(value) -> dict:
+    """Return a part of an answer that should be an object, {} where it is none."""
     return value if isinstance(value, dict) else {}
 
 
@@ -197,8 +202,8 @@ def _usage(raw: dict) -> dict:
     counts = {
         "prompt": raw.get("prompt_tokens"),
         "completion": raw.get("completion_tokens"),
-        "cached": _dict(raw.get("prompt_tokens_details")).get("cached_tokens"),
-        "reasoning": _dict(raw.get("completion_tokens_details")).get("reasoning_tokens"),
+        "cached": as_dict(raw.get("prompt_tokens_details")).get("cached_tokens"),
+        "reasoning": as_dict(raw.get("completion_tokens_details")).get("reasoning_tokens"),
     }
     return {name: count for name, count in counts.items() if is_count(count)}
 
@@ -210,7 +215,9 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
         return float(raw["cost"])
     if model.price is None or "prompt" not in usage or "completion" not in usage:
         return None
-    return (usage["prompt"] * model.price["input"] + usage["completion"] * model.price["output"]) / 1e6
+    price = {"cached": model.price["input"]} | model.price
+    counts = {"input": usage["prompt"], "output": usage["completion"], "cached": usage.get("cached", 0)}
+    return (sum(counts[part] * price[part] for part in price) - counts["cached"] * price["input"]) / 1e6
 
 
 def _rounded(token: dict) -> float:
@@ -382,7 +389,7 @@ class Call:
     """One call with its attempts.
 
     key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens: of prompt and
-    reply, at most.
+    reply, at most. shared: as in `Request`. batch: the task that waits for the batch which has the call.
     """
 
     key: str
@@ -391,18 +398,31 @@ class Call:
     parameters: dict
     given: dict
     tokens: int
+    shared: int = 0
     attempts: int = 0
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
+    batch: asyncio.Task | None = None
+
+    def body(self, sent: dict) -> dict:
+        """Return what goes to the API: where the model has a cache that is told what to keep, with that marked."""
+        messages = [*self.messages]
+        if self.shared and self.model.cache_control:
+            first = int(messages[0]["role"] == "system")
+            text = messages[first]["content"]
+            kept = {"type": "text", "text": text[: self.shared], "cache_control": {"type": "ephemeral"}}
+            messages[first] = {"role": "user", "content": [kept, {"type": "text", "text": text[self.shared :]}]}
+        return {"model": self.model.api_name, "messages": messages, **sent}
 
 
 class Endpoint:
     """One provider in one event loop: its HTTP client, its places in flight, and what it knows of its models.
 
-    concurrency: calls in flight at most; fewer where the registry gives the provider fewer.
+    concurrency: calls in flight at most; fewer where the registry gives the provider fewer. batch: whether the client
+    asks in batches.
     """
 
-    def __init__(self, provider: Provider, concurrency: int, store: Store):
-        self.provider, self.store, self.pace = provider, store, Pace(provider, store)
+    def __init__(self, provider: Provider, concurrency: int, store: Store, batch: bool = False):
+        self.provider, self.store, self.pace, self.batch = provider, store, Pace(provider, store), batch
         self.most = min(concurrency, provider.concurrency)
         self.limit, self.sending = float(self.most), 0  # attempts at a time: as many as may be, and as are
         self.throttled, self.open_at = 0, 0.0  # refusals in a row, and the end of the pause that they ask for
@@ -446,6 +466,10 @@ class Endpoint:
                 wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
             self.open_at = max(self.open_at, now + wait)
 
+    async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> dict | None:
+        """Wait until this call is ours to send (None), or its reply is stored (the reply)."""
+        return await self.store.claim(call.key, ceiling, amount)
+
     # what is sent -----------------------------------------------------------------------------------------------------
 
     def allowed(self, model: Model, parameters: dict) -> dict:
@@ -475,7 +499,7 @@ class Endpoint:
         await self._connect()  # imports and the start of our own server are not the reply's latency
         while True:
             self.known[call.model.id].check()
-            sent, adapted = _adapted_parameters(self.known[call.model.id].refused, call.parameters, call.given)
+            sent, adapted = adapted_parameters(self.known[call.model.id].refused, call.parameters, call.given)
             try:
                 return await self._attempt(call, sent, adapted)
             except Failure as failure:
@@ -491,7 +515,7 @@ class Endpoint:
         try:
             # Half of the time for the first attempt: a hung connection leaves room for a second one.
             seconds = left / 2 if call.attempts == 1 else left
-            answer = await self._post({"model": model.api_name, "messages": call.messages, **sent}, seconds)
+            answer = await self._post(call.body(sent), seconds)
             latency = round(time.monotonic() - started, 3)
             response = read_reply(answer, model, latency=latency, attempts=call.attempts, adapted=adapted)
         except Failure as failure:
@@ -555,7 +579,7 @@ class Endpoint:
         except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
-            if self.provider.on_loopback and _is_refused(error):
+            if self.provider.on_loopback and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
                 detail = f"nothing answers at {self.provider.address}; start the server, or correct {where}"
                 raise Failure("fatal", detail) from error
@@ -587,7 +611,7 @@ class Endpoint:
             await client.aclose()
 
 
-def _adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
+def adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
     """Return the parameters that are sent, and what of them is otherwise than asked."""
     names = {k: new for k, new in refused.items() if k in parameters}
     sent = {names.get(k, k): v for k, v in allowed.items() if names.get(k, k)}
@@ -595,7 +619,8 @@ def _adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple
     return sent, names | room or None
 
 
-def _is_refused(error: BaseException | None) -> bool:
+def is_refused(error: BaseException | None) -> bool:
+    """Tell whether nobody listened at an address."""
     while error and getattr(error, "errno", None) != errno.ECONNREFUSED:
         error = error.__cause__
     return error is not None

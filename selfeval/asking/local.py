@@ -50,9 +50,15 @@ def url(provider: Provider) -> str:
         return _running(state) or _start(provider, state)
 
 
-def require(model: Model) -> None:
-    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model."""
+def require(model: Model, batch: bool = False) -> None:
+    """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model.
+
+    batch: raise `InputError` where its provider takes no batches; what this machine computes needs none.
+    """
     provider = model.provider
+    if batch and not (is_computed(model) or model.call or provider.embedded or provider.batch):
+        has = f"the provider `{provider.name}` of {model.id!r} has no `batch` in data/models.yaml"
+        raise InputError(f"`batch` cannot be used, since {has}; leave out `batch`, or this model.")
     if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
         return
     if provider.embedded:
@@ -81,7 +87,7 @@ def list_models(like: str = ""):
         free = model.provider.embedded or model.provider.name == "sim"
         price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
         row = {"model": model.id, "name": model.display, "provider": model.provider.name}
-        rows.append(row | {f"usd_{side}": price[side] for side in price} | {"needs": _needs(model)})
+        rows.append(row | {f"usd_{side}": price[side] for side in ("input", "output")} | {"needs": _needs(model)})
     if not rows:
         raise InputError(f"No model of the registry is like {like!r}; `selfeval.list_models()` lists all.")
     return pd.DataFrame(rows).sort_values("needs", key=lambda needs: needs != "", kind="stable", ignore_index=True)

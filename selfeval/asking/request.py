@@ -1,15 +1,16 @@
-"""What is asked, what comes back, what it may cost, and what makes two requests the same."""
+"""What is asked, what comes back, what it may cost, what makes two requests the same, and what simulated models say."""
 
 import hashlib
 import inspect
 import json
+import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 
-from selfeval.errors import InputError, SelfevalError
-from selfeval.models import Model
+from selfeval.errors import InputError, SelfevalError, check_one_of
+from selfeval.models import Model, models
 
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
 STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
@@ -29,7 +30,8 @@ class Request:
     """A question to one model.
 
     sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what was cut off counts as
-    an answer (a text does), so that it is not asked for again.
+    an answer (a text does), so that it is not asked for again. shared: characters of the first message that other
+    questions share, for a provider's cache; no part of the request's identity.
     """
 
     model: Model
@@ -38,6 +40,7 @@ class Request:
     sample: int = 0
     seed: int = 0
     cut_counts: bool = False
+    shared: int = 0
 
     def full(self) -> tuple[list[dict], dict]:
         """Return messages and parameters as sent: with the model's system prompt, defaults and exclusions."""
@@ -144,6 +147,11 @@ def is_computed(model: Model) -> bool:
     return (model.call is not None and not model.stored) or model.provider.name == "sim"
 
 
+async def compute(request: Request) -> Response:
+    """Return the response of a simulated model, or of a function of the user's."""
+    return await ask_callable(request.model.call or partial(answer, request), *request.full())
+
+
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
     """Return the response of a plain or asynchronous Python callable that answers with a Response or a text.
 
@@ -245,3 +253,59 @@ def choice_format(choices: Mapping[str, Sequence]) -> dict:
         "additionalProperties": False,
     }
     return {"type": "json_schema", "json_schema": {"name": next(iter(choices)), "strict": True, "schema": schema}}
+
+
+# simulated models: real answers to the real prompts, drawn from rates that are known ----------------------------------
+
+Play = Callable[[Model, dict, list[dict], random.Random], str]  # (model, rates, messages, draw) -> reply
+ROLES: dict[str, tuple[Play, Collection[str]]] = {}  # role: who plays it, and the rates it knows
+WORDS = (
+    "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
+    "teacher harbour village copper music season number corner shadow candle journey kitchen planet winding gentle "
+    "narrow early patient bright hollow distant common curious steady open careful plain sudden ordinary"
+).split()
+VERBS = "keeps follows carries changes opens remembers crosses gathers measures answers leaves repeats".split()
+
+
+def answer(request: Request, messages: list[dict], **parameters) -> Response:
+    """Return what a simulated model answers to the messages of a request.
+
+    Each evaluation plays a role of `simulation` in `data/models.yaml` and puts it into `ROLES` when it is imported: the
+    packages `selfeval.recognition` (entries without a `role`), `selfeval.identity` and `selfeval.roleplay` do. Every
+    draw is seeded by the request, so the same request always has the same reply; what a simulated model writes carries
+    its tell, a word that no other writes.
+    """
+    model = request.model
+    rates = dict(model.simulation or {})
+    role = rates.pop("role", None) or "recognition"
+    check_one_of(f"role` of `{model.id}", role, ROLES)
+    reply, known = ROLES[role]
+    if unknown := set(rates) - set(known):
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
+    seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
+    draw = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]))
+    text = reply(model, rates, messages, draw)
+    usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
+    return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=model.id)
+
+
+def write(model: Model, question: str, draw: random.Random) -> str:
+    """Write a text with the model's tell, of as many words as the question asks for."""
+    wanted = re.search(r"(\d+) words", question)
+    words: list[str] = []
+    while len(words) < (int(wanted[1]) if wanted else 60):
+        first, second, third = draw.sample(WORDS, 3)
+        words += ["The", first, second, draw.choice(VERBS), "a", third, tell(model.id) + "."]
+    return " ".join(words)
+
+
+@cache
+def tell(author: str) -> str:
+    """Return the word that an author's texts carry: four syllables from a hash of its id."""
+    digest = hashlib.sha256(author.encode()).digest()
+    return "".join("bdfgklmnprstvz"[digest[i] % 14] + "aeiou"[digest[i + 1] % 5] for i in range(0, 8, 2))
+
+
+def author_of(text: str) -> str | None:
+    """Return the id of the simulated author whose tell stands in a text, or None."""
+    return next((m.id for m in models().values() if m.provider.name == "sim" and tell(m.id) in text), None)

@@ -35,12 +35,15 @@ TABLES = {
     "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
     "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
+    # `there`: the provider's name for a batch, whose requests are the claims that it owns; refused: parameters left out
+    "batches": ("id TEXT PRIMARY KEY", "there", "model TEXT", "state TEXT", "owner TEXT", "since REAL", "refused"),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
 OTHER_HOST_SECONDS = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
 KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
+BATCH = "batch "  # how the owner of a claim begins that is a batch
 CENT = 1e-9  # dollars that rounding makes or leaves
 in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
 
@@ -64,7 +67,9 @@ def _name(process: psutil.Process) -> str:
 
 
 def has_ended(owner: str, since: float) -> bool:
-    """Tell whether the process that owns a claim is gone, so that nobody will give it back."""
+    """Tell whether the process that owns a claim is gone, so that nobody will give it back; a batch never is."""
+    if owner.startswith(BATCH):
+        return False
     try:
         host, pid, _ = owner.rsplit(":", 2)
         if host != socket.gethostname():
@@ -338,8 +343,8 @@ class Store:
 
     # in flight -------------------------------------------------------------------------------------------------------
 
-    async def claim(self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0) -> dict | None:
-        """Wait until this request is ours to send (None) or another process has its reply (the reply).
+    async def claim(self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0) -> dict | str | None:
+        """Wait until this request is ours to send (None), another process has its reply, or a batch has it (its name).
 
         The claim reserves so many dollars under the ceiling, in the same transaction; raises `BudgetError` where that
         cannot fit.
@@ -349,6 +354,8 @@ class Store:
                 response, owner = self._claim(connection, key, ceiling, amount)
             if not owner:
                 return response
+            if owner.startswith(BATCH):
+                return owner.removeprefix(BATCH)
             await asyncio.sleep(0.1)
 
     def _claim(self, connection, key: str, ceiling: Ceiling | None, amount: float) -> tuple[dict | None, str]:
@@ -357,15 +364,15 @@ class Store:
             return json.loads(stored[0]), ""
         query, values = "SELECT * FROM claims WHERE key = ?", [key]
         if ceiling:
-            query, values = f"{query} OR purse = ?", [key, ceiling.name]
+            query, values = f"{query} OR (purse = ? AND owner <> ?)", [key, ceiling.name, own_name()]
         for held, owner, since, reserved, purse in connection.execute(query, values).fetchall():
             if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
                 self._note(connection, held, "abandoned", f"in flight when {owner} ended")
                 self._end(connection, held, owner, purse, reserved)  # it may have been spent
             elif held == key:
                 return None, owner
-        if ceiling and (holder := ceiling.holder(connection, amount)):
-            return None, holder
+        if ceiling and ceiling.holder(connection, amount):
+            return None, "who may leave room"
         values = (key, own_name(), time.time(), amount, ceiling and ceiling.name)
         connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
         in_flight.add(f"{self.path} {key}")
@@ -402,11 +409,19 @@ class Store:
             self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
 
     def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
-        """End a claim and book what its call cost."""
-        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
+        """End a claim, ours or a batch's, and book what its call cost."""
+        query = "DELETE FROM claims WHERE key = ? AND (owner = ? OR owner LIKE ?)"
+        connection.execute(query, (key, owner, f"{BATCH}%"))
         if purse and cost:
             query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
             connection.execute(query, (purse, cost))
+
+    def forget_batch(self, batch: str) -> int:
+        """Free the requests of a batch to be sent again; return how many. Raises `InputError` for an unknown one."""
+        with self.change() as connection:
+            if not connection.execute("UPDATE batches SET state = 'forgotten' WHERE id = ?", (batch,)).rowcount:
+                raise InputError(f"The store has no batch {batch!r}; the error of a request names its batch.")
+            return connection.execute("DELETE FROM claims WHERE owner = ?", (BATCH + batch,)).rowcount
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
         """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from selfeval.asking.client import Client, run
+from selfeval.asking.client import Client, gather, run
 from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment
@@ -189,16 +189,17 @@ class EvalRunner:
         return self.run_all([model], **options)[0]
 
     def run_all(
-        self, models: Sequence[Who], *, concurrency: int = 16, again: str = "", max_cost: float | None = None, **options
+        self, models: Sequence[Who], *, concurrency=16, again="", max_cost=None, batch: bool = False, **options
     ) -> list[Fields]:
-        """Return the result objects of models, asked one after the other.
+        """Return the result objects of models, asked one after the other, or together in batches.
 
-        concurrency, again, max_cost (of all of them): as in `Client`. options: as in `ask`.
+        concurrency, again, max_cost (of all of them), batch: as in `Client`. options: as in `ask`.
         """
 
         async def asked() -> list[Fields]:
-            async with Client(concurrency, again=again, max_cost=max_cost) as client:
-                return [await self.ask(client, model, **options) for model in models]
+            async with Client(concurrency, again=again, max_cost=max_cost, batch=batch) as client:
+                asked = [self.ask(client, model, **options) for model in models]
+                return await gather(asked) if client.batch else [await each for each in asked]
 
         return run(asked())
 

@@ -22,8 +22,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from selfeval.asking.client import Client
-from selfeval.asking.request import Request, Response, canonical, user
-from selfeval.asking.simulated import ROLES
+from selfeval.asking.request import ROLES, Request, Response, canonical, user
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import extract
 from selfeval.identity.names import Entity, compare, content, entity, entity_of, fold, mentions, model_played

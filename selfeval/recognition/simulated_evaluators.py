@@ -13,8 +13,7 @@
 import random
 import re
 
-from selfeval.asking.request import blocks
-from selfeval.asking.simulated import ROLES, author_of, write
+from selfeval.asking.request import ROLES, author_of, blocks, write
 from selfeval.models import Model, get, models
 from selfeval.recognition import questions
 

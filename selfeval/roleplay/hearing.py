@@ -225,6 +225,8 @@ def _places(client: Client, jury: Jury) -> int:
     Twice as many as calls are in flight, so that a place never waits for a disk; one for the embedded model, whose
     server has the next prompt's beginning at hand while nothing else comes between.
     """
+    if client.batch:
+        return 1_000_000  # a batch takes all that wait
     embedded = [model.provider.embedded for model in jury.jurors if model.provider.embedded]
     return embedded[0]["settings"]["slots"] if embedded else 2 * client.concurrency
 
@@ -376,7 +378,7 @@ class Hearing:
         if provider.json_schema and reason is not None:
             length = None if provider.hosted else (20, 80)
             how["response_format"] = jury_prompts.score_format(self.rubrics, reason=reason, length=length)
-        return await self.client.chat(seat.model, messages, sample=seat.number - 1, **how)
+        return await self.client.chat(seat.model, messages, sample=seat.number - 1, shared=len(self.shared), **how)
 
 
 def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts: Response) -> dict:

@@ -21,7 +21,7 @@ import hashlib
 import random
 import re
 
-from selfeval.asking.simulated import ROLES, WORDS, author_of, write
+from selfeval.asking.request import ROLES, WORDS, author_of, write
 from selfeval.models import Model
 from selfeval.roleplay.jury_prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
 

@@ -126,7 +126,7 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Call
         hosts = {worker.rpartition("://")[2].rpartition(":")[0] for worker in stores}
         if not stores or not all(stores.values()):
             raise InputError(f"{address}: start workers, each with SELFEVAL_STORE, a file on a disk of its host's own")
-        same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS")}
+        same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_BATCH")}
         variables = share(max_cost, len(hosts)) | same
         executor = client.get_executor(pure=False)
         yield lambda run: executor.submit(execute_there, run, variables, forked)

@@ -1,0 +1,167 @@
+"""Batches from outside: both forms, what goes wrong on the way, kills, and that nothing is bought twice."""
+
+import json
+import random
+import signal
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from conftest import FULL, wait_for
+from test_client import ask, process, questions, said, within
+from test_store import count, query
+
+from selfeval.asking import batches, client
+from selfeval.asking.request import Request, user
+from selfeval.asking.store import Store
+from selfeval.cli import main
+from selfeval.errors import BudgetError, PriceError
+from selfeval.models import get
+
+MODELS = "providers: {{{0}: {{base_url: '{1}', hosted: true, batch: {0}, answer_tokens: 100}}}}\n" + (
+    "models: [{{id: '{0}:m', provider: {0}, model: m, display: M, cache_control: true, "
+    "price: {{input: 1, output: 4, cached: {2}}}}}]"
+)
+SMALL = "from selfeval.asking import batches\nbatches.POLL, batches.MOST = 0.02, {{'inline': {0}, 'files': {0}}}\n"
+
+
+@pytest.fixture(params=["inline", "files"])
+def batched(request, server, registry, monkeypatch):
+    """A function that starts a server with faults of batches; returns it and a model of its in one form of batches."""
+    monkeypatch.setattr(batches, "POLL", 0.02)
+    monkeypatch.setattr(batches, "MOST", {"inline": 40, "files": 40})
+
+    def start(faults=None, cached=1, **how):
+        fake = server(**how)
+        fake.batch_faults = faults or {}
+        registry(MODELS.format(request.param, fake.url, cached))
+        return fake, get(f"{request.param}:m")
+
+    return start
+
+
+def bought(fake):
+    """Return how often each question was in a batch that was made."""
+    return Counter(said(line["body"]) for batch in fake.batches for line in batch["lines"])
+
+
+def cost(store):
+    return sum(json.loads(response)["cost"] for [response] in query(store, "SELECT response FROM replies"))
+
+
+def test_a_study_in_batches_has_the_same_replies_as_one_without_at_half_the_price(store, batched, tmp_path):
+    fake, model = batched({1: "500"})
+    responses, tally = ask(store, questions(model, 100), batch=True)
+    single, dear = ask(Store(tmp_path / "single.sqlite"), questions(model, 100))
+    assert [r.text for r in responses] == [r.text for r in single] and {*bought(fake).values()} == {1}
+    assert tally.cost == pytest.approx(fake.dollars) and 0.48 * dear.cost < tally.cost <= 0.52 * dear.cost
+    assert len(fake.batches) == 3 and tally.calls == 100 and not count(store, "claims")
+    assert ask(store, questions(model, 100))[1].stored == 100, "an ordinary call is the same request"
+
+
+def test_a_failed_line_says_why_and_the_next_run_asks_it_again(store, batched):
+    fake, model = batched({1: "expired", 2: "failed"})
+    kinds = {"question 3": "drop", "question 5": "500", "question 7": "empty-content"}
+    fake.faults = lambda i, body: kinds.get(said(body)) or ("400-temperature" if "42" in said(body) else None)
+    responses, tally = ask(store, questions(model, 100, temperature=0), batch=True)
+    why = Counter(r.error for r in responses if r.status == "error")
+    assert why["This line failed"] == 1 and why["HTTP 500: The server had an error while processing your request."] == 1
+    assert [why[f"the batch batch-{i} ended as {how}: It took too long"] for i, how in ((1, "expired"), (2, "failed"))]
+    assert responses[7].status == "empty" and responses[42].adapted == {"temperature": None} and tally.calls == 58
+    kinds.clear()
+    responses, tally = ask(store, questions(model, 100, temperature=0), batch=True, again="empty")
+    assert {r.status for r in responses} == {"ok"} and cost(store) == pytest.approx(fake.dollars)
+    fake.batch_faults[len(fake.ledger)] = "429"
+    assert "Rate limit reached" in ask(store, questions(model, 101, temperature=0), batch=True)[0][-1].error
+    assert ask(store, questions(model, 101, temperature=0), batch=True)[1].calls == 1
+
+
+@pytest.mark.parametrize("fault", ["lost", "unmade"])
+def test_a_batch_whose_answer_was_lost_is_never_sent_again_unasked(store, batched, fault, monkeypatch):
+    fake, model = batched({0: fault})
+    responses, _ = ask(store, questions(model, 5), batch=True)
+    if model.provider.batch == "files":
+        assert {r.status for r in responses} == {"ok"} and {*bought(fake).values()} == {1}
+        return
+    assert all("forget-batch" in r.error for r in [*responses, *ask(store, questions(model, 5))[0]])
+    assert len(fake.ledger) == 1
+    monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
+    [[batch]] = query(store, "SELECT id FROM batches")
+    assert CliRunner().invoke(main, ["store", "forget-batch", batch]).output.startswith("5 requests")
+    assert {r.status for r in ask(store, questions(model, 5), batch=True)[0]} == {"ok"} and len(fake.ledger) == 2
+
+
+def test_a_batch_that_stays_is_waited_for_by_whoever_asks_next(store, batched, monkeypatch):
+    fake, model = batched({0: "stays"})
+    monkeypatch.setenv("SELFEVAL_BATCH", "1")
+    waiting = process(store.path, range(5), model.id, first=SMALL.format(40))
+    wait_for(lambda: fake.batches and fake.batches[0]["looks"] > 2)
+    waiting.send_signal(signal.SIGINT)
+    waiting.communicate()
+    fake.batch_faults.clear()
+    monkeypatch.setenv("SELFEVAL_BATCH", "")
+    responses, tally = ask(store, questions(model, 5))
+    assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 1 and not count(store, "claims")
+    assert tally.cost == pytest.approx(fake.dollars)
+
+
+@pytest.mark.fault("kill")
+def test_kills_lose_no_reply_and_buy_none_twice(store, batched, monkeypatch, counted):
+    """Each life ends a little after the server has seen something of it."""
+    monkeypatch.setenv("SELFEVAL_BATCH", "1")
+    many, kills = (2000, 12) if FULL else (200, 4)
+    (fake, model), draw = batched(), random.Random(1)
+
+    def seen():
+        return len(fake.ledger) + sum(batch["looks"] for batch in fake.batches)
+
+    for _ in range(kills):
+        enough, victim = (
+            seen() + draw.randrange(1, 12),
+            process(store.path, range(many), model.id, first=SMALL.format(many // 20)),
+        )
+        wait_for(lambda enough=enough, victim=victim: seen() >= enough or victim.poll() is not None)
+        victim.kill()
+        victim.communicate()
+    responses, _ = ask(store, questions(model, many))
+    unknown = {r.error for r in responses if r.status == "error"}
+    assert len(bought(fake)) >= many - many // 20 * len(unknown) and {*bought(fake).values()} == {1}
+    assert cost(store) == pytest.approx(fake.dollars) and all("is unknown" in error for error in unknown)
+    counted(unknown=len(unknown), batches=len(fake.batches))
+
+
+def test_rounds_go_out_together_and_equal_questions_once(store, batched):
+    fake, model = batched()
+
+    async def chain(asked, k, said="begin"):
+        for _ in range(3):
+            said = (await asked.chat(model, user(f"{k} {said}"))).text
+        return said
+
+    found = within(store, lambda asked: client.gather(chain(asked, k // 2) for k in range(20)), batch=True)
+    assert len({*found}) == 10 and len(bought(fake)) == 30 == sum(bought(fake).values()) and len(fake.batches) == 3
+
+
+def test_a_ceiling_sends_what_it_has_room_for_and_a_dry_run_says_half_the_price(store, batched, monkeypatch):
+    fake, model = batched(reply="so " * 50)
+    monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
+    how = [{"dry_run": True, "batch": batch} for batch in (False, True)]
+    dear, half = (client.ask(lambda asked: asked.chat_all(questions(model, 100)), each).loc[0] for each in how)
+    assert half["usd_high"] == pytest.approx(dear["usd_high"] / 2) and half["in_batches"] == 100 and not fake.ledger
+    with pytest.raises(BudgetError):
+        ask(store, questions(model, 100), batch=True, max_cost=half["usd_high"] / 4)
+    assert 20 < len(bought(fake)) < 100 and not count(store, "claims") and len(fake.batches) > 2
+    with pytest.raises(PriceError):
+        ask(store, questions(replace(model, price=None), 200), batch=True, max_cost=5)
+
+
+def test_what_jurors_share_is_marked_for_a_cache_and_changes_no_identity(store, batched):
+    fake, model = batched(cached=0.1)
+    plain, marked = (Request(model, user("shared, own"), shared=n) for n in (0, 6))
+    [response], tally = ask(store, [marked])
+    assert plain.key == marked.key and "of them cached" in str(tally)
+    kept = {"type": "text", "text": "shared", "cache_control": {"type": "ephemeral"}}
+    assert fake.ledger[0]["body"]["messages"][0]["content"] == [kept, {"type": "text", "text": ", own"}]
+    prompt, cached, written = (response.usage[part] for part in ("prompt", "cached", "completion"))
+    assert response.cost == pytest.approx((prompt - 0.9 * cached + 4 * written) / 1e6) and cached
