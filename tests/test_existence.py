@@ -1,14 +1,13 @@
 """The existence test: honest parsing, real against invented names, and constant answers that know nothing."""
 
-import asyncio
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
+from test_client import within
 
-from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all, models
@@ -20,12 +19,8 @@ ABOUT = existence.targets(get_all(["openai/gpt-5", "x-ai/grok-4", "google/gemini
 
 def collect(reply, **options):
     model = from_callable(reply, "mine/model")
-
-    async def run():
-        async with Client() as client:
-            return await existence.collect_existence(client, [model], ABOUT, existence.templates(2), **options)
-
-    return asyncio.run(run())
+    ways = existence.templates(2)
+    return within(None, lambda client: existence.collect_existence(client, [model], ABOUT, ways, **options))
 
 
 @pytest.mark.parametrize(("reply", "kind", "score"), [

@@ -3,15 +3,14 @@
 What each arm is asked word by word is frozen in `tests/golden/keys.json`.
 """
 
-import asyncio
 import re
 
 import pandas as pd
 import pytest
 from fake_server import EDITS, message
+from test_client import within
 
 import selfeval as se
-from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.roleplay import jury_prompts, verdicts
 from selfeval.roleplay.cast import jurors, rubrics, same_family
@@ -52,19 +51,12 @@ def alone(model, **options):
 
 
 def ask(store, jury, conversation, arm="personas", turn=0):
-    async def run():
-        async with Client(4, store) as client:
-            return await Hearing(client, jury, conversation, arm, turn or len(conversation.exchanges())).run()
-
-    return asyncio.run(run())
+    turn = turn or len(conversation.exchanges())
+    return within(store, lambda client: Hearing(client, jury, conversation, arm, turn).run())
 
 
 def ask_all(store, jury, conversations, arms):
-    async def run():
-        async with Client(4, store) as client:
-            return await hold(client, jury, conversations, arms), client.tally
-
-    return asyncio.run(run())
+    return within(store, lambda client: hold(client, jury, conversations, arms))
 
 
 # --- who sees what ---------------------------------------------------------------------------------------------------
@@ -215,7 +207,7 @@ def test_jurors_of_the_agents_family_are_flagged_before_they_are_asked(store, ca
     assert not same_family(gpt, "human") and not same_family(gpt, "") and same_family(kimi, kimi)
     told = []
     script = Script(reply=lambda messages: told.append(capsys.readouterr().out) or "HUMAN_SCORE=0.5")
-    (row, *_), _ = ask_all(store, alone(script), [talk(meta={"agent_model": script.model.id})], ["personas"])
+    row, *_ = ask_all(store, alone(script), [talk(meta={"agent_model": script.model.id})], ["personas"])
     assert (row["agent"], row["same_family"]) == (script.model.id, True)
     assert "judged by its own family" in told[0] and "one model with itself" in told[0]
 

@@ -1,16 +1,15 @@
 """Texts, designs and predictions, from the models' replies to the records, on simulated models with a known truth."""
 
-import asyncio
 import itertools
 import math
 from collections import Counter
 
 import pandas as pd
 import pytest
+from test_client import within
 
 import selfeval as se
 from selfeval import models, stats
-from selfeval.asking.client import Client
 from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all
@@ -26,11 +25,7 @@ PLAIN = Condition()
 
 
 def run(evaluate):
-    async def go():
-        async with Client() as client:
-            return await evaluate(client)
-
-    return asyncio.run(go())
+    return within(None, evaluate)
 
 
 def written(*names, n_prompts=12):
