@@ -14,8 +14,8 @@ from selfeval.asking import local
 from selfeval.asking.request import canonical, key_of
 
 
-def selfeval(*arguments):
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+def selfeval(*arguments, typed=None):
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], input=typed)
 
 
 def test_models_lists_the_registry_and_says_which_key_is_missing():

@@ -11,9 +11,11 @@ import matplotlib.pyplot
 import nbformat
 from click.testing import CliRunner
 from IPython.display import display
+from nbclient import NotebookClient
 
 from selfeval import ROOT
 from selfeval.cli import main
+from selfeval.sweep.kernels import KernelManager
 
 
 def run_notebook(stem, until=None, **parameters):
@@ -44,6 +46,13 @@ def set_parameters(space, parameters):
         groups = [group for group in space.values() if isinstance(group, dict) and name in group]
         assert name in space or groups, f"no parameter {name}"
         (space if name in space else groups[0])[name] = value
+
+
+def run_kernel(*sources, folder=None):
+    """Run cells in a kernel as Jupyter does, on past errors; return them with their outputs."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute(cwd=folder)
+    return notebook.cells
 
 
 def run_command(*arguments):
