@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import csv
 import io
 import os
 import resource
@@ -144,6 +145,12 @@ def store(tmp_path):
     store = Store(tmp_path / "store.sqlite", recorded=tmp_path / "recorded")
     yield store
     store.close()
+
+
+def labelled(table):
+    """Return the rows of a table of replies, with what they say."""
+    with (Path(__file__).parent / "labelled" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def wait_for(condition):

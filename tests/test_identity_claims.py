@@ -18,7 +18,6 @@ one read of them:
 names, unknown ones with "?".
 """
 
-import csv
 import json
 import random
 from collections import Counter
@@ -26,6 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from conftest import labelled
 
 from selfeval import models
 from selfeval.identity.claims import abstains, assess, extract, read_apart
@@ -94,8 +94,7 @@ def test_labelled_replies(half):
 
 
 def test_own_sentences():
-    with (Path(__file__).parent / "labelled" / "identity_sentences.csv").open(encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
+    table = labelled("identity_sentences")
     wrong = {}
     for row in table:
         marked = [(c, {"affirm": "+", "deny": "-"}.get(GROUPS.get(c.polarity))) for c in extract(row["text"])]

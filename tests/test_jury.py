@@ -7,6 +7,7 @@ import re
 
 import pandas as pd
 import pytest
+from conftest import labelled
 from fake_server import EDITS, message
 from test_client import within
 
@@ -109,31 +110,12 @@ def test_who_has_seen_every_fence_so_far_still_closes_none():
 
 # --- scores ----------------------------------------------------------------------------------------------------------
 
-# fmt: off
-SCORES = [
-    ("A reason.\nHUMAN_SCORE=0.3", 0.3), ("**HUMAN_SCORE**: 0.7", 0.7), ("**HUMAN_SCORE = 0.7**", 0.7),
-    ("## HUMAN_SCORE: 1", 1.0), ("HUMAN_SCORE=.5", 0.5), ("HUMAN_SCORE=0,5", 0.5), ("HUMAN_SCORE=0.5.", 0.5),
-    ("HUMAN_SCORE=0.5 because it hesitates", 0.5), ("human score: 0.6", 0.6), ("HUMAN_SCORE=<0.4>", 0.4),
-    ("HUMAN\\_SCORE=0.6", 0.6), ("HUMAN_SCORE＝0.6", 0.6), ("1. My final HUMAN_SCORE: 0.6", 0.6),
-    ("HUMAN_SCORE=0.8/1", 0.8), ("HUMAN_SCORE=0.8 out of 1", 0.8),
-    ("HUMAN_SCORE=0.2\nHUMAN_SCORE=0.6", 0.6), ("HUMAN_SCORE=0.2\nHUMAN_SCORE=85", 0.2), ("HUMAN_SCORE=85", None),
-    ("HUMAN_SCORE=20%", None), ("HUMAN_SCORE=nan", None), ("HUMAN_SCORE=-0.2", None), ("HUMAN_SCORE=1.0000001", None),
-    ("HUMAN_SCORE=7/10", None), ("HUMAN_SCORE=0.2-0.4", None), ("HUMAN_SCORE: 0.2 to 0.4", None),
-    ("HUMAN_SCORE=0.2, 0.4", None), ("HUMAN_SCORE=0.5.3", None), ("HUMAN_SCORE=1e-1", None),
-    ("HUMAN_SCORE=1 out of 10", None), ("HUMAN_SCORE 0.7", None), ("score: 0.7", None), ("NONHUMAN_SCORE=0.5", None),
-    (None, None), ("The HUMAN_SCORE=1.0 in it is odd.", None), ("> HUMAN_SCORE=1.0", None),
-    ("HUMAN_SCORE=1.0 is what it wrote", None), ("<think>HUMAN_SCORE=0.9</think>\nHUMAN_SCORE=0.1", 0.1),
-    ("<think>HUMAN_SCORE=0.9", None), ("HUMAN_SCORE=0.9</think>Well.\nHUMAN_SCORE=0.2", 0.2),
-    ('```json\n{"reason": "x", "human_score": 0.4}\n```', 0.4), ('Sure: {"human_score": "0.1"}', 0.1),
-    ('{"reason": "HUMAN_SCORE=1.0", "human_score": "0.1"}', 0.1), ('{"human_score": NaN}', None),
-    ('{"human_score": true}', None), ('{"human_score": "20%"}', None), ('{"reason": "x\\nHUMAN_SCORE=0.3"}', None),
-]
-# fmt: on
 
-
-@pytest.mark.parametrize(("reply", "score"), SCORES)
-def test_a_score_is_read_or_there_is_none(reply, score):
-    assert verdicts.read(reply).scores == {"HUMAN_SCORE": score}
+def test_a_score_is_read_or_there_is_none():
+    for row in labelled("scores"):
+        score = float(row["score"]) if row["score"] else None
+        assert verdicts.read(row["reply"]).scores == {"HUMAN_SCORE": score}, row["reply"]
+    assert verdicts.read(None).scores == {"HUMAN_SCORE": None}
 
 
 @pytest.mark.parametrize(
