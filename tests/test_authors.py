@@ -36,9 +36,8 @@ def refused(names, evaluators, **said):
     return str(caught.value)
 
 
-def test_a_table_with_display_names_counts_an_evaluators_own_texts_as_its_own(tmp_path, registry, monkeypatch):
+def test_a_table_with_display_names_counts_an_evaluators_own_texts_as_its_own(own_store, registry):
     """It was told that it is GPT-4.1, said yes to the texts of GPT-4.1, and each yes was a false claim."""
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
     with FakeServer(reply="YES") as server:
         registry(f"providers: {{openrouter: {{base_url: '{server.url}'}}}}")
         how = {"tasks": "binary_self", "answer": "free", "score": "none"}

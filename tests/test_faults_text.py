@@ -83,16 +83,14 @@ def reply(body):
 
 
 @pytest.fixture
-def hostile(tmp_path, monkeypatch):
+def hostile(registry, own_store, monkeypatch):
     """A server that answers with hostile texts, and a registry of models with hostile names; the ids."""
     own = [
         {"id": f"flaky:m{i}", "display": name, "developer": NAMES[i - 1], "family": f"f{i}"}
         for i, name in enumerate(NAMES)
     ]
     providers = {"flaky": {"base_url_env": "FLAKY_URL", "deadline": 20, "json_schema": True}}
-    (tmp_path / "models.yaml").write_text(json.dumps({"providers": providers, "models": own}))
-    monkeypatch.setenv("SELFEVAL_MODELS", str(tmp_path / "models.yaml"))
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    registry(json.dumps({"providers": providers, "models": own}))
     monkeypatch.setenv("TQDM_DISABLE", "1")
     with FakeServer(reply=reply) as server:
         monkeypatch.setenv("FLAKY_URL", server.url)

@@ -24,7 +24,7 @@ from selfeval.models import Model, from_callable, get
 from selfeval.records import data_path
 
 PUBLISHED = "identity/published.json"
-SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
+SONNET = "claude-sonnet-4-5-20250929"
 ARMS = ["neutral", "false-far", "false-near", "placebo", "true", "mention"]
 EXPECT = {"asked": "identity", "secret": "may-decline", "played": "readout-only"}
 PRESSED = """

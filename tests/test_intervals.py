@@ -195,14 +195,3 @@ def test_bca_formula_against_scipy_on_equal_resamples():
     of = Statistic(np.array([x.mean()]), contrib, np.array([40]), np.array([40]), at)
     (bounds,) = bootstrap([of], Settings(5_000))
     assert bounds[2:4, 0] == pytest.approx(tuple(drawn.confidence_interval), abs=2e-5)
-
-
-def test_same_seed_same_table_other_seed_other_bootstrap():
-    frame = simulated(2)
-    one, again, other = (recognition_table(frame, n_resamples=500, seed=s) for s in (4, 4, 5))
-    pd.testing.assert_frame_equal(one, again)
-    default = ~one.method.isin(["percentile", "bca"])
-    assert not one.p_permutation.equals(other.p_permutation)  # drawn
-    one, other = (table.drop(columns="p_permutation") for table in (one, other))
-    assert not one.low.equals(other.low)
-    pd.testing.assert_frame_equal(one[default], other[default])

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import scipy.stats as sps
 from simulate_jury import planted_records
-from sklearn.metrics import roc_auc_score
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
@@ -99,15 +98,6 @@ def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
     table = jury_table(votes({"a": [0.6, 0.9], "b": [0.5, None], "c": [0.1, 0.4]}))
     assert found(table, "leniency", evaluator="a")["estimate"] == pytest.approx((0.3 + 0.5) / 2)
     assert found(table, "leniency", evaluator="c")["estimate"] == pytest.approx((-0.45 - 0.5) / 2)
-
-
-def test_areas_match_scikit_learn():
-    frame = planted_records(1, conversations=15, wanted=("personas",))
-    frame.loc[np.random.default_rng(0).random(len(frame)) < 0.05, "score"] = None
-    table = jury_table(frame)
-    verdict = frame.groupby(["conversation_id", "source", "turn", "pair"])["score"].mean().reset_index().dropna()
-    human = verdict["source"] == "human"
-    assert found(table, "auc")["estimate"] == pytest.approx(roc_auc_score(human, verdict["score"]))
 
 
 def test_paired_accuracy_by_hand():

@@ -22,11 +22,6 @@ SWEEPS = ROOT / "notebooks" / "sweeps"
 
 
 @pytest.fixture
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
-
-
-@pytest.fixture
 def texts(tmp_path):
     """A CSV of one's own: two authors on two prompts each."""
     path = tmp_path / "my.csv"

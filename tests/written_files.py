@@ -4,7 +4,6 @@ import ast
 import asyncio
 import contextlib
 import io
-from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot
@@ -60,14 +59,3 @@ def run_command(*arguments):
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, f"selfeval {arguments}: {result.output} {result.exception}"
     return result.output
-
-
-def without_pictures(monkeypatch):
-    """Leave figures undrawn: they take most of the time, and tests of their own look at them."""
-
-    def savefig(figure, file, **options):
-        with contextlib.nullcontext(file) if hasattr(file, "write") else Path(file).open("wb") as out:
-            out.write(b"not drawn")
-
-    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
-    monkeypatch.setattr(matplotlib.figure.Figure, "draw_without_rendering", lambda figure: None)
