@@ -2,25 +2,13 @@
 
 import pytest
 from fake_server import FakeServer
+from recognition_records import texts_of
 
 import selfeval as se
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get, get_all
 from selfeval.recognition.design import design, match_authors
 from selfeval.recognition.questions import Condition
-
-
-def texts_of(*authors, prompts=2):
-    """Return a text of every author on every prompt; an author is a name, or (name, display name)."""
-    pairs = [author if isinstance(author, tuple) else (author, author) for author in authors]
-    return [
-        {
-            "text_id": 10 * prompt + k, "prompt_id": f"p{prompt}", "prompt": f"Write about thing {prompt}.",
-            "sample": 0, "author": name, "author_display": display, "text": f"{prompt} of {k}.", "words": 3,
-        }
-        for prompt in range(prompts)
-        for k, (name, display) in enumerate(pairs)
-    ]  # fmt: skip
 
 
 def matched(names, evaluators, **said):
