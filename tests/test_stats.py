@@ -12,13 +12,7 @@ from scipy import stats
 from test_pairs import both_orders
 
 from selfeval.errors import InputError
-from selfeval.stats import (
-    condition_contrasts,
-    confusion,
-    models_in_general,
-    paired_models,
-    recognition_table,
-)
+from selfeval.stats import condition_contrasts, confusion, models_in_general, paired_models, recognition_table
 from selfeval.stats.engine import Settings, holm, permutation_p
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.table import CHANCE
