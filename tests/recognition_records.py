@@ -58,7 +58,7 @@ def simulated(seed, n_models=3, n_prompts=30, samples=1, know=0.4, none=0.0, dro
 
 
 def row(table: pd.DataFrame, statistic: str, evaluator: str = "a", author: str = "", **where) -> pd.Series:
-    """Return the first row of a statistic that fits: the default."""
+    """Return the first row of a statistic that fits: the default. None fits all."""
     for column, value in {"statistic": statistic, "evaluator": evaluator, "author": author, **where}.items():
-        table = table[table[column] == value]
+        table = table if value is None else table[table[column] == value]
     return table.iloc[0]

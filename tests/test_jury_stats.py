@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
+from recognition_records import row
 from simulate_jury import planted_records
 from statsmodels.stats.weightstats import ttost_paired
 
@@ -37,13 +38,9 @@ def rounds(arm: str, scores: list[list[float | None]], **columns) -> pd.DataFram
     return pd.concat(votes(one, arm, **{"round": k} | columns) for k, one in enumerate(said, 1))
 
 
-def found(table, statistic, task=None, evaluator="", **where):
-    """Return the first row of a statistic; a round is the condition."""
-    where = {"task": task, "evaluator": evaluator} | where
-    rows = table[table["statistic"] == statistic]
-    for column, wanted in where.items():
-        rows = rows if wanted is None else rows[rows[column] == wanted]
-    return rows.iloc[0]
+def found(table, statistic, task=None, evaluator=""):
+    """Return the first row of a statistic, whoever was judged."""
+    return row(table, statistic, evaluator, None, task=task)
 
 
 def both_sources(people, models) -> pd.DataFrame:

@@ -98,11 +98,7 @@ def identity_table(
 
 
 def paired_comparison(
-    records: pd.DataFrame,
-    *,
-    statistics: Sequence[str] = ("claim_discrimination", "accept_true", "accept_false", "susceptibility"),
-    n_resamples: int = 10_000,
-    seed: int = 0,
+    records: pd.DataFrame, statistics: Sequence[str], *, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
     """Compare models two by two by their read-outs, paired by template: `evaluator` is "first - second".
 
