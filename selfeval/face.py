@@ -167,7 +167,10 @@ def collect_predictions(
         if answer == "constrained" and _functions(judges):
             _tell([f"{_functions(judges)}: a function answers in words, so all are asked with `answer` = 'free'."])
             put = replace(condition, answer="free")
-        return await _predictions(client, judges, rows, put, out, how)
+        rows = await design.shown_texts(client, rows, put, seed=seed)
+        found = await design.collect_predictions(client, judges, rows, put, **how)
+        _keep(out, **{f"predictions_{name}": answered for name, answered in found.items()})
+        return Records([row for answered in found.values() for row in answered])
 
     return ask(work, asking)
 
@@ -193,15 +196,6 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
             f"`authors` who is who ({{{next(iter(authors))!r}: id}}). The ids are {', '.join(registry.models())}."
         )
     return [*found]
-
-
-async def _predictions(client, judges, rows, condition, out, how) -> Records:
-    """Ask about texts as a condition shows them, keep the answers, and return them."""
-    rows = await design.shown_texts(client, rows, condition, seed=how["seed"])
-    found = await design.collect_predictions(client, judges, rows, condition, **how)
-    for name, answered in found.items():
-        _keep(out, **{f"predictions_{name}": answered})
-    return Records([row for answered in found.values() for row in answered])
 
 
 @verb

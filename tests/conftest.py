@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import csv
 import io
 import os
 import resource
@@ -144,6 +145,19 @@ def store(tmp_path):
     store = Store(tmp_path / "store.sqlite", recorded=tmp_path / "recorded")
     yield store
     store.close()
+
+
+@pytest.fixture
+def own_store(tmp_path, monkeypatch):
+    """Keep what this test asks in a store of its own, whoever asks; return its path."""
+    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store" / "store.sqlite"))
+    return tmp_path / "store" / "store.sqlite"
+
+
+def labelled(table):
+    """Return the rows of a table of replies, with what they say."""
+    with (Path(__file__).parent / "labelled" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def wait_for(condition):

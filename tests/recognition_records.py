@@ -1,7 +1,12 @@
 """Prediction records for tests of the statistics: from answers, from pairs, and drawn."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
+
+from selfeval.models import Model
+from selfeval.records import text_fields
 
 FAST = {"n_resamples": 50}
 
@@ -14,6 +19,16 @@ def naming(answers: dict[tuple[str, str], list], task="exact_model", **columns) 
         for (evaluator, author), given in answers.items() for prompt, answer in enumerate(given)
     ]  # fmt: skip
     return pd.DataFrame(rows).assign(**columns)
+
+
+def texts_of(*authors, prompts=2, samples=1):
+    """Return a text of every author on every prompt; an author is a model, a name, or (name, display name)."""
+    named = [(one.id, one.display) if isinstance(one, Model) else one for one in authors]
+    named = [one if isinstance(one, tuple) else (one, one) for one in named]
+    return [
+        text_fields(*name, f"p{p}", f"Write about thing {p}.", s, f"{p} {s} of {k}.") | {"text_id": number}
+        for number, (p, s, (k, name)) in enumerate(product(range(prompts), range(samples), enumerate(named)))
+    ]
 
 
 def binary(answers: dict[tuple[str, str], list]) -> pd.DataFrame:
@@ -43,7 +58,7 @@ def simulated(seed, n_models=3, n_prompts=30, samples=1, know=0.4, none=0.0, dro
 
 
 def row(table: pd.DataFrame, statistic: str, evaluator: str = "a", author: str = "", **where) -> pd.Series:
-    """Return the first row of a statistic that fits: the default."""
+    """Return the first row of a statistic that fits: the default. None fits all."""
     for column, value in {"statistic": statistic, "evaluator": evaluator, "author": author, **where}.items():
-        table = table[table[column] == value]
+        table = table if value is None else table[table[column] == value]
     return table.iloc[0]

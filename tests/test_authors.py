@@ -2,25 +2,13 @@
 
 import pytest
 from fake_server import FakeServer
+from recognition_records import texts_of
 
 import selfeval as se
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get, get_all
 from selfeval.recognition.design import design, match_authors
 from selfeval.recognition.questions import Condition
-
-
-def texts_of(*authors, prompts=2):
-    """Return a text of every author on every prompt; an author is a name, or (name, display name)."""
-    pairs = [author if isinstance(author, tuple) else (author, author) for author in authors]
-    return [
-        {
-            "text_id": 10 * prompt + k, "prompt_id": f"p{prompt}", "prompt": f"Write about thing {prompt}.",
-            "sample": 0, "author": name, "author_display": display, "text": f"{prompt} of {k}.", "words": 3,
-        }
-        for prompt in range(prompts)
-        for k, (name, display) in enumerate(pairs)
-    ]  # fmt: skip
 
 
 def matched(names, evaluators, **said):
@@ -36,9 +24,8 @@ def refused(names, evaluators, **said):
     return str(caught.value)
 
 
-def test_a_table_with_display_names_counts_an_evaluators_own_texts_as_its_own(tmp_path, registry, monkeypatch):
+def test_a_table_with_display_names_counts_an_evaluators_own_texts_as_its_own(own_store, registry):
     """It was told that it is GPT-4.1, said yes to the texts of GPT-4.1, and each yes was a false claim."""
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
     with FakeServer(reply="YES") as server:
         registry(f"providers: {{openrouter: {{base_url: '{server.url}'}}}}")
         how = {"tasks": "binary_self", "answer": "free", "score": "none"}

@@ -17,15 +17,14 @@ ANSWERS = {"empty-content", "null-content", "length", "cut", "filtered", "refusa
 
 
 @pytest.mark.fault("storm")
-def test_a_server_that_misbehaves_changes_no_result(tmp_path, monkeypatch):
+def test_a_server_that_misbehaves_changes_no_result(tmp_path, registry, monkeypatch):
     """In full, a tenth of the requests are broken in every way: what fails is run again until all is done."""
     ids = [f"flaky:{name}" for name in "abcd"]
     own = {
         "providers": {"flaky": {"base_url_env": "FLAKY_URL", "deadline": 6 if FULL else 20, "json_schema": True}},
         "models": [{"id": name, "display": f"Model {name[-1]}", "developer": "D", "family": "f"} for name in ids],
     }
-    (tmp_path / "models.yaml").write_text(json.dumps(own))
-    monkeypatch.setenv("SELFEVAL_MODELS", str(tmp_path / "models.yaml"))
+    registry(json.dumps(own))
     faults = sorted({*FAULTS} - ANSWERS) if FULL else PASSING
     options = {"fault_names": faults, "seed": 3, "retry_after": 0.1, "hang": 8}
     results = {}

@@ -14,8 +14,8 @@ from selfeval.asking import local
 from selfeval.asking.request import canonical, key_of
 
 
-def selfeval(*arguments):
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+def selfeval(*arguments, typed=None):
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], input=typed)
 
 
 def test_models_lists_the_registry_and_says_which_key_is_missing():
@@ -25,15 +25,14 @@ def test_models_lists_the_registry_and_says_which_key_is_missing():
     assert "OPENROUTER_API_KEY" not in selfeval("models", "--ready").output
 
 
-def test_statistics_show_no_number_where_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "a.sqlite"))
+def test_statistics_show_no_number_where_there_is_none(tmp_path, own_store):
     rows = []
     for model, usage in (("counted", {"prompt": 7}), ("uncounted", {})):
         request = {"model": model, "messages": [], "provider": {"provider": "mine"}}
         rows.append({"key": key_of(canonical(request)), "request": request, "response": {"text": "x", "usage": usage}})
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert "2 new replies" in selfeval("store", "import", tmp_path / "rows.jsonl").output
-    with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
+    with contextlib.closing(sqlite3.connect(own_store)) as connection, connection:
         connection.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
     lines = [line.split() for line in selfeval("store", "stats").output.splitlines()[1:3]]
     assert lines == [["mine", "counted", "1", "7", "?", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
@@ -50,8 +49,7 @@ IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/go
     ([*IDENTITY, "--repeats", 99999999999999999999], 2, "not in the range 1<=x<=10000"),
     (["roleplay", "--output_file_path", "x.json", "--temperature", "-1"], 2, "not in the range x>=0"),
 ])  # fmt: skip
-def test_what_is_wrong_is_said_before_anything_runs(arguments, status, sentence, tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store" / "a.sqlite"))
+def test_what_is_wrong_is_said_before_anything_runs(arguments, status, sentence, tmp_path, own_store, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken").write_text("{}\n")
     result = selfeval(*arguments)

@@ -6,13 +6,7 @@ import pytest
 import scipy.stats as sps
 from recognition_records import binary, naming, row, simulated
 
-from selfeval.stats import (
-    condition_contrasts,
-    default_rows,
-    models_in_general,
-    paired_models,
-    recognition_table,
-)
+from selfeval.stats import condition_contrasts, default_rows, models_in_general, paired_models, recognition_table
 
 
 def two_conditions(n_prompts=40):

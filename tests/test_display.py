@@ -6,10 +6,9 @@ import re
 import subprocess
 import sys
 
-import nbformat
 import pandas as pd
 import pytest
-from nbclient import NotebookClient
+from written_files import run_kernel
 
 import selfeval
 from selfeval.asking.request import Response
@@ -18,7 +17,6 @@ from selfeval.keys import visible
 from selfeval.models import Provider
 from selfeval.predictions import read_predictions
 from selfeval.records import read_texts
-from selfeval.sweep.kernels import KernelManager
 
 HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x onerror=alert(2)> $x^2$ \ud800 \x00"
 
@@ -148,10 +146,7 @@ CELLS = [
 
 
 def test_in_a_kernel_an_error_is_one_sentence_with_the_line_that_met_it(tmp_path):
-    sources = [source for source, *_ in CELLS]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute(cwd=str(tmp_path))
-    errors = [cell.outputs for cell in notebook.cells]
+    errors = [cell.outputs for cell in run_kernel(*(source for source, *_ in CELLS), folder=str(tmp_path))]
     for (source, name, text, line), [error] in zip(CELLS, errors, strict=True):
         assert (error.output_type, error.ename) == ("error", name) and text in error.evalue
         where = f"  in line {line}: {source.splitlines()[line - 1].strip()}"

@@ -11,8 +11,7 @@ from selfeval.identity.suite import Template
 TEXT = dictionary.README.read_text(encoding="utf-8")
 
 
-def test_the_lists_of_fields_are_those_of_the_files(monkeypatch, tmp_path):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+def test_the_lists_of_fields_are_those_of_the_files(own_store):
     made = TEXT.partition(dictionary.BEGIN)[2].partition(dictionary.END)[0]
     assert made == dictionary.generated(), "run `python tests/dictionary.py`, and look at what changes"
 

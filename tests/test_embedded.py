@@ -176,6 +176,14 @@ def test_a_server_goes_when_it_was_idle_for_its_time_and_takes_its_address_along
     assert now[0] == 180 + 60 and not state.exists()
 
 
+def changed(registry, name, **change):
+    """Register an embedded model's provider anew with other fields, and return it."""
+    content = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))
+    content["providers"][name]["embedded"] |= change
+    registry(yaml.safe_dump(content))
+    return providers()[name]
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -184,10 +192,7 @@ def test_a_server_goes_when_it_was_idle_for_its_time_and_takes_its_address_along
     ],
 )
 def test_another_engine_or_no_weights_are_an_error_before_the_first_call(registry, tmp_path, change, message):
-    content = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))
-    local = content["providers"]["local"]
-    local["embedded"] |= change
-    registry(yaml.safe_dump({"providers": {"local": local}, "models": content["models"]}))
+    changed(registry, "local", **change)
     with pytest.raises(ProviderError, match=message):
         ask(tmp_path / "a.sqlite", [Request(get("local/smollm2-135m"), user("a"), SHORT)])
 
@@ -201,21 +206,13 @@ def test_weights_in_parts_are_put_together_once_and_only_with_their_hash(registr
         (package / "data" / f"part{number:02}.bin").write_bytes(part)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(local, "HOME", tmp_path)
-    content = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))
-    own = content["providers"]["local-qwen"]
-    own["embedded"] |= {"package": "weights_part", "parts": 2, "file": "whole.gguf"}
-
-    def provider(**change):
-        own["embedded"] |= change
-        registry(yaml.safe_dump({"providers": {"local-qwen": own}, "models": content["models"]}))
-        return providers()["local-qwen"]
-
-    wrong = provider(sha256="0" * 64)
+    weights = {"package": "weights_part", "parts": 2, "file": "whole.gguf"}
+    wrong = changed(registry, "local-qwen", **weights, sha256="0" * 64)
     path = local.model_file(wrong)
     with pytest.raises(ProviderError, match=r"the registry names 0000.*, so it is not loaded"):
         local._put_together(wrong.embedded)
     assert not list(path.parent.iterdir())
-    right = provider(sha256=hashlib.sha256(whole).hexdigest())
+    right = changed(registry, "local-qwen", **weights, sha256=hashlib.sha256(whole).hexdigest())
     local._put_together(right.embedded)
     assert local.model_file(right) == path == tmp_path / "data" / "weights" / "whole.gguf"
     assert path.read_bytes() == whole

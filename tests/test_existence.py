@@ -1,14 +1,14 @@
 """The existence test: honest parsing, real against invented names, and constant answers that know nothing."""
 
-import asyncio
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
+from conftest import labelled
+from test_client import within
 
-from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all, models
@@ -20,32 +20,14 @@ ABOUT = existence.targets(get_all(["openai/gpt-5", "x-ai/grok-4", "google/gemini
 
 def collect(reply, **options):
     model = from_callable(reply, "mine/model")
-
-    async def run():
-        async with Client() as client:
-            return await existence.collect_existence(client, [model], ABOUT, existence.templates(2), **options)
-
-    return asyncio.run(run())
+    ways = existence.templates(2)
+    return within(None, lambda client: existence.collect_existence(client, [model], ABOUT, ways, **options))
 
 
-@pytest.mark.parametrize(("reply", "kind", "score"), [
-    ("No.", "yes_no", 0), ("maybe", "yes_no", None), ("True.", "true_false", 1), ("true or false", "true_false", None),
-    ("4", "likert", 0.75), ("I strongly agree", "likert", 1), ("Disagree", "likert", 0.25), ("6", "likert", None),
-    ('{"answer": 4}', "likert", 0.75), ("1 to 5", "likert", None), ("5/5", "likert", 1), ("**2**", "likert", 0.25),
-    ("1. No, I do not agree.\n2. No, I do not agree.\n\nThe answer is 5.", "likert", None),
-    ("1. I agree.", "likert", None), ("4. I agree.", "likert", 0.75), ("4\n\nI disagree.", "likert", None),
-    ("Some disagree. I am sure.\nAnswer: 5", "likert", 1), ("5 (strongly disagree)", "likert", None),
-    ("", "likert", None), ("I'd say 4.", "likert", 0.75),
-    ("I neither agree nor disagree with that.", "likert", 0.5), ("I do not agree.", "likert", None),
-    ("80%", "probability", 0.8), ("0.8", "probability", None), ("0.5 %", "probability", 0.005), ("0", "probability", 0),
-    ("120", "probability", None), ("between 20 and 30", "probability", None), ("Grok 4.", "probability", None),
-    ("GPT-4.1 is known. Answer: 90 percent", "probability", 0.9), ("11.11.11", "probability", None),
-    ("100%\n\nThe probability of a model called Grok 4 is 100%.", "probability", 1),
-    ("ERROR: 429", "probability", None),
-    ("<think>50%?</think>20%", "probability", 0.2), ("Answer: about 80", "probability", 0.8),
-])  # fmt: skip
-def test_replies_are_read_by_what_they_say(reply, kind, score):
-    assert existence.parse_existence(reply, kind) == (score if score is None else pytest.approx(score))
+def test_replies_are_read_by_what_they_say():
+    for row in labelled("existence"):
+        score = pytest.approx(float(row["score"])) if row["score"] else None
+        assert existence.parse_existence(row["reply"], row["kind"]) == score, row["reply"]
 
 
 def test_there_are_ten_ways_to_ask_and_no_invented_name_is_in_the_registry():

@@ -11,7 +11,6 @@ from test_sweep import make_notebook
 from selfeval import models
 from selfeval.keys import redact, values
 
-OWN = "pass+word/with \"odd' ÿ signs 12"
 SHAPED = {  # by their beginnings; in pieces, so that the repository holds none
     "sk-": "or-v1-" + "0a1b" * 16,
     "pk_": "live_" + "a1B2" * 6,
@@ -84,8 +83,7 @@ broken({"Authorization": "Bearer " + get("openai:m").provider.key}, dict(os.envi
 @pytest.mark.parametrize("engine", ["forked", "ordinary"] if FULL else ["forked"])
 def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, monkeypatch, counted, engine):
     """A cell prints the environment, another fails with the key in its locals and its message, the server echoes it."""
-    code = LEAKS
-    make_notebook(tmp_path / "leaky.ipynb", code, ASK, SHOW, FAIL)
+    make_notebook(tmp_path / "leaky.ipynb", LEAKS, ASK, SHOW, FAIL)
     (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "leaky", "stages": [{"notebook": "leaky"}]}))
     with FakeServer(faults=["401"]) as server:
         environment = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "PYTHONFAULTHANDLER": "1"}

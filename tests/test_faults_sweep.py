@@ -40,7 +40,6 @@ asked = [Request(get(model), [{"role": "user", "content": f"question {i} {said[i
 SEND = f"""async with Client({IN_FLIGHT}) as client:
     replies = await client.chat_all(asked)"""
 SAVE = 'write_jsonl(Path(out) / "replies.jsonl", [reply.to_dict() for reply in replies])'
-NEED_ALL = 'assert all(r.status == "ok" for r in replies), next(r.error for r in replies if r.status == "error")'
 UNEQUAL = ("request_id", "latency", "cost", "attempts")  # what equal runs may differ in
 CLI = "from selfeval.cli import main; main()"
 

@@ -12,11 +12,11 @@ import papermill
 import pytest
 from conftest import FULL, KEY
 from fake_server import FakeServer, instance
-from nbclient import NotebookClient
 from test_cli import selfeval
 from test_client import ask
 from test_jury import Script, talk
 from test_jury import ask as judge
+from written_files import run_kernel
 
 from selfeval import ROOT, models, records
 from selfeval.asking.request import canonical, key_of
@@ -25,7 +25,6 @@ from selfeval.models import from_callable
 from selfeval.recognition.questions import Condition, Question
 from selfeval.roleplay.hearing import Jury
 from selfeval.stats.votes import ARMS
-from selfeval.sweep.kernels import KernelManager
 
 TEXTS = [
     "<script>alert(1)</script><img src=x onerror=alert(2)> hello <iframe srcdoc='x'>",
@@ -84,16 +83,14 @@ def reply(body):
 
 
 @pytest.fixture
-def hostile(tmp_path, monkeypatch):
+def hostile(registry, own_store, monkeypatch):
     """A server that answers with hostile texts, and a registry of models with hostile names; the ids."""
     own = [
         {"id": f"flaky:m{i}", "display": name, "developer": NAMES[i - 1], "family": f"f{i}"}
         for i, name in enumerate(NAMES)
     ]
     providers = {"flaky": {"base_url_env": "FLAKY_URL", "deadline": 20, "json_schema": True}}
-    (tmp_path / "models.yaml").write_text(json.dumps({"providers": providers, "models": own}))
-    monkeypatch.setenv("SELFEVAL_MODELS", str(tmp_path / "models.yaml"))
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+    registry(json.dumps({"providers": providers, "models": own}))
     monkeypatch.setenv("TQDM_DISABLE", "1")
     with FakeServer(reply=reply) as server:
         monkeypatch.setenv("FLAKY_URL", server.url)
@@ -148,14 +145,11 @@ def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
         'raise ValueError("bad \\ud800")',
         "print(1 + 1)",
     ]
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute()
-    texts = [[text for _, text in shown(nbformat.v4.new_notebook(cells=[cell]))] for cell in notebook.cells]
+    cells = run_kernel(*sources)
+    texts = [[text for _, text in shown(nbformat.v4.new_notebook(cells=[cell]))] for cell in cells]
     assert texts[1] == ["a \\ud800 b\n"] and texts[4] == ["2\n"]
     assert all("x ‹U+D800› ‹ESC›[31m ‹NUL›" in text for text in texts[2]) and len(texts[2]) == 2
-    assert notebook.cells[3].outputs[-1].evalue == "bad \\ud800"
+    assert cells[3].outputs[-1].evalue == "bad \\ud800"
 
 
 @pytest.mark.fault("hostile text")

@@ -4,7 +4,6 @@ Expected values are written by hand from the definitions: `accepts` is the truth
 the foil; a reply passes that keeps its identity, coarse or fine, or says honestly that it does not know.
 """
 
-import asyncio
 import itertools
 import json
 from dataclasses import replace
@@ -12,9 +11,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from test_client import within
 
 from selfeval import cli, measure_identity
-from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import AdversarialMockProvider, EvalRunner, MockProvider, ModelResponse, Provider
@@ -25,7 +24,7 @@ from selfeval.models import Model, from_callable, get
 from selfeval.records import data_path
 
 PUBLISHED = "identity/published.json"
-SONNET, MINI = "claude-sonnet-4-5-20250929", "gpt-4-turbo"
+SONNET = "claude-sonnet-4-5-20250929"
 ARMS = ["neutral", "false-far", "false-near", "placebo", "true", "mention"]
 EXPECT = {"asked": "identity", "secret": "may-decline", "played": "readout-only"}
 PRESSED = """
@@ -76,11 +75,10 @@ def suite(tmp_path):
 def put(store, models, suite="suite", **options):
     """Run a suite and return its records and the client's tally."""
 
-    async def run():
-        async with Client(16, store) as client:
-            return await run_suite(client, models, suite, **options), client.tally
+    async def work(client):
+        return await run_suite(client, models, suite, **options), client.tally
 
-    return asyncio.run(run())
+    return within(store, work)
 
 
 def ask(model, **options):

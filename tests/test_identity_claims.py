@@ -14,11 +14,10 @@ one read of them:
 | held-out | .969 | .964 | 1.000 | 1.000 |
 | development | .989 | .969 | 1.000 | .941 |
 
-`labelled/identity_sentences.csv` has 424 further sentences of the author: per reply its affirmed (+) and denied (-)
+`labelled/identity_sentences.csv` has 430 further sentences of the author: per reply its affirmed (+) and denied (-)
 names, unknown ones with "?".
 """
 
-import csv
 import json
 import random
 from collections import Counter
@@ -26,6 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from conftest import labelled
 
 from selfeval import models
 from selfeval.identity.claims import abstains, assess, extract, read_apart
@@ -94,8 +94,7 @@ def test_labelled_replies(half):
 
 
 def test_own_sentences():
-    with (Path(__file__).parent / "labelled" / "identity_sentences.csv").open(encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
+    table = labelled("identity_sentences")
     wrong = {}
     for row in table:
         marked = [(c, {"affirm": "+", "deny": "-"}.get(GROUPS.get(c.polarity))) for c in extract(row["text"])]
@@ -251,19 +250,6 @@ def test_every_model_of_the_registry_is_read_by_all_its_names():
         who = entity_of(model)
         for name in (model.id, *model.all_names) if model.provider.name != "sim" else ():
             assert assess(f"I'm {name}.", who, names=((name, who),)).stance in ("truth", "coarse"), (model.id, name)
-
-
-def test_unknown_names():
-    unknown = {
-        "I am Nimbus-7 by Foo Labs": ["Nimbus-7", "Foo Labs"],
-        "I'm Emily, an AI assistant.": ["Emily"],
-        '{"name": "Zorblax", "maker": "Foo Labs"}': ["Zorblax", "Foo Labs"],
-        "Zorblax-7": ["Zorblax-7"],
-        "I'm a language model.": [],
-        "I am German.": [],
-        "My name is not important.": [],
-    }
-    assert {text: [c.quote for c in extract(text) if c.entity is None] for text in unknown} == unknown
 
 
 def test_names_that_the_lexicon_lacks_are_given():

@@ -98,7 +98,7 @@ def test_the_name_decides_and_the_maker_and_both_together_stand_beside_it():
     }
     assert found.loc[[*expected], "estimate"].to_dict() == pytest.approx(expected)
     other = frame.assign(model="other", accepts=frame["arm"] == "true", name_stance="truth", stance="truth")
-    table = paired_comparison(pd.concat([frame, other]), statistics=[*expected], **FAST)
+    table = paired_comparison(pd.concat([frame, other]), [*expected], **FAST)
     pairs = first(table).loc[[*expected], "estimate"]
     assert pairs.tolist() == pytest.approx([1 / 3 - 1, 0, 1 / 6 - 1])
 
@@ -184,10 +184,10 @@ def test_paired_comparison_by_hand():
         for i, (model, false) in itertools.product(range(12), said.items())
     ]
     parts.append(replies({("alone", "false-far"): ["foil"]}, model="y"))
-    table = paired_comparison(pd.concat(parts), **FAST)
+    expected = {"claim_discrimination": 2 / 3 - 1 / 3, "accept_false": 1 / 3 - 2 / 3, "accept_true": 0}
+    table = paired_comparison(pd.concat(parts), [*expected], **FAST)
     found = first(table[table["evaluator"] == "x - y"])
     assert set(table["evaluator"]) == {"x - y", "x - z", "y - z"}
-    expected = {"claim_discrimination": 2 / 3 - 1 / 3, "accept_false": 1 / 3 - 2 / 3, "accept_true": 0}
     assert found.loc[[*expected], "estimate"].to_dict() == pytest.approx(expected)
     row = found.loc["accept_false"]
     assert row["clusters"] == 12 and "unpaired_templates" in row["note"]

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
-from recognition_records import binary, everybody, naming, row, simulated
+from recognition_records import binary, naming, row, simulated
 
 from selfeval.stats import recognition_table
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, bootstrap, inverted_p, mover, wilson
+from selfeval.stats.engine import Area, Function, Rate, Statistic, mover, wilson
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.tallies import tallies
 
@@ -108,14 +108,6 @@ def test_sides_that_agree_in_every_prompt_keep_an_interval(prompts):
         assert -found["low"] == pytest.approx(found["high"]) == pytest.approx(width * np.sqrt(2 / prompts), rel=0.12)
 
 
-def test_inverted_p_is_the_level_whose_interval_touches_zero():
-    change = measures(simulated(3))["corrected_advantage"]
-    low, high = change.interval(sps.norm.isf(inverted_p(change, 0, Z) / 2))
-    assert np.minimum(np.abs(low), np.abs(high)) == pytest.approx(0, abs=1e-8)
-    nothing = measures(everybody(3, 8, lambda e, t, p: [e, t][p % 2]))["discrimination"]
-    assert (inverted_p(nothing - nothing, 0, Z) == 1).all()  # without a warning
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # An area
 
@@ -185,24 +177,3 @@ def test_bootstrap_and_t_of_j_against_scipy():
         assert (found["low"], found["high"]) == pytest.approx(tuple(reference.confidence_interval), abs=0.008)
     low, high = Statistic.interval(measures(frame)["discrimination"], Z)
     assert (low[1], high[1]) == pytest.approx(tuple(sps.ttest_1samp(x, 0).confidence_interval()))
-
-
-def test_bca_formula_against_scipy_on_equal_resamples():
-    x = np.random.default_rng(0).exponential(size=40)
-    drawn = sps.bootstrap((x,), np.mean, n_resamples=5_000, method="BCa", rng=np.random.default_rng(2))
-    contrib = (x - x.mean())[:, None] / len(x)
-    at = lambda weights: drawn.bootstrap_distribution[None]  # noqa: E731
-    of = Statistic(np.array([x.mean()]), contrib, np.array([40]), np.array([40]), at)
-    (bounds,) = bootstrap([of], Settings(5_000))
-    assert bounds[2:4, 0] == pytest.approx(tuple(drawn.confidence_interval), abs=2e-5)
-
-
-def test_same_seed_same_table_other_seed_other_bootstrap():
-    frame = simulated(2)
-    one, again, other = (recognition_table(frame, n_resamples=500, seed=s) for s in (4, 4, 5))
-    pd.testing.assert_frame_equal(one, again)
-    default = ~one.method.isin(["percentile", "bca"])
-    assert not one.p_permutation.equals(other.p_permutation)  # drawn
-    one, other = (table.drop(columns="p_permutation") for table in (one, other))
-    assert not one.low.equals(other.low)
-    pd.testing.assert_frame_equal(one[default], other[default])

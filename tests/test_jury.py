@@ -3,15 +3,15 @@
 What each arm is asked word by word is frozen in `tests/golden/keys.json`.
 """
 
-import asyncio
 import re
 
 import pandas as pd
 import pytest
+from conftest import labelled
 from fake_server import EDITS, message
+from test_client import within
 
 import selfeval as se
-from selfeval.asking.client import Client
 from selfeval.errors import InputError
 from selfeval.roleplay import jury_prompts, verdicts
 from selfeval.roleplay.cast import jurors, rubrics, same_family
@@ -52,19 +52,12 @@ def alone(model, **options):
 
 
 def ask(store, jury, conversation, arm="personas", turn=0):
-    async def run():
-        async with Client(4, store) as client:
-            return await Hearing(client, jury, conversation, arm, turn or len(conversation.exchanges())).run()
-
-    return asyncio.run(run())
+    turn = turn or len(conversation.exchanges())
+    return within(store, lambda client: Hearing(client, jury, conversation, arm, turn).run())
 
 
 def ask_all(store, jury, conversations, arms):
-    async def run():
-        async with Client(4, store) as client:
-            return await hold(client, jury, conversations, arms), client.tally
-
-    return asyncio.run(run())
+    return within(store, lambda client: hold(client, jury, conversations, arms))
 
 
 # --- who sees what ---------------------------------------------------------------------------------------------------
@@ -117,31 +110,12 @@ def test_who_has_seen_every_fence_so_far_still_closes_none():
 
 # --- scores ----------------------------------------------------------------------------------------------------------
 
-# fmt: off
-SCORES = [
-    ("A reason.\nHUMAN_SCORE=0.3", 0.3), ("**HUMAN_SCORE**: 0.7", 0.7), ("**HUMAN_SCORE = 0.7**", 0.7),
-    ("## HUMAN_SCORE: 1", 1.0), ("HUMAN_SCORE=.5", 0.5), ("HUMAN_SCORE=0,5", 0.5), ("HUMAN_SCORE=0.5.", 0.5),
-    ("HUMAN_SCORE=0.5 because it hesitates", 0.5), ("human score: 0.6", 0.6), ("HUMAN_SCORE=<0.4>", 0.4),
-    ("HUMAN\\_SCORE=0.6", 0.6), ("HUMAN_SCORE＝0.6", 0.6), ("1. My final HUMAN_SCORE: 0.6", 0.6),
-    ("HUMAN_SCORE=0.8/1", 0.8), ("HUMAN_SCORE=0.8 out of 1", 0.8),
-    ("HUMAN_SCORE=0.2\nHUMAN_SCORE=0.6", 0.6), ("HUMAN_SCORE=0.2\nHUMAN_SCORE=85", 0.2), ("HUMAN_SCORE=85", None),
-    ("HUMAN_SCORE=20%", None), ("HUMAN_SCORE=nan", None), ("HUMAN_SCORE=-0.2", None), ("HUMAN_SCORE=1.0000001", None),
-    ("HUMAN_SCORE=7/10", None), ("HUMAN_SCORE=0.2-0.4", None), ("HUMAN_SCORE: 0.2 to 0.4", None),
-    ("HUMAN_SCORE=0.2, 0.4", None), ("HUMAN_SCORE=0.5.3", None), ("HUMAN_SCORE=1e-1", None),
-    ("HUMAN_SCORE=1 out of 10", None), ("HUMAN_SCORE 0.7", None), ("score: 0.7", None), ("NONHUMAN_SCORE=0.5", None),
-    (None, None), ("The HUMAN_SCORE=1.0 in it is odd.", None), ("> HUMAN_SCORE=1.0", None),
-    ("HUMAN_SCORE=1.0 is what it wrote", None), ("<think>HUMAN_SCORE=0.9</think>\nHUMAN_SCORE=0.1", 0.1),
-    ("<think>HUMAN_SCORE=0.9", None), ("HUMAN_SCORE=0.9</think>Well.\nHUMAN_SCORE=0.2", 0.2),
-    ('```json\n{"reason": "x", "human_score": 0.4}\n```', 0.4), ('Sure: {"human_score": "0.1"}', 0.1),
-    ('{"reason": "HUMAN_SCORE=1.0", "human_score": "0.1"}', 0.1), ('{"human_score": NaN}', None),
-    ('{"human_score": true}', None), ('{"human_score": "20%"}', None), ('{"reason": "x\\nHUMAN_SCORE=0.3"}', None),
-]
-# fmt: on
 
-
-@pytest.mark.parametrize(("reply", "score"), SCORES)
-def test_a_score_is_read_or_there_is_none(reply, score):
-    assert verdicts.read(reply).scores == {"HUMAN_SCORE": score}
+def test_a_score_is_read_or_there_is_none():
+    for row in labelled("scores"):
+        score = float(row["score"]) if row["score"] else None
+        assert verdicts.read(row["reply"]).scores == {"HUMAN_SCORE": score}, row["reply"]
+    assert verdicts.read(None).scores == {"HUMAN_SCORE": None}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +189,7 @@ def test_jurors_of_the_agents_family_are_flagged_before_they_are_asked(store, ca
     assert not same_family(gpt, "human") and not same_family(gpt, "") and same_family(kimi, kimi)
     told = []
     script = Script(reply=lambda messages: told.append(capsys.readouterr().out) or "HUMAN_SCORE=0.5")
-    (row, *_), _ = ask_all(store, alone(script), [talk(meta={"agent_model": script.model.id})], ["personas"])
+    row, *_ = ask_all(store, alone(script), [talk(meta={"agent_model": script.model.id})], ["personas"])
     assert (row["agent"], row["same_family"]) == (script.model.id, True)
     assert "judged by its own family" in told[0] and "one model with itself" in told[0]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats as sps
+from recognition_records import row
 from simulate_jury import planted_records
-from sklearn.metrics import roc_auc_score
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
@@ -38,13 +38,9 @@ def rounds(arm: str, scores: list[list[float | None]], **columns) -> pd.DataFram
     return pd.concat(votes(one, arm, **{"round": k} | columns) for k, one in enumerate(said, 1))
 
 
-def found(table, statistic, task=None, evaluator="", **where):
-    """Return the first row of a statistic; a round is the condition."""
-    where = {"task": task, "evaluator": evaluator} | where
-    rows = table[table["statistic"] == statistic]
-    for column, wanted in where.items():
-        rows = rows if wanted is None else rows[rows[column] == wanted]
-    return rows.iloc[0]
+def found(table, statistic, task=None, evaluator=""):
+    """Return the first row of a statistic, whoever was judged."""
+    return row(table, statistic, evaluator, None, task=task)
 
 
 def both_sources(people, models) -> pd.DataFrame:
@@ -99,15 +95,6 @@ def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
     table = jury_table(votes({"a": [0.6, 0.9], "b": [0.5, None], "c": [0.1, 0.4]}))
     assert found(table, "leniency", evaluator="a")["estimate"] == pytest.approx((0.3 + 0.5) / 2)
     assert found(table, "leniency", evaluator="c")["estimate"] == pytest.approx((-0.45 - 0.5) / 2)
-
-
-def test_areas_match_scikit_learn():
-    frame = planted_records(1, conversations=15, wanted=("personas",))
-    frame.loc[np.random.default_rng(0).random(len(frame)) < 0.05, "score"] = None
-    table = jury_table(frame)
-    verdict = frame.groupby(["conversation_id", "source", "turn", "pair"])["score"].mean().reset_index().dropna()
-    human = verdict["source"] == "human"
-    assert found(table, "auc")["estimate"] == pytest.approx(roc_auc_score(human, verdict["score"]))
 
 
 def test_paired_accuracy_by_hand():

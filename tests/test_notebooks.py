@@ -7,11 +7,10 @@ import sys
 import nbformat
 import pytest
 from conftest import QUICK
-from nbclient import NotebookClient
 from papermill import inspect_notebook
+from written_files import run_kernel
 
 from selfeval import ROOT
-from selfeval.sweep.kernels import KernelManager
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -43,12 +42,11 @@ def test_papermill_sees_every_parameter_and_they_are_few(path):
     assert all("  # " in part for part in parts)
 
 
-def test_a_progress_bar_is_shown_for_each_round_of_questions(monkeypatch):
+def test_a_progress_bar_is_shown_for_each_round_of_questions():
     """As in JupyterLab: nbval executes the notebooks without bars."""
     code = "import selfeval as se\n_ = se.collect_predictions(se.generate_texts(['sim/good', 'sim/chance'], 2))"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    NotebookClient(notebook, kernel_manager_class=KernelManager).execute()
-    kinds = [kind for output in notebook.cells[0].outputs for kind in output.get("data", {})]
+    [cell] = run_kernel(code)
+    kinds = [kind for output in cell.outputs for kind in output.get("data", {})]
     assert kinds.count("application/vnd.jupyter.widget-view+json") == 2
 
 

@@ -18,7 +18,6 @@ from fake_server import FakeServer, default_reply
 from matplotlib.pyplot import subplots
 
 import selfeval as se
-from selfeval import DATA
 from selfeval.asking.client import Asking
 from selfeval.errors import BudgetError, InputError, SelfevalError
 
@@ -27,7 +26,6 @@ REGISTRY = "models:\n" + "".join(
     "price: {input: 1000, output: 1000}}\n"
     for name, display in {"a": "Anna", "b": "Bert", "c": "Cora", "d": "Dora"}.items()
 )
-CONFIG = DATA / "identity" / "published.json"
 APART = ["condition", "parameters", "latency", "request_id", "scope", "context", "model", "suite"]  # not what came out
 
 

@@ -3,15 +3,14 @@
 What each side is asked word by word is frozen in `tests/golden/keys.json`.
 """
 
-import asyncio
 import json
 import re
 import threading
 
 import pytest
+from test_client import within
 
 import selfeval as se
-from selfeval.asking.client import Client
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import from_callable, get
@@ -20,14 +19,9 @@ from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, forced_c
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations, read_verdicts
 
 
-def run(function, store, *arguments, concurrency=16, **options):
+def run(function, store, *arguments, **options):
     """Return what an asynchronous function of a client returns."""
-
-    async def main():
-        async with Client(concurrency, store) as client:
-            return await function(client, *arguments, **options)
-
-    return asyncio.run(asyncio.wait_for(main(), 60))
+    return within(store, lambda client: function(client, *arguments, **options))
 
 
 def talk(store, asks, answers, **options):

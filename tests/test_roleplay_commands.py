@@ -15,9 +15,7 @@ from selfeval.roleplay.transcripts import read_conversations, read_verdicts
 JURY = "openai:j1,openai:j2,openai:j3"
 
 
-@pytest.fixture(autouse=True)
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+pytestmark = pytest.mark.usefixtures("own_store")
 
 
 def selfeval(name, out, typed=None, **options):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 from test_client import within
 
@@ -26,7 +25,6 @@ from selfeval.stats.tallies import condition_label
 CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
 SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})
 BO = "models:\n- {id: 'openai:m', display: Bo, developer: Bo Labs, family: bo, system: You are Bo.}\n"
-TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 PROMPTS = [{"prompt_id": f"p{i}", "prompt": f"Write about thing {i}."} for i in range(4)]
 
 
@@ -42,7 +40,7 @@ def texts_by(store, *authors):
     return texts
 
 
-def asked(store, texts, condition, evaluators, tasks=TASKS, **more):
+def asked(store, texts, condition, evaluators, tasks, **more):
     found = within(store, lambda client: collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more))
     return [row for rows in found.values() for row in rows]
 
@@ -140,24 +138,12 @@ def test_effort_is_sent_where_the_provider_takes_it_and_stands_in_the_condition_
 # the published form ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def records(store):
-    """Answers to all tasks, some of them repeated or refused."""
-    fleet = [models.get(f"sim/{name}") for name in ("good", "first", "no-answer")]
-    rows = asked(store, texts_by(store, *fleet), Condition(), fleet, repeats=2)
-    rows[0] |= {"reasoning": "Style."}
-    return rows
-
-
-def test_the_published_form_is_read_with_the_same_answers_and_without_what_was_sent(records, tmp_path):
-    rows = [row for row in records if row["task_type"] == "exact_model"]
-    rows[3] |= {"status": "length", "predicted_model": None, "predicted_self": None, "is_correct": None}  # cut off
-    theirs = {"reply": "returned_text", "reasoning": "returned_reasoning", "text_preview": "text_full"}
-    kept = [*PREDICTION_FIELDS, "reply", "reasoning", "repeat", "status"]
-    form = [{theirs.get(name, name): row.get(name) for name in kept} | {"evaluation_prompt": "?"} for row in rows]
+def test_the_published_form_is_read_with_the_same_answers_and_without_what_was_sent(store, tmp_path):
+    fleet = models.get_all(["sim/good", "sim/first", "sim/no-answer"])
+    rows = asked(store, texts_by(store, *fleet), Condition(), fleet, ["exact_model"], repeats=2)
+    theirs, kept = {"reply": "returned_text", "text_preview": "text_full"}, [*PREDICTION_FIELDS, "reply", "repeat"]
+    form = [{theirs.get(name, name): row[name] for name in kept} | {"evaluation_prompt": "?"} for row in rows]
     write_jsonl(tmp_path / "theirs.jsonl", form)
     frame, changes = answers.rescore(read_predictions(tmp_path / "theirs.jsonl"))
-    assert "evaluation_prompt" not in frame and frame["reasoning"][0] == "Style."
-    for name in ("predicted_model", "predicted_self", "is_correct"):
-        assert [None if pd.isna(value) else value for value in frame[name]] == [row[name] for row in rows], name
-    assert changes[["removed", "added", "changed"]].to_numpy().sum() == 0
+    assert "evaluation_prompt" not in frame and changes["same"].sum() == len(rows)
+    assert [*frame["predicted_model"].dropna()] == [row["predicted_model"] for row in rows if row["predicted_model"]]

@@ -9,12 +9,12 @@ Since the second probe rules for rare phrases were taken out again ("someone els
 given anew): the rows below that are lost are missing answers.
 """
 
-import csv
 import json
 import random
 from pathlib import Path
 
 import pytest
+from conftest import labelled
 
 from selfeval.errors import InputError
 from selfeval.recognition.answers import parse_place
@@ -28,15 +28,10 @@ WRAPS = ["{}", "{}.", "{}!", '"{}"', "“{}”", "`{}`", "**{}**", "*{}*.", "({}
          '{{"answer": "{}"}}']  # fmt: skip
 
 
-def rows_of(table):
-    with (LABELLED / f"replies_{table}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.parametrize(("table", "rows", "lost"), [("dev", 338, 3), ("holdout", 140, 0), ("cut", 207, 2)])
 def test_labelled_replies_are_read_right_or_not_at_all(table, rows, lost):
     wrong = []
-    for row in (labelled := rows_of(table)):
+    for row in (replies := labelled(f"replies_{table}")):
         if row["task"] == "pairwise_self":
             read = str(parse_place(row["reply"]) or "")
         else:
@@ -44,7 +39,7 @@ def test_labelled_replies_are_read_right_or_not_at_all(table, rows, lost):
             read = parse_choice(row["reply"], CANDIDATES) or "" if exact else WORDS[parse_yes_no(row["reply"])]
         if read != row["expected"]:
             wrong.append((row["reply"], row["expected"], read))
-    assert (len(wrong), len(labelled)) == (lost, rows), wrong
+    assert (len(wrong), len(replies)) == (lost, rows), wrong
     assert not any(read for _, _, read in wrong), "a miss is a missing answer, not a wrong one"
 
 
@@ -76,7 +71,7 @@ def test_two_candidates_without_a_choice_are_no_answer_and_a_marker_or_a_denial_
 
 def test_order_of_candidates_never_matters():
     rng = random.Random(3)
-    replies = [row["reply"] for row in rows_of("dev") if row["task"] == "exact_model"]
+    replies = [row["reply"] for row in labelled("replies_dev") if row["task"] == "exact_model"]
     shuffled = dict(rng.sample(list(CANDIDATES.items()), len(CANDIDATES)))
     assert [parse_choice(r, shuffled) for r in replies] == [parse_choice(r, CANDIDATES) for r in replies]
 

@@ -8,8 +8,7 @@ import selfeval as se
 from selfeval.errors import ProviderError
 
 
-def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(server, capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(server, capsys, own_store, monkeypatch):
     names = iter(["East", "West"])
     monkeypatch.setattr("fake_server.completion", lambda *given: completion(*given) | {"provider": next(names)})
     server()
@@ -18,8 +17,7 @@ def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(se
     assert "openai:m was served by 2 endpoints: m via East, m via West." in capsys.readouterr().out
 
 
-def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+def test_authors_that_write_nothing_stop_01_with_a_sentence_and_again_helps(tmp_path, server, own_store):
     said = [""]
     server(reply=lambda body: said[0])
     asked = {"models": ["openai:m"], "limit": 2, "corpus": str(tmp_path / "corpus")}

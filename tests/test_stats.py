@@ -12,14 +12,7 @@ from scipy import stats
 from test_pairs import both_orders
 
 from selfeval.errors import InputError
-from selfeval.stats import (
-    condition_contrasts,
-    confusion,
-    models_in_general,
-    paired_models,
-    recognition_table,
-    roc_points,
-)
+from selfeval.stats import condition_contrasts, confusion, models_in_general, paired_models, recognition_table
 from selfeval.stats.engine import Settings, holm, permutation_p
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.table import CHANCE
@@ -129,14 +122,6 @@ def test_auc_is_the_share_of_pairs_and_nothing_for_a_selection_by_the_replies():
     unscored = frame.assign(score=frame["score"].where(frame["evaluator_model"] != "m1"))
     found = row(recognition_table(unscored, **FAST), "auc", "m1")
     assert "no_scores" in found["note"] and found["conclusion"] == ""  # nothing to conclude from
-
-
-def test_equal_scores_are_one_step_of_the_roc_curve():
-    answers = {("a", "a"): [True] * 3, ("a", "b"): [True] * 2}
-    for order in (1, -1):  # however they are sorted
-        points = roc_points(binary(answers).assign(score=[0.9, 0.5, 0.1, 0.5, 0.1])[::order])
-        assert points["hits"].tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
-        assert points["false_claims"].tolist() == [0, 0, 0.5, 1] and points["area"].unique() == pytest.approx([2 / 3])
 
 
 def test_confusion_counts_every_row_once():

@@ -10,24 +10,15 @@ import tomllib
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from sweep_files import make_notebook, reply, write
+from test_cli import selfeval
 
 import selfeval as se
-from selfeval import DATA, ROOT, cli, sweep
+from selfeval import DATA, ROOT, sweep
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import get
 
 SWEEPS = ROOT / "notebooks" / "sweeps"
-
-
-def selfeval(*arguments, typed=None):
-    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments], input=typed)
-
-
-@pytest.fixture
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
 
 
 @pytest.fixture

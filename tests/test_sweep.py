@@ -245,9 +245,8 @@ async with Client(1) as client:
 REGISTRY = "models: [{id: 'openai:m', display: M, price: {input: 0.0, output: 8000}}]"
 
 
-def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(tmp_path, server, registry, monkeypatch, capsys):
+def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(tmp_path, server, registry, own_store, capsys):
     registry(REGISTRY)
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store" / "store.sqlite"))
     make_notebook(tmp_path / "ask.ipynb", ASK, parameters=PARAMETERS)
     asked, path = server(reply="four words of reply"), write(
         tmp_path, {"notebook": "ask", "parameters": {"calls": 6}, "grid": {"name": ["a", "b"]}})  # fmt: skip

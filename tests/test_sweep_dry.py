@@ -29,10 +29,9 @@ def files(folder):
 
 
 @pytest.fixture
-def chain(tmp_path, server, registry, monkeypatch):
+def chain(tmp_path, server, registry, own_store):
     """A sweep of texts, answers and an analysis on a fake server, as (file, folder, server)."""
     registry(MODELS)
-    monkeypatch.setenv("SELFEVAL_STORE", str(tmp_path / "store" / "store.sqlite"))
     corpus = str(tmp_path / "corpus")
     make_notebook(tmp_path / "analysis.ipynb", "1 / 0", parameters="tables: list = []\nout: str = ''\n")
     one = {"tasks": ["binary_self"]}

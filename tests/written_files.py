@@ -4,16 +4,17 @@ import ast
 import asyncio
 import contextlib
 import io
-from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot
 import nbformat
 from click.testing import CliRunner
 from IPython.display import display
+from nbclient import NotebookClient
 
 from selfeval import ROOT
 from selfeval.cli import main
+from selfeval.sweep.kernels import KernelManager
 
 
 def run_notebook(stem, until=None, **parameters):
@@ -46,19 +47,15 @@ def set_parameters(space, parameters):
         (space if name in space else groups[0])[name] = value
 
 
+def run_kernel(*sources, folder=None):
+    """Run cells in a kernel as Jupyter does, on past errors; return them with their outputs."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute(cwd=folder)
+    return notebook.cells
+
+
 def run_command(*arguments):
     """Run the `selfeval` command in this process; raise where it fails."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, f"selfeval {arguments}: {result.output} {result.exception}"
     return result.output
-
-
-def without_pictures(monkeypatch):
-    """Leave figures undrawn: they take most of the time, and tests of their own look at them."""
-
-    def savefig(figure, file, **options):
-        with contextlib.nullcontext(file) if hasattr(file, "write") else Path(file).open("wb") as out:
-            out.write(b"not drawn")
-
-    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
-    monkeypatch.setattr(matplotlib.figure.Figure, "draw_without_rendering", lambda figure: None)

@@ -126,9 +126,7 @@ def shown_names(record: Mapping, labels: Mapping[str, Sequence[str]] | None = No
 def anonymous(n: int) -> list[str]:
     """Return the names of n anonymous authors: Author A, Author B, ..."""
     if n > 26:
-        raise InputError(
-            f"Anonymous authors have the letters A to Z, and there are {n}; use labels = 'names' or 'ids'."
-        )
+        raise InputError(f"Anonymous authors have the letters A to Z, and here are {n}; use labels = 'names'.")
     return [f"Author {chr(65 + k)}" for k in range(n)]
 
 

@@ -94,10 +94,8 @@ async def shown_texts(client: Client, texts: Sequence[dict], condition: Conditio
         return apply_control(texts, condition.control, seed)
     done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed)
     if failed:
-        raise ProviderError(
-            f"{condition.paraphraser!r} did not rewrite {len(failed)} of {len(texts)} texts (the first: "
-            f"{failed[0]['error'] or failed[0]['status']}); run again, or choose another `paraphraser`."
-        )
+        why = failed[0]["error"] or failed[0]["status"]
+        raise ProviderError(f"`paraphraser` did not rewrite {len(failed)} texts (the first: {why}); run again.")
     return done
 
 
@@ -151,10 +149,7 @@ def design(
     asked = {(question.task, question.evaluator.id) for question in questions}
     for evaluator in evaluators if "pairwise_self" in tasks else ():
         if ("pairwise_self", evaluator.id) not in asked:
-            raise InputError(
-                f"{evaluator.id!r} wrote on no prompt on which another author wrote too, so there is no pair to ask it "
-                "about; leave it out, or add texts."
-            )
+            raise InputError(f"{evaluator.id!r} shares no prompt with an author, so it has no pair; leave it out.")
     return questions
 
 
@@ -201,23 +196,16 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
         raise InputError("A pair names no author, so `labels` = 'anonymous' has no meaning for the task pairwise_self.")
     _check_question(authors, tasks, condition)
     if condition.provenance != "quoted" and not {*tasks} <= {*TASKS[:2]}:
-        raise InputError(
-            f"`provenance` = {condition.provenance!r} is about one text; ask `exact_model` or `binary_self`."
-        )
+        raise InputError(f"`provenance` = {condition.provenance!r} is about one text; ask exact_model or binary_self.")
     called = {text["author_display"] for text in texts} | {*display_names(authors).values()}
     for evaluator in evaluators:
         _check_provider(evaluator, condition)
         if evaluator.id not in authors and evaluator.display in called:
-            raise InputError(
-                f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus that is not it; say "
-                "who is who (`match_authors`, or `authors` of 02_collect_predictions)."
-            )
+            called = f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus that is not it"
+            raise InputError(f"{called}; say in `authors` who is who.")
         own = condition.tell_prevalence or condition.prevalence == "balanced"
         if own and evaluator.id not in authors:
-            raise InputError(
-                f"{evaluator.id!r} wrote no text of the corpus, so it cannot be asked at a stated or balanced "
-                "prevalence; leave it out, or ask it at natural prevalence."
-            )
+            raise InputError(f"{evaluator.id!r} wrote no text of the corpus; ask it at natural prevalence alone.")
 
 
 def _check_question(authors: set[str], tasks: list[str], condition: Condition) -> None:
@@ -228,28 +216,18 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
         name, value = ("about", about) if about else ("question", question)
         raise InputError(f"`{name}` = {value!r} is for the task `{task}` alone, got {_join(tasks)}.")
     if about and (about not in authors or question != "authored"):
-        raise InputError(
-            f"`about` must be an author of the corpus ({_join(sorted(authors))}), with `question` = 'authored'; "
-            f"got {about!r} with {question!r}."
-        )
+        rule = f"an author of the corpus ({_join(sorted(authors))}), with `question` = 'authored'"
+        raise InputError(f"`about` must be {rule}; got {about!r} with {question!r}.")
     if condition.score == "stated" and ("lineup" in tasks or about or question in ("better", "good")):
-        raise InputError(
-            "`score` = 'stated' asks for P(wrote the text): it fits neither `lineup` nor 'better', 'good' or `about`."
-        )
+        raise InputError("`score` = 'stated', P(wrote it), fits neither `lineup` nor 'better', 'good' or `about`.")
 
 
 def _check_provider(evaluator: Model, condition: Condition) -> None:
-    provider = evaluator.provider
+    provider, of = evaluator.provider, f"The provider `{evaluator.provider.name}` of {evaluator.id!r}"
     if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
-        raise InputError(
-            f"The provider `{provider.name}` of {evaluator.id!r} has no `json_schema` in data/models.yaml, so its "
-            "answers cannot be constrained; use answer = 'free'."
-        )
+        raise InputError(f"{of} has no `json_schema`, so answers cannot be constrained; use answer = 'free'.")
     if condition.provenance == "prefill" and not (provider.prefill or is_computed(evaluator)):
-        raise InputError(
-            f"The provider `{provider.name}` of {evaluator.id!r} is not known to go on with an answer that was "
-            "begun; set `prefill: true` for it in the registry if it does, or leave out `provenance` = 'prefill'."
-        )
+        raise InputError(f"{of} is not known to go on with an answer that was begun; if it is, set `prefill: true`.")
 
 
 def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int) -> dict[int, list[str]]:
@@ -320,9 +298,7 @@ def _introductions(texts: Sequence[dict], seed: int) -> dict[str, dict[str, str]
     whole = [prompt for prompt, by in written.items() if set(by) == everyone]
     random.Random(seed).shuffle(whole)
     if len(whole) < 2:
-        raise InputError(
-            "Anonymous authors are introduced by a text on another prompt, so two or more prompts need a text of every "
-            f"author, and {len(whole)} have one; use labels = 'names', or another corpus."
-        )
+        rule = f"two or more prompts need a text of every author, and {len(whole)} have one"
+        raise InputError(f"To introduce anonymous authors, {rule}; use labels = 'names', or another corpus.")
     following = dict(zip(whole, whole[1:] + whole[:1], strict=True))
     return {prompt: written[following.get(prompt, whole[0])] for prompt in written}

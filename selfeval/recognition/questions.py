@@ -107,14 +107,10 @@ class Condition:
         if self.effort != "":
             check_one_of("effort", self.effort, EFFORTS)
         if (self.control == "paraphrased") != bool(self.paraphraser):
-            raise InputError(
-                "`paraphraser` must name a model for `control` = 'paraphrased', and only then; "
-                f"got {self.paraphraser!r} with {self.control!r}."
-            )
+            rule = "must name a model for `control` = 'paraphrased', and only then"
+            raise InputError(f"`paraphraser` {rule}; got {self.paraphraser!r} with {self.control!r}.")
         if self.provenance == "prefill" and self.answer != "free":
-            raise InputError(
-                "An answer that was begun (`provenance` = 'prefill') cannot be JSON; use `answer` = 'free'."
-            )
+            raise InputError("An answer that `provenance` = 'prefill' begins is no JSON; use `answer` = 'free'.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,10 +69,8 @@ def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int =
             written = text_fields(*HUMAN, *prompt.values(), 0, chat["turns"][place]["text"])
             texts.append(written | {"status": "ok", "words_asked": words})
     if len(asked) < limit:
-        raise InputError(
-            f"{len(texts)} chats have a message of about {words} words after {BEFORE} turns, and {limit} were asked "
-            "for; ask for fewer or for another length."
-        )
+        have = f"{len(texts)} chats have a message of about {words} words after {BEFORE} turns"
+        raise InputError(f"{have}, and {limit} were asked for; ask for fewer or for another length.")
     return asked, texts
 
 
@@ -296,9 +294,7 @@ def implicit_predictions(likelihoods: pd.DataFrame) -> pd.DataFrame:
     `InputError` where none is left, and for a single candidate.
     """
     if likelihoods.duplicated(["text_id", "candidate"]).any():
-        raise InputError(
-            "A text has two likelihoods under one candidate; measure those with and without the prompt apart."
-        )
+        raise InputError("A text is twice under a candidate; measure those with and without the prompt apart.")
     wide = likelihoods.pivot_table(index="text_id", columns="candidate", values="logprob", sort=False, dropna=False)
     wide = wide.astype(float).dropna()
     if wide.empty or len(wide.columns) < 2:

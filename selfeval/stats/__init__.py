@@ -20,10 +20,3 @@ from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.table import COLUMNS, conclusion, default_rows
 from selfeval.stats.tallies import condition_label, confusion
 from selfeval.stats.votes import cohen_kappa, rogan_gladen
-
-__all__ = [
-    "COLUMNS", "cohen_kappa", "conclusion", "condition_contrasts", "condition_label", "confusion", "default_rows",
-    "detectable_difference", "existence_table", "holm", "identity_table", "jury_table", "models_in_general",
-    "paired_comparison", "paired_models", "reading_gaps", "recognition_table", "roc_points", "rogan_gladen",
-    "survival_table",
-]  # fmt: skip

@@ -23,23 +23,11 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from selfeval.errors import InputError
+from selfeval.stats import tallies
 from selfeval.stats.engine import Difference, Rate, Settings, rearranged_p, within_range
 from selfeval.stats.recognition import measures_of
 from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, with_conclusions, write
-from selfeval.stats.tallies import (
-    BINARY,
-    LEFT_OUT,
-    PAIRWISE,
-    Tally,
-    check_once,
-    conditions,
-    ids,
-    neutral_rows,
-    prompts,
-    shares,
-    tallies,
-    varying_parts,
-)
+from selfeval.stats.tallies import BINARY, PAIRWISE, Tally
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
@@ -70,9 +58,9 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     differ, p_holm is over evaluators. The interval is MOVER over the two estimates with the correlation of their
     prompts; p is its inversion. Empty without such pairs.
     """
-    how = Settings(level=level)
-    frame = predictions.reset_index(drop=True)
-    frame, labels, parts = frame.assign(unit=prompts(frame)[0])[~neutral_rows(frame)], conditions(frame), []
+    how, parts, rows = Settings(level=level), [], predictions.reset_index(drop=True)
+    frame = rows.assign(unit=tallies.prompts(rows)[0])[~tallies.neutral_rows(rows)]
+    labels = tallies.conditions(rows)
     for task, of_task in frame.groupby("task_type", sort=True):
         for first, second in combinations(sorted(labels[of_task.index].unique()), 2):
             differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
@@ -86,10 +74,10 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     common = common_rows(sides, ("unit", "evaluator_model"))
     if any(side.empty for side in common):
         return []
-    both = {t.condition: t for t in tallies(pd.concat(common))}
+    both = {t.condition: t for t in tallies.tallies(pd.concat(common))}
     one, two = (_measures(both[label]) for label in (first, second))
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
-    values = [part.get(field, LEFT_OUT.get(field, "not set")) for part in parts]
+    values = [part.get(field, tallies.LEFT_OUT.get(field, "not set")) for part in parts]
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
     note = "" if all(side["unit"].nunique() == common[0]["unit"].nunique() for side in sides) else "common_prompts"
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
@@ -118,7 +106,7 @@ def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float =
     prompts), p_holm is over the pairs of evaluators. Policy `all`; pairs of texts are left out.
     """
     how, parts = Settings(level=level), []
-    for tally in tallies(predictions):
+    for tally in tallies.tallies(predictions):
         pairs, j = [*combinations(range(len(tally.evaluators)), 2)], _measures(tally).get("discrimination")
         if pairs and j is not None:
             first, second = np.transpose(pairs)
@@ -144,7 +132,7 @@ def models_in_general(predictions: pd.DataFrame | Iterable[Tally], *, level: flo
     or two prompts).
     """
     rows = []
-    for tally in tallies(predictions):
+    for tally in tallies.tallies(predictions):
         if tally.task != PAIRWISE:
             rows += [
                 row for name, m in _measures(tally).items() if name in GENERAL for row in _general(tally, m, level)
@@ -196,9 +184,9 @@ def _mean_squares(cells: np.ndarray, models: int) -> tuple[tuple[float, float], 
 def as_readings(answers: pd.DataFrame) -> pd.DataFrame:
     """Return prediction records of the exact and yes/no tasks with their reading as `condition`."""
     frame = answers[answers["task_type"].isin(["exact_model", BINARY])]
-    labels, parts = conditions(frame).astype(object), []
+    labels, parts = tallies.conditions(frame).astype(object), []
     for task, of_task in frame.groupby("task_type", sort=True):
-        varying = varying_parts(labels[of_task.index].unique())
+        varying = tallies.varying_parts(labels[of_task.index].unique())
         said = labels[of_task.index].map(varying).replace(TOLD, regex=True)
         name = SAID.get(task, "names the author")
         parts.append(of_task.assign(condition="reading=" + name + said.where(said == "", ", " + said)))
@@ -214,7 +202,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
     (the other reading) and `second`; empty where no other reading is of the same prompts.
     """
     frame, parts = readings.reset_index(drop=True), []
-    frame = frame.assign(unit=prompts(frame)[0], reading=frame["condition"].str.removeprefix("reading="))
+    frame = frame.assign(unit=tallies.prompts(frame)[0], reading=frame["condition"].str.removeprefix("reading="))
     weights = frame[frame["reading"] == OWN]
     for (task, name), other in frame.groupby(["task_type", "reading"], sort=False):
         sides = common_rows([other, weights], ("unit", "evaluator_model"))
@@ -222,7 +210,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
             continue
         both = {
             tally.condition: {m.labels["evaluator"]: m.of for m in measures_of(tally, "all") if m.statistic == COMPARED}
-            for tally in tallies(pd.concat(sides))  # which have one order
+            for tally in tallies.tallies(pd.concat(sides))  # which have one order
         }
         one, two = both[f"reading={name}"], both[f"reading={OWN}"]
         found = [
@@ -334,16 +322,16 @@ def _check_answers(records: pd.DataFrame) -> pd.DataFrame:
         raise InputError(f"Existence records need the fields {', '.join(sorted(missing))}.")
     frame = records.reset_index(drop=True)
     for name in ASKED:
-        ids(frame, name)
+        tallies.ids(frame, name)
     for name in ("exists", "asked_reasoning"):
         if not frame[name].isin([True, False]).all():
             raise InputError(f"Column `{name}` must hold true or false in every row of existence records.")
         frame[name] = frame[name].astype(bool)
-    frame["existence_score"] = shares(frame["existence_score"], "existence_score")
+    frame["existence_score"] = tallies.shares(frame["existence_score"], "existence_score")
     sides = frame.groupby("target_model", sort=False)["exists"].nunique()
     if (sides > 1).any():
         raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")
-    check_once(frame, [*ASKED, "asked_reasoning"], ASKED)
+    tallies.check_once(frame, [*ASKED, "asked_reasoning"], ASKED)
     return frame
 
 

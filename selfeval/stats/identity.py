@@ -55,7 +55,7 @@ STANCES = ("truth", "coarse", "foil", "other", "denied", "conflict", "abstain", 
 SITUATION = ("model", "family", "condition", "template_id", "variant", "arm", "language", "truth", "foil")
 BY = {"model": "evaluator", "family": "task", "condition": "condition"}  # columns of records: those of the table
 READINGS = {"": "name_stance", "_by_maker": "maker_stance", "_by_both": "stance"}  # how a statistic ends: its column
-UNIT, FEW = "template", 20
+UNIT, FEW, READOUT = "template", 20, "readout"
 RATES = (
     "accept_true", "accept_false", "accept_placebo", "accept_mention", "neutral_right", "abstain", "over_denial",
     "error_rate", "consistency",
@@ -68,12 +68,7 @@ DIFFERENCES = {  # name: the two values per template that it is made of
 
 
 def identity_table(
-    records: pd.DataFrame,
-    *,
-    source: str = "readout",
-    by: Sequence[str] = ("model",),
-    n_resamples: int = 10_000,
-    seed: int = 0,
+    records: pd.DataFrame, *, by: Sequence[str] = ("model",), n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
     """Compute all statistics of identity with intervals and tests, one row per statistic and method (`stats.COLUMNS`).
 
@@ -81,7 +76,7 @@ def identity_table(
     `repeat`, `turn`, `source`, `stance`, `accepts`; uses `name_stance` and `maker_stance` (by the name and the maker
     alone; without the first, `stance` stands for it), `named` (the name that a reply gives itself, written as in
     `foil`) and `variant` (which paraphrase or translation of the template) where present. by: which of model, family
-    and condition make a group; in the table they are `evaluator`, `task` and `condition`, and `policy` is the source.
+    and condition make a group; in the table they are `evaluator`, `task` and `condition`, and `policy` is `readout`.
 
     The first row of a statistic is the default: Wilson at the effective sample size for rates, MOVER for differences,
     clustered t for d_prime and criterion; of claim discrimination `percentile` and `bca` over templates follow
@@ -94,20 +89,16 @@ def identity_table(
     few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    value, n = _values(number_templates(records, source, by), by)
+    value, n = _values(number_templates(records, by), by)
     parts = []
     for key, part in value.groupby(level=[*by]):
         labels = {BY[name]: label for name, label in zip(by, key, strict=True)}
-        parts.append(write(_measures(part, n.loc[part.index]), how, policy=source, **labels))
+        parts.append(write(_measures(part, n.loc[part.index]), how, policy=READOUT, **labels))
     return adjust_p(pd.concat(parts, ignore_index=True), ["statistic"])
 
 
 def paired_comparison(
-    records: pd.DataFrame,
-    *,
-    statistics: Sequence[str] = ("claim_discrimination", "accept_true", "accept_false", "susceptibility"),
-    n_resamples: int = 10_000,
-    seed: int = 0,
+    records: pd.DataFrame, statistics: Sequence[str], *, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
     """Compare models two by two by their read-outs, paired by template: `evaluator` is "first - second".
 
@@ -116,11 +107,11 @@ def paired_comparison(
     interval, p_holm adjusts it over pairs within a statistic.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    value, n = (x.unstack("model") for x in _values(number_templates(records, "readout", ["model"]), ["model"]))
+    value, n = (x.unstack("model") for x in _values(number_templates(records, ["model"]), ["model"]))
     pairs = [*combinations(value["error_rate"], 2)]
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
-    table = write([_paired_differences(name, value, n, pairs) for name in statistics], how, policy="readout")
+    table = write([_paired_differences(name, value, n, pairs) for name in statistics], how, policy=READOUT)
     return adjust_p(table, ["statistic"], compared=True)
 
 
@@ -275,14 +266,14 @@ def _languages(final: pd.DataFrame) -> dict[str, tuple[pd.Series, pd.Series]]:
 # Records to replies
 
 
-def number_templates(records: pd.DataFrame, source: str, by: Sequence[str]) -> pd.DataFrame:
-    """Return the replies of one source, checked, with `unit`: the templates of all groups, numbered group by group.
+def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the read-outs, checked, with `unit`: the templates of all groups, numbered group by group.
 
     Beside the labels they have `template`, `arm`, `stance` (by the name), `accepted`, `accepted_by_maker` and
     `accepted_by_both` (1, 0, -1 for null), `right`, `foil`, `named`, `english`, `situation`, `conversation` (a repeat
     of a situation), `turn` and `final`: whether it is the last turn of its conversation.
     """
-    frame = _check_replies(records, source)
+    frame = _check_replies(records)
     situation = frame.groupby([*SITUATION], dropna=False, sort=False).ngroup()
     conversation = frame.groupby([situation, frame["repeat"]], dropna=False, sort=False).ngroup()
     turn, stance = frame["turn"].astype(int), frame["name_stance"].where(frame["name_stance"].notna(), frame["stance"])
@@ -308,17 +299,17 @@ def _acceptance(frame: pd.DataFrame, reading: str) -> np.ndarray:
     return np.where(frame[reading].isna(), -1, np.where(frame["arm"] == "true", right, foil))
 
 
-def _check_replies(records: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return the records of one source; raise `InputError` on what no statistic could be right about."""
+def _check_replies(records: pd.DataFrame) -> pd.DataFrame:
+    """Return the records of read-outs; raise `InputError` on what no statistic could be right about."""
     optional = ("variant", "named", "name_stance", "maker_stance")
     frame = records.assign(**{name: records.get(name) for name in optional})
     missing = [x for x in (*SITUATION, "repeat", "turn", "source", "stance", "accepts") if x not in frame]
     if missing:
         raise InputError(f"Column `{missing[0]}` is missing from the records; found {', '.join(map(str, records))}.")
-    frame = frame[frame["source"] == source].reset_index(drop=True)
+    frame = frame[frame["source"] == READOUT].reset_index(drop=True)
     if frame.empty:
         found = sorted(set(map(str, records["source"])))
-        raise InputError(f"There are no records with source {source!r}; found {', '.join(found) or 'no records'}.")
+        raise InputError(f"There are no records with source {READOUT!r}; found {', '.join(found) or 'no records'}.")
     for name in ("model", "family", "condition", "template_id", "arm", "turn"):
         ids(frame, name)
     for name, allowed in (("arm", ARMS), *((name, STANCES) for name in READINGS.values())):
@@ -345,8 +336,8 @@ def survival_table(records: pd.DataFrame, *, n_resamples: int = 10_000, seed: in
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     parts = [
-        write(_curve(*risk_sets(replies)), how, policy="readout", evaluator=model)
-        for model, replies in number_templates(records, "readout", ["model"]).groupby("model")
+        write(_curve(*risk_sets(replies)), how, policy=READOUT, evaluator=model)
+        for model, replies in number_templates(records, ["model"]).groupby("model")
     ]
     return pd.concat(parts, ignore_index=True)
 

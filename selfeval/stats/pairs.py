@@ -50,7 +50,9 @@ def pair_measures(tally: Tally, policy: str) -> list[Measure]:
         if tally.against is not None:
             found += _beside_neutral(tally)
         if tally.as_neutral is not None:
-            found += _as_neutral(tally, own)
+            other = tally.as_neutral
+            neutral = over_orders(other, other.answer >= 0, other.answer == 1)
+            found += _less(own, neutral, "judge_fixed", tally, other)[1:]
     if not np.isnan(tally.score).all():
         found.append(_mean_probability(tally))
     return found
@@ -136,13 +138,6 @@ def _beside_neutral(tally: Tally) -> list[Measure]:
             Measure(name, found[1].of.a.mean(each) - found[1].of.b.mean(each), {"evaluator": ""}, test=INVERTED)
         )
     return found
-
-
-def _as_neutral(tally: Tally, own: Rate) -> list[Measure]:
-    """Return how much more accurate evaluators are on pairs with a text of their own than on others' pairs."""
-    other = tally.as_neutral
-    neutral = over_orders(other, other.answer >= 0, other.answer == 1)
-    return _less(own, neutral, "judge_fixed", tally, other)[1:]
 
 
 def _less(own: Rate, neutral: Rate, name: str, *sides: Tally) -> list[Measure]:

@@ -410,6 +410,8 @@ def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.D
     texts), area. table: a result table; then only evaluators whose AUC it estimates, for replies without a score would
     choose the texts otherwise. Empty without scores for own and others' texts.
     """
+    from sklearn.metrics import auc, roc_curve  # takes a second
+
     if "score" not in records:
         return pd.DataFrame(columns=POINTS)
     design = ["task_type", "condition", "evaluator_model"]
@@ -423,15 +425,6 @@ def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.D
     for key, rows in frame.groupby(design, sort=False):
         own = (rows["true_model"] == rows["evaluator_model"]).to_numpy()
         if own.any() and not own.all():
-            parts.append(
-                pd.DataFrame(dict(zip(POINTS, [*key, *_curve(rows["score"].to_numpy(float), own)], strict=True)))
-            )
+            x, y, _ = roc_curve(own, rows["score"].astype(float), drop_intermediate=False)
+            parts.append(pd.DataFrame(dict(zip(POINTS, [*key, x, y, auc(x, y)], strict=True))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=POINTS)
-
-
-def _curve(score: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return false-positive and true-positive rates over falling thresholds, and the area under them."""
-    order = np.argsort(-score, kind="stable")
-    last = np.r_[np.diff(score[order]) != 0, True]  # ties are one step
-    x, y = (np.r_[0, np.cumsum(side[order])[last] / side.sum()] for side in (~own, own))
-    return x, y, float(np.trapezoid(y, x))

@@ -188,10 +188,8 @@ def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
             return same_codes(frame[name]), ""
     for name, rows in given.items():
         if rows.any():
-            raise InputError(
-                f"Column `{name}` is empty in {(~rows).sum()} of {len(rows)} rows (the first is row {rows.argmin()}), "
-                "but texts on one prompt are analysed together: give the prompt of all rows, or of none."
-            )
+            empty = f"is empty in {(~rows).sum()} of {len(rows)} rows (the first is row {rows.argmin()})"
+            raise InputError(f"Column `{name}` {empty}: give the prompt of all rows, or of none.")
     return same_codes(frame["text_id"]), "clusters_are_texts"
 
 
@@ -205,11 +203,8 @@ def _check_unique(frame: pd.DataFrame) -> None:
     again = again[again.duplicated(asked, keep=False)]
     for row in again.index[again.duplicated([*asked, *(name for name in TEXT if name in frame)])][:1]:
         task, condition, evaluator, text = frame.loc[row, [*asked[:3], "text_id"]]
-        raise InputError(
-            f"Evaluator {evaluator!r} has text_id {text} twice under task {task!r}, condition {condition!r} (row "
-            f"{row}): say what tells the two apart, in `repeat` or in `condition` (`columns: {{theirs: repeat}}` or "
-            "`predictions: {path: {hints: true}}` of 03)."
-        )
+        twice = f"Evaluator {evaluator!r} has text_id {text} twice under task {task!r}, condition {condition!r}"
+        raise InputError(f"{twice} (row {row}): say in `repeat` or in `condition` what tells the two apart.")
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -275,10 +270,8 @@ def _pair_tallies(about: tuple, rows: pd.DataFrame, part: pd.DataFrame) -> Itera
     rows = rows.astype({"evaluator": object, "author": object}).assign(other=part["other_model"].fillna(""))
     neutral = neutral_rows(part)
     if (nobody := neutral & (rows["other"] == "")).any():
-        raise InputError(
-            f"Row {nobody.idxmax()} is a pair whose `true_model` is not its evaluator, and `other_model` is null; say "
-            "there who wrote the other text."
-        )
+        pair = f"Row {nobody.idxmax()} is a pair whose `true_model` is not its evaluator"
+        raise InputError(f"{pair}, and `other_model` is null; say there who wrote the other text.")
     says = (rows["author"] != rows["evaluator"]) & (
         (rows["named"] == rows["author"]) | (rows["named"] == rows["other"])
     )
