@@ -84,7 +84,7 @@ class Run:
     def begin(self) -> None:
         """Empty the folder for the notebook."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)  # fails where it could not be emptied
+        self.folder.mkdir(parents=True, exist_ok=True)  # the kernel of a killed worker writes how far it is to its end
         write_whole(self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False))
 
     def settle(self, started: datetime, error: Exception | None) -> dict:
